@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from reconciler import __version__
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import read_manifests
 from reconciler.render import Style, render_plan

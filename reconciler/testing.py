@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from reconciler.apply import ApplyOptions, Outcome, Status, apply_plan
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_live, read_part
 from reconciler.manifests import read_manifests
 from reconciler.model.diff import become, fields_of, only, without

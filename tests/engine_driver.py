@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, TargetOutcome, WriteLog, apply_plan
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Section

@@ -10,7 +10,7 @@ from pathlib import Path
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.accept.placement import Edit, Place, Placement, place_of
 from reconciler.accept.wishes import Wishes
-from reconciler.fleet.lacking_sections import lacking_sections
+from reconciler.fleet.lacking_sections import find_lacking
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE, Document
 from reconciler.model.endpoints import Collection as Objects
@@ -146,7 +146,7 @@ def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
 
 def _newly_unfit(desired: DesiredState, inapplicable: Container[tuple[Target, str]], kinds: Kinds) -> Iterator[Problem]:
     """Yield a problem for each section that was left out, and is not where its target has a document of its own."""
-    lacking = (each for each in lacking_sections(desired, kinds) if each.effect == "problem")
+    lacking = (each for each in find_lacking(desired, kinds) if each.effect == "problem")
     new = [each for each in lacking if (each.where.target, each.where.section) in inapplicable]
     targets = dict.fromkeys(each.where.target for each in new)
     yield from with_obstacles(Plan(tuple(TargetPlan(target, ()) for target in targets)), new, kinds).problems

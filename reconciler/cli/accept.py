@@ -175,33 +175,21 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.accept import Drift, ManifestFiles
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
-    from reconciler.cli.planning import read_fleet
-    from reconciler.fleet.run import moved_targets, read_and_plan
-    from reconciler.planning.obstacles import with_obstacles, without
+    from reconciler.cli.planning import begin
+    from reconciler.fleet.stages import STAGES, survey
 
     given = session.given
     with session.client() as client, session.watched(client) as progress:
         progress.begin("reading manifests")
-        fleet = read_fleet(session, client, None)
-        desired = without(fleet.desired, fleet.lacking)
-        plan, live = read_and_plan(
-            desired,
-            client,
-            session.kinds,
-            client.concurrency,
-            known=fleet.known,
-            progress=progress,
-            api_url=client.api_url,
-        )
-        moved = moved_targets(fleet.known.moved(), follow=given.follow_moved)
-        plan = with_obstacles(plan, [*moved, *fleet.obstacles], session.kinds)
+        run, _ = begin(session, client, progress, None)
+        run = survey(run, STAGES)
         inapplicable = {
-            (each.where.target, each.where.section) for each in fleet.lacking if each.effect == "not applicable"
+            (each.where.target, each.where.section) for each in run.obstacles if each.effect == "not applicable"
         }
         progress.begin("comparing")
         folders = roots(given)
-        files = ManifestFiles(folders, linked_files(fleet.manifests.files, folders))
-        drift = Drift(fleet.manifests, desired, plan, live, inapplicable)
+        files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
+        drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)
         return accept_all(drift, session.kinds, files)
 
 

@@ -71,9 +71,10 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 
 
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
-    from reconciler.cli.planning import failed_before, read_fleet
+    from reconciler.cli.planning import begin, failed_before
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
-    from reconciler.fleet.run import moved_targets, plan_from, read_known
+    from reconciler.fleet.moved_targets import find_obstacles
+    from reconciler.fleet.stages import CHECKED, survey
     from reconciler.planning.obstacles import with_obstacles
     from reconciler.planning.selection import restrict
     from reconciler.service import Rate
@@ -82,16 +83,17 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        fleet = read_fleet(session, client, failed)
-        live = read_known(fleet.desired, client, kinds, client.concurrency, known=fleet.known, progress=progress)
-        plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
+        run, _ = begin(session, client, progress, failed)
+        run = survey(run, CHECKED)
+        plan = with_obstacles(run.planned, (each for each in run.obstacles if each.effect == "read only"), kinds)
         plan = plan if failed is None else restrict(plan, failed)
-        moved = moved_targets(fleet.known.moved(), follow=given.follow_moved)
-        plan = with_obstacles(plan, moved, kinds)
+        moved = {
+            target: obstacle
+            for target, move in run.moved.items()
+            for obstacle in find_obstacles(target, move, follow=given.follow_moved)
+        }
         reads = client.traffic.requests - client.traffic.retries
-        context = CheckContext(
-            fleet.desired, live, plan, kinds, service, {each.where.target: each for each in moved}, read_only
-        )
+        context = CheckContext(run.desired, run.live, plan, kinds, service, moved, read_only)
         targets = check_targets(context, client, client.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
@@ -103,7 +105,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         latency=client.traffic.latency,
         concurrency=client.most_in_flight,
     )
-    return Diagnosis(service, targets=targets, costs=costs, manifests=tuple(_unlisted(fleet.manifests)))
+    return Diagnosis(service, targets=targets, costs=costs, manifests=tuple(_unlisted(run.manifests)))
 
 
 def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":

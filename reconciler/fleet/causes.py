@@ -1,4 +1,4 @@
-"""Why something cannot be read or written, and what to do about it, in the words of plans and of the doctor.
+"""The stage that finds out why something cannot be read, and what to do about it; the doctor has the same words.
 
 A refusal explains little. One more request for a target that fails finds the cause; where many targets of a group fail
 alike, one request finds it for all of them.
@@ -10,11 +10,12 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
+from reconciler.fleet.survey import Added, Survey
 from reconciler.live.read import answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Json, Reader
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import DesiredState, LiveState, PartAddress, Unreadable
 from reconciler.model.targets import Address, Level, Target
 
@@ -208,17 +209,21 @@ def whole_url(api_url: str) -> str:
     return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base}/api/v4"
 
 
-def find_causes(
-    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: Concurrency
-) -> LiveState:
-    """Return live state in which each part that could not be read has its cause.
+def causes(run: Survey) -> Added:
+    """Find out why parts could not be read: each of them has its cause in live state then.
 
     It takes at most one request for each target that fails, and one for each cause that many of them share.
 
     Raises:
-        ConfigurationError: there are many targets, and not one of them is visible.
+        ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
         ServiceError: one that `live.ENDS_A_RUN`.
     """
+    desired, live, reader, kinds = run.desired, run.live, run.reader, run.kinds
+    unreadable = sum(isinstance(part, Unreadable) for part in live.parts.values())
+    if not unreadable:
+        return {}
+    if run.api_url and unreadable == len(live.parts):
+        refuse_unless_api(reader, run.api_url)
     failures = list(_failures(desired, live, kinds))
     explained: list[Explained] = []
     if sum(each.may_lack_edition for each in failures) >= MANY and _version(reader).get("enterprise") is False:
@@ -233,11 +238,12 @@ def find_causes(
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    found = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
+    found = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), run.concurrency)
     left = [each for _, others in found for each in others]
     explained += [each for each, _ in found]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
-    return replace(live, parts={**live.parts, **{place: part for each in explained for place, part in each.items()}})
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, run.concurrency)
+    parts = {**live.parts, **{place: part for each in explained for place, part in each.items()}}
+    return {"live": replace(live, parts=parts)}
 
 
 def refuse_unless_api(reader: Reader, api_url: str) -> None:

@@ -8,13 +8,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, together, unfit
+from reconciler.fleet.survey import Added, Survey
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address
+from reconciler.planning.obstacles import without
 
 
-def lacking_sections(desired: DesiredState, kinds: Kinds) -> tuple[Obstacle, ...]:
+def lacking_sections(run: Survey) -> Added:
+    """Leave out the sections that projects cannot have, and tell of them."""
+    lacking = find_lacking(run.desired, run.kinds)
+    return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
+
+
+def inapplicable_sections(run: Survey) -> Added:
+    """Leave out only the sections that may be left out without a problem."""
+    lacking = find_lacking(run.desired, run.kinds)
+    return {"desired": without(run.desired, (each for each in lacking if each.effect == "not applicable"))}
+
+
+def find_lacking(desired: DesiredState, kinds: Kinds) -> tuple[Obstacle, ...]:
     """Return an obstacle for each section that its project cannot have, as far as lists of projects show that."""
     return tuple(each for target in desired.targets for each in _lacking(target, kinds))
 

@@ -1,13 +1,14 @@
-"""What does not exist yet: asked before groups are listed, and for what is to be planned. Nothing here can write."""
+"""The stage that finds out which targets do not exist yet, and how imports into others are going."""
 
 import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import ServiceError
 from reconciler.fleet.causes import refuse_unless_api
+from reconciler.fleet.survey import Added, FleetSurvey, Survey
 from reconciler.live.existence import (
     Answer,
     Answers,
@@ -18,7 +19,6 @@ from reconciler.live.existence import (
 from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
 from reconciler.manifests import Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
@@ -31,119 +31,60 @@ HERE = There(0)
 """The answer about a target that was not asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """What is known of the targets that manifests may create.
-
-    Attributes:
-        targets: see `LiveState.absent`.
-        ids: the numeric IDs of those that are there, and of what others are in.
-        importing: those that an import is filling at the moment.
-        archived: the projects among them that are there and archived, which lists of projects need not show.
-    """
-
-    targets: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
-    ids: Mapping[Reference, int] = field(default_factory=dict)
-    importing: frozenset[Target] = frozenset()
-    archived: tuple[Member, ...] = ()
-
-
-def find_groups(
-    groups: Collection[str],
-    creating: Iterable[DesiredTarget],
-    selected: Iterable[DesiredTarget],
-    reader: Reader,
-    concurrency: Concurrency,
-) -> Answers:
-    """Ask which groups are there before they are listed, as far as the manifests create them or groups above them.
-
-    Args:
-        groups: to be listed.
-        creating: the targets that the manifests create.
-        selected: those of them that the run is about: nothing else above the groups is asked for.
-        reader: the service.
-        concurrency: how many requests at once.
-
-    Raises:
-        ServiceError: one that `live.ENDS_A_RUN`.
-    """
-    listed = {Target(Level.GROUP, group).identity for group in groups}
-    above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
-    needed = {each.target.identity for each in selected}
-    around = listed | (above & needed)
-    wanted = [each.target for each in creating if each.target.identity in around]
-    return find_existing(wanted, reader, concurrency, {}, created=needed)
-
-
-def missing_groups(
-    groups: Iterable[str], creating: Iterable[DesiredTarget], found: Answers
-) -> dict[str, tuple[()] | Obstacle]:
-    """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
-    created = {each.target.identity for each in creating}
-    missing: dict[str, tuple[()] | Obstacle] = {}
-    for group in groups:
-        target = Target(Level.GROUP, group)
-        if found.get(target.identity, _above(target, found)) is None:
-            reason = f"group {group} does not exist yet, and no manifest creates it"
-            obstacle = Obstacle(target.address, reason, cause=NO_SUCH_GROUP)
-            missing[group] = () if target.identity in created else obstacle
-    return missing
-
-
-def _above(target: Target, found: Answers) -> There | ServiceError | None:
-    """Return the answer about the groups above a target."""
-    above = obstacle(target, found)
-    return HERE if above is None else above[1]
-
-
-def look_for(
-    desired: DesiredState,
-    whole: DesiredState,
-    reader: Reader,
-    concurrency: Concurrency,
-    *,
-    ids: Mapping[Reference, int],
-    known: Answers,
-    api_url: str,
-) -> Absent:
+def missing_targets(run: Survey) -> Added:
     """Ask which targets are there, of those to be planned that may be created; and how imports into them are going.
-
-    Args:
-        desired: the targets of this plan.
-        whole: all that the manifests declare.
-        reader: the service.
-        concurrency: how many requests at once.
-        ids: the numeric IDs of projects that were listed, and so are there.
-        known: the answers so far.
-        api_url: of the service, to be doubted where nothing at all is found there.
 
     Raises:
         ConfigurationError: nothing is found, because the URL is not that of an API.
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    creating = [each for each in desired.targets if each.creation is not None]
-    numbers = {(reference.level, reference.path): number for reference, number in ids.items()} if creating else {}
+    creating = [each for each in run.desired.targets if each.creation is not None]
+    numbers = {(reference.level, reference.path): number for reference, number in run.ids.items()} if creating else {}
     names = {each.target.identity for each in creating}
     listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
-    found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known}, created=names)
-    if creating and not any(isinstance(answer, There) for answer in found.values()):
-        refuse_unless_api(reader, api_url)
-    imports = _ask_imports(creating, found, reader, concurrency)
+    known = {**listed, **run.answers}
+    answers = find_existing((each.target for each in creating), run.reader, run.concurrency, known, created=names)
+    if creating and not any(isinstance(answer, There) for answer in answers.values()):
+        refuse_unless_api(run.reader, run.api_url)
+    imports = _ask_imports(creating, answers, run.reader, run.concurrency)
     _tell_left_out(imports)
-    return Absent(
-        find_absent(desired.targets, whole.targets, found) | _not_imported(imports),
-        {
-            Reference(level, str(path)): answer.id
-            for (level, path), answer in found.items()
-            if isinstance(answer, There) and not answer.personal
-        },
-        frozenset(target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running),
-        tuple(
-            Member(str(path), archived=True, id=answer.id)
-            for (_, path), answer in found.items()
-            if isinstance(answer, There) and answer.archived
+    there = {name: answer for name, answer in answers.items() if isinstance(answer, There)}
+    ids = {Reference(level, str(path)): each.id for (level, path), each in there.items() if not each.personal}
+    running = (each for each, state in imports.items() if isinstance(state, ImportState) and state.is_running)
+    return {
+        "answers": answers,
+        "absent": find_absent(run.desired.targets, run.whole.targets, answers) | _not_imported(imports),
+        "ids": {**run.ids, **ids},
+        "importing": frozenset(running),
+        "archived": tuple(
+            Member(str(path), archived=True, id=each.id) for (_, path), each in there.items() if each.archived
         ),
-    )
+    }
+
+
+def archived_projects(run: FleetSurvey) -> Added:
+    """Compose archived projects again that documents create: sets select them as if they were to be created.
+
+    Before they were asked for, nobody knew that they are archived, since no list shows them.
+    """
+    if not run.archived:
+        return {}
+    manifests = run.manifests
+    if manifests.groups:
+        listed = {group: run.discovery.groups[group] for group in manifests.groups}
+        manifests = manifests.with_discovered({**listed, "": run.archived}, run.discovery.paths)
+    names = {Target(Level.PROJECT, each.path).identity for each in run.archived}
+    again = {each.target.identity: each for each in manifests.desired.targets if each.target.identity in names}
+
+    def corrected(declared: DesiredTarget) -> DesiredTarget:
+        kinds = {section.kind for section in declared.sections}
+        own = again.get(declared.target.identity, declared)
+        return replace(own, sections=tuple(each for each in own.sections if each.kind in kinds))
+
+    def composed_again(desired: DesiredState) -> DesiredState:
+        return replace(desired, targets=tuple(map(corrected, desired.targets)))
+
+    return {"manifests": manifests, "desired": composed_again(run.desired), "whole": composed_again(run.whole)}
 
 
 def _ask_imports(
@@ -190,33 +131,22 @@ def _tell_left_out(imports: Mapping[Target, ImportState | ServiceError]) -> None
         )
 
 
-def look_up_absent(
-    missing: Iterable[Lookup],
-    live: LiveState,
-    reader: Reader,
-    concurrency: Concurrency,
-    *,
-    targets: Iterable[DesiredTarget],
-    whole: Iterable[DesiredTarget],
-) -> dict[Reference, int | Obstacle]:
+def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> dict[Reference, int | Obstacle]:
     """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
 
     Args:
-        missing: what is to be looked up; the rest of it is left to others.
+        run: what is wanted.
         live: tells what does not exist.
-        reader: the service.
-        concurrency: how many requests at once.
-        targets: what is to be planned.
-        whole: all targets that the manifests declare.
+        missing: what is to be looked up; the rest of it is left to others.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    creations = {each.target.identity: each for each in whole if each.creation is not None}
+    creations = {each.target.identity: each for each in run.whole.targets if each.creation is not None}
     found: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
     references = [each for each in missing if isinstance(each, Reference)] if creations else []
-    spared = _spared_by_section(targets) if references else frozenset()
+    spared = _spared_by_section(run.desired.targets) if references else frozenset()
     for each in sorted(references, key=lambda reference: (reference.level, reference.path)):
         target = Target(each.level, each.path)
         standing = live.absent.get(target.identity)
@@ -228,7 +158,7 @@ def look_up_absent(
         elif group is not None:
             found[each] = _missing(target, creations, spared)
     doubtful = [creations[name].target for name in asked]
-    for name, answer in find_existing(doubtful, reader, concurrency, {}, created=()).items():
+    for name, answer in find_existing(doubtful, run.reader, run.concurrency, {}, created=()).items():
         match answer:
             case There(id=number):
                 found[asked[name]] = number

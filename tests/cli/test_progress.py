@@ -13,7 +13,7 @@ from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, every, sentence, shown
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Level, Target
 from reconciler.service import Traffic

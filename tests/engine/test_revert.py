@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from reconciler.apply import TargetOutcome
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_part
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.plan import Create, Delete, Plan, Update

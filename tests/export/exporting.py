@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.live.discovery import Listing, discover
 from reconciler.manifests import read_manifests
 from reconciler.model.targets import Level

@@ -11,7 +11,7 @@ from reconciler.apply.recovery import recover
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import load_report, make_report, save_report
 from reconciler.errors import PlanRefused
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from reconciler.apply import ApplyOptions, Status, Stop, TargetOutcome, apply_plan
-from reconciler.fleet.missing_targets import look_for
-from reconciler.fleet.run import Known, draw_plan
+from reconciler.fleet.missing_targets import missing_targets
+from reconciler.fleet.stages import GIVEN, survey
+from reconciler.fleet.survey import Survey
 from reconciler.model.creation import Creation, Import
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
@@ -32,9 +33,8 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
     """Make a plan, and forget the requests. Other targets may be declared that it leaves out."""
     desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
     whole = DesiredState((*desired.targets, *besides), "digest")
-    found = look_for(desired, whole, engine.client, 1, ids={}, known={}, api_url="")
-    known = Known(ids=found.ids, targets=whole.targets, absent=found.targets, importing=found.importing)
-    plan = draw_plan(desired, engine.client, KINDS, 1, known=known)
+    run = Survey(engine.client, 1, KINDS, desired, whole=whole)
+    plan = survey(run, (missing_targets, *GIVEN)).plan
     engine.sandbox.clear_log()
     return plan
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.apply import ApplyOptions, Stop, apply_plan
 from reconciler.apply.sinks import TokenFile
 from reconciler.cli.apply import held_journal
-from reconciler.fleet.run import draw_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox

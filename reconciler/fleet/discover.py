@@ -1,0 +1,132 @@
+"""The first stage: list the projects of the groups that sets name, and read some of them meanwhile."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.fleet.causes import refuse_unless_api
+from reconciler.fleet.lacking_sections import find_lacking
+from reconciler.fleet.survey import Added, FleetSurvey
+from reconciler.live.discovery import Ahead, Discovery, Listing
+from reconciler.live.discovery import discover as list_groups
+from reconciler.live.existence import Answers, There, find_existing, obstacle
+from reconciler.manifests import Manifests, Member
+from reconciler.manifests.project_sets import NO_SUCH_GROUP
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.state import DesiredState, DesiredTarget
+from reconciler.model.targets import Level, Target
+from reconciler.planning.obstacles import without
+from reconciler.planning.selection import select
+
+LOG = logging.getLogger("reconciler")
+
+
+def discover(run: FleetSurvey) -> Added:
+    """List the projects of all groups, of now and then, and apply the sets to them.
+
+    Groups that the manifests create are asked for first, since none is listed that does not exist.
+    """
+    listings = _listings(run)
+    creating = [each for each in run.manifests.desired.targets if each.creation is not None]
+    selected = select(DesiredState(tuple(creating), ""), run.scope.selection, partly=True).targets
+    answers = _find_groups(run, listings, creating, [each for each in selected if each.creation is not None])
+    missing = _missing_groups(listings, creating, answers)
+    listed = {group: listing for group, listing in listings.items() if group not in missing}
+    pathless = {target for each in _revisions(run) for target in each.pathless}
+    discovery = list_groups(listed, run.reader, run.concurrency, pathless, ahead=_ahead(run, missing))
+    if discovery.groups and all(isinstance(each, Obstacle) for each in discovery.groups.values()):
+        refuse_unless_api(run.reader, run.api_url)
+    discovery = replace(discovery, groups={**discovery.groups, **missing})
+    return {
+        "discovery": discovery,
+        "answers": answers,
+        "ids": discovery.ids,
+        "early": discovery.parts,
+        "manifests": _with_discovered(run.manifests, discovery),
+        "obstacles": (*run.obstacles, *_nameless(discovery)),
+    }
+
+
+def _revisions(run: FleetSurvey) -> list[Manifests]:
+    return [run.manifests, *([run.past.manifests] if run.past else [])]
+
+
+def _listings(run: FleetSurvey) -> dict[str, Listing]:
+    """Return what is to be known of the projects of each group."""
+    groups: dict[str, Listing] = {}
+    chosen = {*run.scope.selection.sections}
+    for each in _revisions(run):
+        with_archived = each.groups_with_archived
+        for group, sections in each.sections_below.items():
+            below = sections & chosen if chosen else sections
+            switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
+            listing = Listing(group in with_archived, switches)
+            groups[group] = groups.get(group, listing) | listing
+    return groups
+
+
+def _find_groups(
+    run: FleetSurvey, groups: Collection[str], creating: Iterable[DesiredTarget], selected: Iterable[DesiredTarget]
+) -> Answers:
+    """Ask which groups are there before they are listed, as far as the manifests create them or groups above them.
+
+    Of the targets that the manifests create, nothing is asked for above the groups but what is selected.
+    """
+    listed = {Target(Level.GROUP, group).identity for group in groups}
+    above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
+    needed = {each.target.identity for each in selected}
+    around = listed | (above & needed)
+    wanted = [each.target for each in creating if each.target.identity in around]
+    return find_existing(wanted, run.reader, run.concurrency, {}, created=needed)
+
+
+def _missing_groups(
+    groups: Iterable[str], creating: Iterable[DesiredTarget], answers: Answers
+) -> dict[str, tuple[()] | Obstacle]:
+    """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
+    created = {each.target.identity for each in creating}
+    missing: dict[str, tuple[()] | Obstacle] = {}
+    for group in groups:
+        target = Target(Level.GROUP, group)
+        above = obstacle(target, answers)
+        if answers.get(target.identity, There(0) if above is None else above[1]) is None:
+            reason = f"group {group} does not exist yet, and no manifest creates it"
+            unknown = Obstacle(target.address, reason, cause=NO_SUCH_GROUP)
+            missing[group] = () if target.identity in created else unknown
+    return missing
+
+
+def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
+    """Return what may be read while groups are listed; None where nobody knows yet what will be planned."""
+    if run.past is not None or run.scope.shard is not None or run.scope.failed is not None:
+        return None
+    nobody: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
+
+    def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
+        whole = DesiredState(run.manifests.of_members({**nobody, **members}), "")
+        desired = select(whole, run.scope.selection, partly=True)
+        return without(desired, find_lacking(desired, run.kinds)).targets
+
+    return Ahead(run.kinds, prepare)
+
+
+def _with_discovered(manifests: Manifests, discovery: Discovery) -> Manifests:
+    """Return the manifests with all sets applied, and warn of what comes to light by that."""
+    if not (manifests.groups or manifests.pathless):
+        return manifests
+    listed = {group: discovery.groups[group] for group in manifests.groups}
+    complete = manifests.with_discovered(listed, discovery.paths)
+    reported = {*manifests.warnings}
+    for warning in complete.warnings:
+        if warning not in reported:
+            LOG.warning("%s", warning)
+    return complete
+
+
+def _nameless(discovery: Discovery) -> tuple[Obstacle, ...]:
+    """Return an obstacle for each target whose placeholders cannot be filled in."""
+    advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+    return tuple(
+        replace(each, reason=f"the path of {target} is not known ({each.reason}), and {advice}", effect="read only")
+        for target, each in discovery.unknown.items()
+    )

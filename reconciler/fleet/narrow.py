@@ -1,0 +1,43 @@
+"""The stages that narrow a run: to what is selected, and to one shard of it."""
+
+import logging
+from dataclasses import replace
+
+from reconciler.fleet.survey import Added, FleetSurvey
+from reconciler.fleet.unlisted_sets import hold_unlisted
+from reconciler.planning.selection import matches, share
+from reconciler.planning.selection import select as selected
+
+LOG = logging.getLogger("reconciler")
+
+
+def select(run: FleetSurvey) -> Added:
+    """Return what is selected, and has changed; without what sets may select whose groups cannot be listed.
+
+    Raises:
+        UsageError: nothing is selected.
+    """
+    scope = run.scope
+    for glob in scope.selection.excluded:
+        if not any(matches(target, [glob]) for target in run.whole.targets):
+            LOG.warning("--exclude %s matches no target", glob)
+    only = None if scope.failed is None else {(each.target, each.section) for each in scope.failed}
+    unlisted = run.manifests.unlisted
+    desired = selected(run.whole, replace(scope.selection, only=only), partly=bool(unlisted))
+    if run.changed is not None and not scope.everything and scope.failed is None:
+        changed = tuple(each for each in desired.targets if each.target in run.changed)
+        desired = replace(desired, targets=changed)
+    desired, unknown = hold_unlisted(desired, unlisted, run.unlisted_then)
+    held = {each.where.target for each in unknown}
+    told = (each for each in run.obstacles if each.effect != "problem" or each.where.target not in held)
+    return {
+        "desired": replace(desired, grace=scope.grace, forced=scope.forced),
+        "obstacles": (*told, *unknown),
+    }
+
+
+def divide(run: FleetSurvey) -> Added:
+    """Return the shard of it, if there are several."""
+    if run.scope.shard is None:
+        return {}
+    return {"desired": share(run.desired, run.whole, run.scope.shard, run.kinds)}

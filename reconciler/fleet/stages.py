@@ -1,0 +1,59 @@
+"""The story from manifests to a plan: the stages of a survey, in their order, each a function that is tested alone."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from reconciler.fleet.causes import causes
+from reconciler.fleet.compare import compare
+from reconciler.fleet.discover import discover
+from reconciler.fleet.lacking_sections import inapplicable_sections, lacking_sections
+from reconciler.fleet.lookups import look_up
+from reconciler.fleet.missing_targets import archived_projects, missing_targets
+from reconciler.fleet.moved_targets import moved_targets
+from reconciler.fleet.narrow import divide, select
+from reconciler.fleet.reading import read
+from reconciler.fleet.survey import Added, FleetReader, FleetSurvey, Survey
+from reconciler.fleet.twins import twins
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan
+from reconciler.model.protocols import Concurrency
+from reconciler.model.state import DesiredState
+
+Surveyed = TypeVar("Surveyed", bound=Survey)
+
+Stage = Callable[[Surveyed], Added]
+"""Takes what is known, and returns what it adds: nothing is filled in behind its back."""
+
+DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, missing_targets, archived_projects)
+"""What is wanted. What is to be deleted because it is declared no more comes from `compare`."""
+
+PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
+"""What becomes of what was read."""
+
+STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, causes, *PLANNED)
+"""From manifests to a plan."""
+
+CHECKED: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)
+"""What the doctor looks at: also the sections that would not be read, and nothing is explained on the way."""
+
+GIVEN: tuple[Stage[Survey], ...] = (read, causes, *PLANNED)
+"""From a desired state that comes from no manifests."""
+
+
+def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
+    """Return what is known after some stages.
+
+    Raises:
+        ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
+        ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
+        UsageError: nothing is selected.
+    """
+    for stage in stages:
+        run = replace(run, **stage(run))
+    return run
+
+
+def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, concurrency: Concurrency, **known: Any) -> Plan:
+    """Return the plan that turns live state into a desired one that comes from no manifests; see `Survey`."""
+    return survey(Survey(reader, concurrency, kinds, desired, **known), GIVEN).plan

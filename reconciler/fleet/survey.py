@@ -1,0 +1,171 @@
+"""What a run knows, as a value: each stage takes it, and returns what it adds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from reconciler.gitops.past import Past
+from reconciler.live.discovery import Discovery
+from reconciler.live.existence import Answers
+from reconciler.live.read import EarlyParts
+from reconciler.live.records import is_doomed
+from reconciler.manifests import Manifests, Member, UnlistedSet
+from reconciler.model.creation import ToCreate
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import Concurrency, Lister, TimedReader
+from reconciler.model.state import DesiredState, LiveState, Lookup, Reference
+from reconciler.model.targets import Address, Identity, Level, Target
+from reconciler.planning.obstacles import with_obstacles
+from reconciler.planning.planner import make_plan
+from reconciler.planning.selection import Selection, Shard
+
+MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], tuple[Plan, frozenset[Lookup]]]
+"""See `make_plan`."""
+
+Added = Mapping[str, Any]
+"""What a stage adds to a survey, by attribute."""
+
+
+class FleetReader(TimedReader, Lister, Protocol):
+    """The service, for reading all that a run needs to know."""
+
+    @property
+    def moved(self) -> Mapping[tuple[Level, str], int]:
+        """The groups and projects that have moved: their numeric IDs by level and requested path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a project is that has moved.
+
+    Attributes:
+        number: its numeric ID.
+        path: its full path; None if unknown.
+        day: when its own deletion was scheduled, which renames it; empty if it is not, or only with its group.
+    """
+
+    number: int
+    path: str | None = None
+    day: str = ""
+
+    @property
+    def doomed(self) -> bool:
+        """Whether its deletion is scheduled, or that of a group above it."""
+        return bool(self.day) or is_doomed(self.path or "")
+
+    def __str__(self) -> str:
+        """`acme/api (ID 100)`."""
+        return f"ID {self.number}" if self.path is None else f"{self.path} (ID {self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a run knows of what is wanted and of what is there.
+
+    Attributes:
+        reader: the service.
+        concurrency: how many requests at once.
+        kinds: all kinds.
+        desired: what is to be planned.
+        progress: counts the steps.
+        api_url: of the service, to be doubted where nothing at all is found there; empty if it is not.
+        follow_moved: whether projects that have moved are written to.
+        make: makes the plan of what was read.
+        whole: all that the manifests declare, also beyond what is planned; the digest is that of all there is.
+        answers: which groups and projects are there, as far as they were asked for.
+        ids: numeric IDs that need not be asked for.
+        early: what has been read while groups were listed, and what was wanted of it.
+        absent: see `LiveState.absent`.
+        importing: the targets that an import is filling at the moment.
+        archived: the archived projects that documents create, which lists of projects need not show.
+        obstacles: what is in the way, in the order in which it is told.
+        live: what was read.
+        planned: the plan of what was read, without regard to the obstacles.
+        moved: the projects whose paths redirect.
+    """
+
+    reader: FleetReader
+    concurrency: Concurrency
+    kinds: Kinds
+    desired: DesiredState
+    progress: Progress = field(default_factory=Progress, kw_only=True)
+    api_url: str = field(default="", kw_only=True)
+    follow_moved: bool = field(default=False, kw_only=True)
+    make: MakePlan = field(default=make_plan, kw_only=True)
+    whole: DesiredState = field(default=DesiredState((), ""), kw_only=True)
+    answers: Answers = field(default_factory=dict, kw_only=True)
+    ids: Mapping[Reference, int] = field(default_factory=dict, kw_only=True)
+    early: EarlyParts = field(default_factory=dict, kw_only=True)
+    absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict, kw_only=True)
+    importing: frozenset[Target] = field(default=frozenset(), kw_only=True)
+    archived: tuple[Member, ...] = field(default=(), kw_only=True)
+    obstacles: tuple[Obstacle, ...] = field(default=(), kw_only=True)
+    live: LiveState = field(default=LiveState({}, {}), kw_only=True)
+    planned: Plan = field(default=Plan(()), kw_only=True)
+    moved: Mapping[Target, Move] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, with what is in its way."""
+        return with_obstacles(self.planned, self.obstacles, self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which part of the manifests a run is about.
+
+    Attributes:
+        selection: the selected targets and sections.
+        failed: what alone is planned, because a previous run did not do it; None for everything.
+        everything: whether targets that have not changed since another revision are planned too.
+        shard: which part of the targets; None for all of them.
+        grace: see `DesiredState.grace`.
+        forced: see `DesiredState.forced`.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    failed: frozenset[Address] | None = None
+    everything: bool = False
+    shard: Shard | None = None
+    grace: timedelta = timedelta()
+    forced: bool = False
+
+    @property
+    def tells_of_the_whole(self) -> bool:
+        """Whether the run tells of what no single shard is about: the first one does, or the only one."""
+        return self.shard is None or self.shard.number == 1
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSurvey(Survey):
+    """A survey of all that manifests declare.
+
+    Attributes:
+        manifests: with all that is known by now of groups and paths.
+        past: the manifests of the revision with which these are compared; None to compare with none.
+        scope: which part of them is planned.
+        digest: SHA-256 (hex) of all files, where not all of them were read; empty for that of the manifests.
+        discovery: the projects of groups.
+        changed: the targets that differ from the revision; None if there is none.
+        unlisted_then: the sets of the revision whose groups cannot be listed.
+    """
+
+    manifests: Manifests
+    past: Past | None = None
+    scope: Scope = field(default_factory=Scope)
+    digest: str = ""
+    discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
+    changed: frozenset[Target] | None = field(default=None, kw_only=True)
+    unlisted_then: tuple[UnlistedSet, ...] = field(default=(), kw_only=True)
+
+    @property
+    def archived_left_out(self) -> frozenset[str]:
+        """The archived projects that sets leave out, as far as this run tells of them."""
+        if not self.scope.tells_of_the_whole:
+            return frozenset()
+        planned = {(target.path or str(target.target.ref)).casefold() for target in self.whole.targets}
+        return self.manifests.archived_left_out - planned
