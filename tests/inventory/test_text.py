@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryUnreadable
@@ -160,6 +160,7 @@ inventories = st.builds(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(inventories)
 def test_any_list_comes_back_as_it_was_written(inventory: Inventory) -> None:
     text = inventory_text(inventory)
@@ -168,6 +169,7 @@ def test_any_list_comes_back_as_it_was_written(inventory: Inventory) -> None:
     assert inventory_text(again) == text
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text() | st.lists(texts).map(lambda lines: HEADER + "\n".join(lines)))
 def test_any_text_is_a_list_or_cannot_be_read(text: str) -> None:
     try:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine, inventory_text
@@ -229,6 +229,7 @@ runs = st.builds(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lists, runs)
 def test_nobody_else_and_the_same_run_again(base: Inventory, run: Applied) -> None:
     """An apply that finds the list as it left it changes no line; our changes made twice are made once."""
@@ -242,6 +243,7 @@ def test_nobody_else_and_the_same_run_again(base: Inventory, run: Applied) -> No
         assert result.objects[line.key] == line
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lists, runs, runs)
 def test_two_runs_at_once(base: Inventory, mine: Applied, other: Applied) -> None:
     """Whoever comes second, no line of the other's is lost that was not deleted, and no line comes back that was."""
