@@ -1,10 +1,13 @@
 """The script that CI runs before the tests, with stand-ins for the programs that it looks for."""
 
+import runpy
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.release.conftest import ROOT
 
@@ -22,6 +25,7 @@ class Machine:
         for name in PROGRAMS:
             (folder / "bin" / name).symlink_to(shutil.which(name) or name)
         self.put("sudo", 'shift; exec "$@"')
+        self.put("python3", 'echo "python3 $*"')
         (folder / "checkout" / ".ci").mkdir(parents=True)
         shutil.copy(ROOT / ".ci" / "run", folder / "checkout" / ".ci" / "run")
         (folder / "checkout" / "README.md").write_text("# It\n\n    STEP=one ./check\n\n    STEP=two ./check\n")
@@ -48,7 +52,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def ran(machine: Machine) -> str:
-    return f"    STEP=one ./check\none {machine.folder}/checkout/screenshots\n"
+    return f"python3 .ci/floors.py\n    STEP=one ./check\none {machine.folder}/checkout/screenshots\n"
 
 
 def test_where_nothing_is_missing_nothing_is_installed(machine: Machine) -> None:
@@ -85,7 +89,24 @@ def test_a_machine_without_apt_does_not_fail_the_run(machine: Machine) -> None:
     assert done.stderr.endswith("Not installed, so their tests are skipped: chromium chromium-driver zsh fish\n")
 
 
+def test_a_failure_with_the_oldest_dependencies_is_one_of_the_run(machine: Machine) -> None:
+    machine.put("python3", "exit 3")
+    done = machine.run()
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_the_oldest_dependencies_are_those_of_the_project() -> None:
+    floors = runpy.run_path(str(ROOT / ".ci" / "floors.py"))["floors"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    constraints = [Requirement(constraint) for constraint in floors(project["dependencies"])]
+    for requirement, constraint in zip(map(Requirement, project["dependencies"]), constraints, strict=True):
+        (oldest,) = [bound.version for bound in requirement.specifier if bound.operator == ">="]
+        assert (constraint.name, str(constraint.specifier)) == (requirement.name, f"=={oldest}")
+    with pytest.raises(ValueError, match=r"pyproject.toml: 'click>8' has no oldest version"):
+        floors(["click>8"])
+
+
 def test_screenshots_may_go_elsewhere(machine: Machine) -> None:
     done = machine.run(RECONCILER_SCREENSHOTS="pictures")
-    assert done.stdout == "    STEP=one ./check\none pictures\n"
+    assert done.stdout == "python3 .ci/floors.py\n    STEP=one ./check\none pictures\n"
     assert "screenshots/" in (ROOT / ".gitignore").read_text().splitlines()
