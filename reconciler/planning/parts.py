@@ -269,20 +269,23 @@ def plan_matches(
     going = {id(found) for found in unwanted}
     held = {id(found) for found in unwanted if is_held(at.exceptions, at.part, found.names)}
     deleted = frozenset(going - held)
-    created: dict[Key, Key] = {}
     if at.part.has_siblings:
         at, present, matches = _related(at, present, matches, live)
-        at = replace(at, siblings=replace(at.siblings, created=created, deleted=deleted))
+        at = replace(at, siblings=replace(at.siblings, deleted=deleted))
     alike = {_loosely(found.names[0]): found.names[0] for found in matches.leftover if id(found) not in going}
-    for name in _first_what_others_need(at.part, matches.missing, present):
-        creation = partial(plan_creation, at, name, target_id=ids.get(name))
-        for step in at.held_back((name, ids.get(name, name)), present[name], creation):
-            if not isinstance(step, Create):
-                yield step
-                continue
-            created[at.part.identity(name)] = name
-            other = alike.get(_loosely(name))
-            yield step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))
+    for names in _first_what_others_need(at.part, matches.missing, present):
+        created = dict(at.siblings.created)
+        for name in names:
+            creation = partial(plan_creation, at, name, target_id=ids.get(name))
+            for step in at.held_back((name, ids.get(name, name)), present[name], creation):
+                if not isinstance(step, Create):
+                    yield step
+                    continue
+                created[at.part.identity(name)] = name
+                other = alike.get(_loosely(name))
+                yield step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))
+        if at.part.has_siblings:
+            at = replace(at, siblings=replace(at.siblings, created=created))
     yield from _plan_matched(at, present, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
         if id(found) in going:
@@ -348,8 +351,13 @@ def _related(
     return at, wanted, replace(matches, pairs=tuple(pairs))
 
 
-def _first_what_others_need(part: Collection, missing: Sequence[Key], wanted: Mapping[Key, Resource]) -> Iterator[Key]:
-    """Yield the names of new objects, those that others refer to first; those that refer in a circle come last."""
+def _first_what_others_need(
+    part: Collection, missing: Sequence[Key], wanted: Mapping[Key, Resource]
+) -> Iterator[list[Key]]:
+    """Yield the names of new objects, those together that refer to none but earlier ones.
+
+    Those that refer in a circle come last, with those that refer to them: none of these can be created.
+    """
     names = {part.identity(name): name for name in missing}
     above = {key: names.keys() & _referred(part, wanted[name]).values() for key, name in names.items()}
     below: dict[Key, list[Key]] = {}
@@ -359,14 +367,15 @@ def _first_what_others_need(part: Collection, missing: Sequence[Key], wanted: Ma
     places = {key: place for place, key in enumerate(names)}
     ready = [key for key, others in above.items() if not others]
     while ready:
+        yield [names.pop(key) for key in ready]
         freed = []
         for key in ready:
-            yield names.pop(key)
             for each in below.get(key, ()):
                 above[each].discard(key)
             freed += [each for each in below.get(key, ()) if not above[each]]
         ready = sorted(freed, key=places.__getitem__)
-    yield from names.values()
+    if names:
+        yield [*names.values()]
 
 
 def _referred(part: Collection, wanted: Resource) -> dict[str, Key]:
