@@ -167,9 +167,9 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     where = target.address
     if unread.status not in REFUSALS:
         return Obstacle(where, unread.reason, TRY_AGAIN)
-    found = list(_causes(target, needs, record, caller))
-    if found:
-        return together(found)
+    obstacles = list(_causes(target, needs, record, caller))
+    if obstacles:
+        return together(obstacles)
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
@@ -238,9 +238,9 @@ def causes(run: Survey) -> Added:
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    found = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), run.concurrency)
-    left = [each for _, others in found for each in others]
-    explained += [each for each, _ in found]
+    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), run.concurrency)
+    left = [each for _, others in explanations for each in others]
+    explained += [each for each, _ in explanations]
     explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, run.concurrency)
     parts = {**live.parts, **{place: part for each in explained for place, part in each.items()}}
     return {"live": replace(live, parts=parts)}

@@ -56,10 +56,10 @@ def _warn_of_unshown(desired: DesiredState, live: LiveState) -> None:
     for target in desired.targets:
         for section in target.sections:
             for part, wanted in section.wanted.items():
-                found = live.parts[target.target, section.kind, part]
-                if isinstance(found, Found) and isinstance(wanted, Resource):
-                    for name in wanted.model_fields_set & found.unshown.keys():
-                        places.setdefault((section.kind, name, found.unshown[name]), []).append(target.target)
+                record = live.parts[target.target, section.kind, part]
+                if isinstance(record, Found) and isinstance(wanted, Resource):
+                    for name in wanted.model_fields_set & record.unshown.keys():
+                        places.setdefault((section.kind, name, record.unshown[name]), []).append(target.target)
     for (kind, name, other), unshown in places.items():
         more = f" and {len(unshown) - 1} more" if len(unshown) > 1 else ""
         LOG.warning(

@@ -21,7 +21,6 @@ from reconciler.live.read import ask_each
 from reconciler.manifests import Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Identity, Level, Target
 
@@ -46,7 +45,7 @@ def missing_targets(run: Survey) -> Added:
     answers = find_existing((each.target for each in creating), run.reader, run.concurrency, known, created=names)
     if creating and not any(isinstance(answer, There) for answer in answers.values()):
         refuse_unless_api(run.reader, run.api_url)
-    imports = _ask_imports(creating, answers, run.reader, run.concurrency)
+    imports = _ask_imports(run, creating, answers)
     _tell_left_out(imports)
     there = {name: answer for name, answer in answers.items() if isinstance(answer, There)}
     ids = {Reference(level, str(path)): each.id for (level, path), each in there.items() if not each.personal}
@@ -88,17 +87,17 @@ def archived_projects(run: FleetSurvey) -> Added:
 
 
 def _ask_imports(
-    creating: Iterable[DesiredTarget], found: Answers, reader: Reader, concurrency: Concurrency
+    run: Survey, creating: Iterable[DesiredTarget], answers: Answers
 ) -> Mapping[Target, ImportState | ServiceError]:
     """Ask how the imports into the projects that are there are going."""
     imported = {
         each.target: os.environ.get(each.creation.source.token_env, "").strip()
         for each in creating
-        if each.creation is not None and each.creation.source and isinstance(found[each.target.identity], There)
+        if each.creation is not None and each.creation.source and isinstance(answers[each.target.identity], There)
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
-    return ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
+    return ask_each(partial(ask_import, reader=run.reader, secrets=tokens), imported, run.concurrency)
 
 
 def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Obstacle]:
@@ -114,19 +113,19 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
 
 def _tell_left_out(imports: Mapping[Target, ImportState | ServiceError]) -> None:
     """Tell which imports have finished without some objects: the run that began one may have ended before."""
-    found = [
+    lossy = [
         (target, state.left_out)
         for target, state in imports.items()
         if isinstance(state, ImportState) and state.left_out
     ]
-    for target, left_out in found:
+    for target, left_out in lossy:
         LOG.debug("the import of %s has left out %s", target, left_out)
-    if found:
-        others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if lossy:
+        others = f" and {len(lossy) - 1} more" if len(lossy) > 1 else ""
         LOG.info(
             "The import of %s%s has left something out (--verbose shows what); once you have checked the project, "
             "remove `import` from its manifest",
-            found[0][0],
+            lossy[0][0],
             others,
         )
 
@@ -143,7 +142,7 @@ def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> d
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     creations = {each.target.identity: each for each in run.whole.targets if each.creation is not None}
-    found: dict[Reference, int | Obstacle] = {}
+    ids: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
     references = [each for each in missing if isinstance(each, Reference)] if creations else []
     spared = _spared_by_section(run.desired.targets) if references else frozenset()
@@ -152,34 +151,34 @@ def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> d
         standing = live.absent.get(target.identity)
         group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
         if isinstance(standing, Obstacle):
-            found[each] = standing
+            ids[each] = standing
         elif target.identity in creations and group is None:
             asked[target.identity] = each
         elif group is not None:
-            found[each] = _missing(target, creations, spared)
+            ids[each] = _missing(target, creations, spared)
     doubtful = [creations[name].target for name in asked]
     for name, answer in find_existing(doubtful, run.reader, run.concurrency, {}, created=()).items():
         match answer:
             case There(id=number):
-                found[asked[name]] = number
+                ids[asked[name]] = number
             case None:
-                found[asked[name]] = _missing(creations[name].target, creations, spared)
+                ids[asked[name]] = _missing(creations[name].target, creations, spared)
             case error:
-                found[asked[name]] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
-    return found
+                ids[asked[name]] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
+    return ids
 
 
 def find_absent(
-    targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], found: Answers
+    targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], answers: Answers
 ) -> dict[Identity, ToCreate | Obstacle]:
     """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
 
     Args:
         targets: what is to be planned.
         whole: all targets that the manifests declare.
-        found: which targets are there.
+        answers: which targets are there.
     """
-    if not found:
+    if not answers:
         return {}
     creations = {each.target.identity: each for each in whole if each.creation is not None}
     absent: dict[Identity, ToCreate | Obstacle] = {}
@@ -187,7 +186,7 @@ def find_absent(
     spared = _spared_by_section(targets)
     wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
     for each in sorted(wanted, key=lambda each: str(each.target.ref).count("/")):
-        standing = _standing(each, found, absent, creations, spared)
+        standing = _standing(each, answers, absent, creations, spared)
         if standing is not None:
             absent[each.target.identity] = standing
     return absent
@@ -195,14 +194,14 @@ def find_absent(
 
 def _standing(
     declared: DesiredTarget,
-    found: Answers,
+    answers: Answers,
     absent: Mapping[Identity, ToCreate | Obstacle],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
 ) -> ToCreate | Obstacle | None:
     """Return how a target is to be created, or why it cannot be planned; None where it is there."""
     target, creation = declared.target, declared.creation
-    group, answer = obstacle(target, found) or ("", found.get(target.identity, HERE))
+    group, answer = obstacle(target, answers) or ("", answers.get(target.identity, HERE))
     if isinstance(answer, There):
         return None
     if isinstance(answer, ServiceError):
@@ -213,7 +212,7 @@ def _standing(
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
         reason = f"{missing}, and no manifest creates this {target.level}"
         return Obstacle(target.address, reason, "declare `create`, or correct the path")
-    namespace = _namespace(target, found, absent, creations, spared)
+    namespace = _namespace(target, answers, absent, creations, spared)
     if isinstance(namespace, Obstacle):
         return namespace
     above = absent.get((Level.GROUP, namespace.path.casefold()))
@@ -245,7 +244,7 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
 
 def _namespace(
     target: Target,
-    found: Answers,
+    answers: Answers,
     absent: Mapping[Identity, ToCreate | Obstacle],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
@@ -255,7 +254,7 @@ def _namespace(
     if not path:
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
-    match found.get(parent.identity), absent.get(parent.identity):
+    match answers.get(parent.identity), absent.get(parent.identity):
         case There() as there, _:
             return _in_existing(target, there)
         case _, ToCreate(creation=above, namespace=namespace):
