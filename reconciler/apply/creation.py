@@ -125,12 +125,12 @@ class TargetCreation:
         """
         target = self.target
         try:
-            found = Place.of(fetch_record(target, self.service), is_ours=False)
+            place = Place.of(fetch_record(target, self.service), is_ours=False)
         except NotFound:
             return None
-        if found.path.casefold() != str(target.ref).casefold():
-            raise LookupError(f"this path leads to {target.level} {found.path} (ID {found.id}), which has moved there")
-        return found
+        if place.path.casefold() != str(target.ref).casefold():
+            raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
+        return place
 
     def check_namespace(self, change: Change) -> None:
         """Refuse the creation of a saved plan that would create the target elsewhere.
@@ -266,13 +266,13 @@ class TargetCreation:
 
     def _looked_for(self, waits: Iterable[float]) -> Place | None:
         """Look for the target, also later: what was just created may not be visible at once."""
-        found = self.look()
+        place = self.look()
         for seconds in waits:
-            if found is not None:
+            if place is not None:
                 break
             self.service.pause(f"GET {self.target.url}".rstrip("/"), seconds)
-            found = self.look()
-        return found
+            place = self.look()
+        return place
 
     def lowered(self, visibility: Json) -> str:
         """Return that the service made the target less visible than was asked for; nothing if it did not."""

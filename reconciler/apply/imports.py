@@ -291,10 +291,10 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
         ServiceError: it cannot be watched.
     """
     try:
-        found = service.get(f"{project.url}import")
+        answer = service.get(f"{project.url}import")
     except NOT_YET:
         return ImportState(is_running=True)
-    record = found if isinstance(found, dict) else {}
+    record = answer if isinstance(answer, dict) else {}
     if begun and record.get("import_status") == "none":
         return ImportState(is_running=True)
     return import_state(project, record, secrets)

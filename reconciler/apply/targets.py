@@ -123,13 +123,14 @@ def targets_in(change: Change) -> Iterator[Target]:
         yield Target(Level(level), path)
 
 
-def waves(targets: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
+def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
     """Return targets that are to be created so that each wave needs those before: groups by depth, then projects."""
-    found: dict[tuple[bool, int], list[TargetPlan]] = {}
-    for each in targets:
-        is_project = each.target.level is Level.PROJECT
-        found.setdefault((is_project, 0 if is_project else str(each.target.ref).count("/")), []).append(each)
-    return [found[place] for place in sorted(found)]
+    by_depth: dict[tuple[bool, int], list[TargetPlan]] = {}
+    for plan in plans:
+        is_project = plan.target.level is Level.PROJECT
+        depth = 0 if is_project else str(plan.target.ref).count("/")
+        by_depth.setdefault((is_project, depth), []).append(plan)
+    return [by_depth[place] for place in sorted(by_depth)]
 
 
 def apart(target: TargetPlan) -> Iterator[TargetPlan]:
