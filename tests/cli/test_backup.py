@@ -3,6 +3,7 @@
 import gzip
 import json
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -217,6 +218,7 @@ def test_a_redirect_that_leads_nowhere_names_the_host_alone(
     place: str, error: type[ServiceError], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("no_proxy", "")
     with canned(answer("404 Not Found", '{"message": "gone"}')) as storage:
         here = storage.api_url.removesuffix("/api/v4")

@@ -1,6 +1,7 @@
 """`--notify`: one message to a chat, which never changes the result, and a URL that nobody sees."""
 
 import json
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -146,6 +147,7 @@ def test_a_chat_that_cannot_be_reached(cli_runner: CliRunner, chat: Canned, monk
     assert done.err == "127.0.0.1 was not notified: the request cannot be sent: its path may lead elsewhere\n"
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "socksio", None)
     done = secretless(cli_runner(f"plan --notify https://hooks.example.com/{SECRET}"))
     assert done.err == "hooks.example.com was not notified: the proxy of the environment cannot be used\n"
 
