@@ -24,6 +24,8 @@ class Sizes:
         section: changes in one section.
         changes: of the plan that is rendered, and of that which is read again.
         exported: projects that are exported.
+        new: projects that are exported to an empty folder.
+        ordered: projects that are planned with nothing to do.
         browsed: projects of the pages that are opened in a browser.
         starts: how often a start is measured.
         latencies: milliseconds of the services that take their time.
@@ -42,6 +44,8 @@ class Sizes:
     section: int
     changes: int
     exported: int
+    new: int
+    ordered: int
     browsed: tuple[int, ...]
     starts: int
     latencies: tuple[int, ...]
@@ -61,6 +65,8 @@ FULL = Sizes(
     section=2000,
     changes=50_000,
     exported=5000,
+    new=2000,
+    ordered=5000,
     browsed=(10, 500, 5000),
     starts=31,
     latencies=(20, 50, 100),
@@ -80,6 +86,8 @@ QUICK = replace(
     section=200,
     changes=5000,
     exported=100,
+    new=100,
+    ordered=100,
     browsed=(10, 500),
     starts=11,
     latencies=(20, 100),
@@ -97,6 +105,8 @@ TINY = Sizes(
     section=10,
     changes=100,
     exported=10,
+    new=10,
+    ordered=10,
     browsed=(10,),
     starts=1,
     latencies=(20,),

@@ -3,11 +3,14 @@
 The first time a request comes, the sandbox's application answers it, in this process; the second time its answer is
 sent from memory. A write is always carried out, and all that is in memory is forgotten. Beside the service it answers
 `GET /-/counts` with the requests since the last `DELETE /-/counts`.
+
+With `--tls` it speaks TLS, and its answers have as many headers as those of GitLab.
 """
 
 import asyncio
 import json
 import selectors
+import ssl
 import sys
 from collections import deque
 from contextlib import suppress
@@ -18,11 +21,39 @@ from typing import Any
 
 import click
 
+from benchmarks.running import HEADERS
 from reconciler.sandbox import Sandbox
 from reconciler.sandbox.answers import Scope
 from reconciler.sandbox.state_file import read_state
 
 END = b"\r\n\r\n"
+
+FURTHER = (
+    (b"server", b"nginx"),
+    (b"date", b"Mon, 23 Nov 2026 12:00:00 GMT"),
+    (b"connection", b"keep-alive"),
+    (b"cache-control", b"max-age=0, private, must-revalidate"),
+    (b"content-security-policy", b"default-src 'none'"),
+    (b"etag", b'W/"0f343b0931126a20f133d67c2b018a3b"'),
+    (b"vary", b"Origin"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"SAMEORIGIN"),
+    (b"x-gitlab-meta", b'{"correlation_id":"01JD3Z0000000000000000000","version":"1"}'),
+    (b"x-request-id", b"01JD3Z0000000000000000000"),
+    (b"x-runtime", b"0.052341"),
+    (b"strict-transport-security", b"max-age=63072000"),
+    (b"referrer-policy", b"strict-origin-when-cross-origin"),
+    (b"ratelimit-limit", b"2000000"),
+    (b"ratelimit-name", b"throttle_authenticated_api"),
+    (b"ratelimit-observed", b"1"),
+    (b"ratelimit-remaining", b"1999999"),
+    (b"ratelimit-reset", b"1795435260"),
+    (b"gitlab-lb", b"haproxy-main-01"),
+    (b"gitlab-sv", b"api-web-01"),
+    (b"x-download-options", b"noopen"),
+    (b"x-permitted-cross-domain-policies", b"none"),
+)
+"""Headers that GitLab or what stands before it sends, and the sandbox does not."""
 
 
 class Counts:
@@ -49,8 +80,9 @@ class Counts:
 class Service:
     """The application and its answers so far."""
 
-    def __init__(self, application: Sandbox, latency: float) -> None:
+    def __init__(self, application: Sandbox, latency: float, headers: int = 0) -> None:
         self.latency = latency
+        self._headers = headers
         self.counts = Counts()
         self.in_flight = 0
         self._application = application
@@ -90,7 +122,9 @@ class Service:
         with suppress(StopIteration):
             self._application(_scope(head), receive, send).send(None)
         start, end = sent
-        return _packed(start["status"], start["headers"], end["body"])
+        headers = start["headers"]
+        lacking = max(self._headers - len(headers) - 1, 0)  # its length comes to them
+        return _packed(start["status"], [*headers, *FURTHER[:lacking]], end["body"])
 
 
 class Connection(asyncio.Protocol):
@@ -168,24 +202,30 @@ def _packed(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> byt
     return b"\r\n".join(lines) + END + body
 
 
-async def serve(service: Service) -> None:
+async def serve(service: Service, tls: ssl.SSLContext | None) -> None:
     """Serve on a free port of this machine, told on stderr, until the process is ended."""
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(service), "127.0.0.1", 0)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(service), "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
-    click.echo(f"Serving http://127.0.0.1:{port}/api/v4; ", err=True)
+    click.echo(f"Serving {'http' if tls is None else 'https'}://127.0.0.1:{port}/api/v4; ", err=True)
     await server.serve_forever()
 
 
 @click.command()
 @click.option("--state", type=click.Path(path_type=Path), required=True)
 @click.option("--latency", type=int, default=0)
-def main(state: Path, latency: int) -> None:
+@click.option("--tls", "certificate", type=click.Path(path_type=Path), help="The certificate and its key.")
+def main(state: Path, latency: int, certificate: Path | None) -> None:
     """Serve a state until interrupted."""
-    service = Service(Sandbox(read_state(state)), latency / 1000)
+    tls = None
+    if certificate is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+    service = Service(Sandbox(read_state(state)), latency / 1000, 0 if tls is None else HEADERS)
     # Not epoll, which waits for whole milliseconds: they would be in every answer's latency.
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
     with suppress(KeyboardInterrupt):
-        loop.run_until_complete(serve(service))
+        loop.run_until_complete(serve(service, tls))
     sys.exit(0)
 
 

@@ -17,6 +17,9 @@ from benchmarks.fleet import TOKEN
 
 ROOT = Path(__file__).parent.parent
 NOTHING: Mapping[str, str] = {}
+HEADERS = 25
+"""How many an answer of GitLab has, and one of the quick server over TLS."""
+
 RECONCILER = (sys.executable, "-m", "reconciler")
 
 
@@ -117,14 +120,16 @@ def sandbox(state: Path, *options: str) -> Iterator[Server]:
 
 
 @contextmanager
-def quick_server(state: Path, latency: int = 0) -> Iterator[Server]:
+def quick_server(state: Path, latency: int = 0, certificate: Path | None = None) -> Iterator[Server]:
     """Run the quicker server until the block ends.
 
     Args:
         state: what it begins with.
         latency: milliseconds.
+        certificate: for TLS, with its key; then answers have as many headers as GitLab's.
     """
     command = [sys.executable, "-m", "benchmarks.quick_server", "--state", str(state), "--latency", str(latency)]
+    command += [] if certificate is None else ["--tls", str(certificate)]
     with _serving(command) as server:
         yield server
 

@@ -22,7 +22,7 @@ HERE = [name for name in ROWS if name not in {"browser", "peers"}]
 """The rows that need nothing from elsewhere."""
 
 UNITS = dict.fromkeys(("browser", "export", "reading", "render", "section", "show"), "s")
-UNITS |= {"cpu": "ms", "layers": "ms", "memory": "MB"}
+UNITS |= {"cpu": "ms", "layers": "ms", "memory": "MB", "order": "ms", "tls": "ms"}
 """Of the first figure of a row, where it is no ratio and no count."""
 
 

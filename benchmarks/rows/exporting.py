@@ -16,19 +16,24 @@ WAYS: Mapping[str, list[str]] = {
 }
 """By way to export, its options; the last one finds the manifests that the others would write."""
 
-EXISTING = "documents that exist"
+NEW, EXISTING = "new documents", "documents that exist"
 
 
 def exporting(bench: Bench) -> list[Figure]:
     """Export all projects with their six sections in each way, in a process of its own."""
-    count = bench.sizes.exported
-    state, _ = bench.state(count)
-    with quick_server(state) as server:
+    count, new = bench.sizes.exported, bench.sizes.new
+    with quick_server(bench.state(new)[0]) as server:
+        few = [_exported(bench, server, NEW) for _ in range(bench.sizes.repeat)]
+        requests = server.counts()["requests"] / len(few)
+    least = min(each.cpu for each in few)
+    each_request = f"quick server, without latency; {requests:,.0f} requests, {1000 * least / requests:.2f} ms each"
+    with quick_server(bench.state(count)[0]) as server:
         done = {way: _exported(bench, server, way) for way in WAYS}
     told = ", ".join(f"{way} {each.cpu:.1f} s and {each.peak:.0f} MB" for way, each in done.items())
     slowest, largest = max(done, key=lambda way: done[way].cpu), max(done, key=lambda way: done[way].peak)
     about = f"quick server, without latency; the whole process, with its requests: {told}"
     return [
+        Figure(f"CPU, export of {new:,} projects, {NEW}", tuple(each.cpu for each in few), "s", 12, about=each_request),
         Figure(f"CPU, export of {count:,} projects, {slowest}", (done[slowest].cpu,), "s", 60, about=about),
         Figure(f"peak memory, export of {count:,} projects, {largest}", (done[largest].peak,), "MB", 1000),
     ]

@@ -65,6 +65,18 @@ def cpu(bench: Bench) -> list[Figure]:
     return [Figure("CPU of the client per request", samples, "ms", 0.8, about=about)]
 
 
+def order(bench: Bench) -> list[Figure]:
+    """The CPU time of a plan with nothing to do, with that of reading the manifests, for each request."""
+    count = bench.sizes.ordered
+    state, work = bench.state(count)
+    plan = [*RECONCILER, "plan", str(bench.manifests(count)), "--quiet", "--concurrency", str(CONCURRENCY)]
+    with quick_server(state) as server:
+        plans = [run(plan, bench.folder, server.variables) for _ in range(bench.sizes.repeat)]
+    samples = tuple(1000 * plan.cpu / work.plan for plan in plans)
+    about = f"quick server, without latency, {CONCURRENCY} in flight; {work.plan:,} requests; the whole process"
+    return [Figure(f"CPU per request, plan of {count:,} projects in order", samples, "ms", 1.2, about=about)]
+
+
 def _runs(bench: Bench, milliseconds: int, number: str) -> Runs:
     return bench.once(("waiting", milliseconds, number), lambda: _plans(bench, milliseconds, number))
 
