@@ -73,6 +73,7 @@ def test_an_apply_is_an_error_only_if_nothing_was_begun(cli_runner: CliRunner) -
     begun = cli_runner("apply --yes --allow-problems")
     assert (begun.code, "1 failed" in begun.out) == (3, True)
     assert cli_runner("apply --yes --max-changes 0").code == 1
+    cli_runner.project("{milestones: {a: {due_date: 2026-12-31}}}")
     assert cli_runner("plan --out plan.json").code == 0
     cli_runner.service(milestones=[{"title": "a"}])
     stale = cli_runner("apply --plan plan.json --yes")
