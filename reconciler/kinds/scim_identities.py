@@ -14,6 +14,7 @@ class Identity(Item):
 
     misplaced: ClassVar[Mapping[str, str]] = {
         "extern_uid": "the external UID of an identity is its key",
+        **dict.fromkeys(("user", "user_id"), "the identity provider links an identity to its user: leave this out"),
         "active": "the identity provider decides whether an identity is active",
     }
 

@@ -10,10 +10,11 @@ from reconciler.model.endpoints import Collection, Existing, Reading
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
-from reconciler.model.targets import Level
+from reconciler.model.targets import Key, Level
 from reconciler.model.wording import short
 
 ADDRESS = re.compile("^[^@ ]+@[^@ ]+$")
+USERNAME = re.compile(r"(?!-)[\w.-]+(?<!\.)(?<!\.git)(?<!\.atom)", re.ASCII)
 
 
 def _as_address(text: str) -> str:
@@ -36,6 +37,16 @@ class ServiceAccount(Item):
         "service makes one up.",
         examples=["deploy-bot@example.com"],
         json_schema_extra={"pattern": ADDRESS.pattern},
+    )
+
+
+def key_error(name: Key) -> str | None:
+    """Return why no server takes a username; newer ones refuse a few more."""
+    if USERNAME.fullmatch(str(name)):
+        return None
+    return (
+        "a username consists of letters a to z, digits, `_`, `-` and `.`, does not begin with `-`, and does not end in "
+        "`.`, `.git` or `.atom`, such as deploy-bot; the name to show is `name`"
     )
 
 
@@ -74,6 +85,7 @@ ACCOUNTS = Collection(
     query="order_by=id&sort=asc",
     decode=decode,
     complete=complete,
+    key_error=key_error,
     method="PATCH",
     deleted_at="users",
     canonical_key=str.casefold,

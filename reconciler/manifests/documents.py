@@ -1,7 +1,7 @@
 """The documents of manifests: what stands around a spec, as models. The JSON Schema is made of them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -226,6 +226,7 @@ class SetMetadata(SharingMetadata, ProfileMetadata):
         **dict.fromkeys(
             ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
         ),
+        "select": "`select` stands beside `metadata`, not in it",
         "exceptions": EXCEPTIONS_BELOW,
     }
 
@@ -307,10 +308,19 @@ class ExternalSource(Envelope):
     )
 
 
+def _numbered(repository: object) -> object:
+    if isinstance(repository, str) and not repository.isdecimal():
+        name = repository if re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII) else "OWNER/NAME"
+        raise ValueError(
+            f"must be the number of the repository: GitHub shows it as `id` at https://api.github.com/repos/{name}"
+        )
+    return repository
+
+
 class GitHubSource(ExternalSource):
     """A repository on GitHub."""
 
-    repo_id: Annotated[int, Field(gt=0)] = Field(
+    repo_id: Annotated[int, Field(gt=0), BeforeValidator(_numbered)] = Field(
         title="Repository ID", description="The numeric ID of the repository.", examples=[5]
     )
     github_hostname: Text = Field(
@@ -353,6 +363,9 @@ class ImportSource(Exclusive):
     """Where a project is imported from: exactly one of `github` and `bitbucket_server`."""
 
     exactly_one = ("github", "bitbucket_server")
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "gitlab": "a project of another GitLab cannot be imported; known are github and bitbucket_server"
+    }
 
     github: GitHubSource = Field(
         default=ABSENT,
@@ -411,7 +424,9 @@ class ProjectCreation(TargetCreation):
     """The creation of a project that does not exist. Nothing of it is ever changed afterwards."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["import", "visibility"]}})
-    misplaced: ClassVar[Mapping[str, str]] = {"from_archive": "`from_archive` belongs to Group"}
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "from_archive": "`from_archive` belongs to Group; a project is imported from another service: `import`"
+    }
 
     import_: ImportSource = Field(
         default=ABSENT,
@@ -430,8 +445,9 @@ NO_CREATION = {"create": "`create` belongs to Group and Project: leave it out"}
 
 
 def _given(create: object) -> object:
-    if create is None:
-        raise ValueError("`create` has no value: write `create: {}` to create it with all defaults, or leave it out")
+    if create is None or isinstance(create, bool):
+        wrong = "`create` has no value" if create is None else "must be a mapping"
+        raise ValueError(f"{wrong}: write `create: {{}}` to create it with all defaults, or leave it out")
     return create
 
 
@@ -528,6 +544,12 @@ DOCUMENTS: Mapping[str, type[AnyDocument]] = {
 }
 LEVEL_OF: Mapping[str, Level] = {level.document_kind: level for level in LEVELS}
 """The level of the targets that documents of a kind are about."""
+
+
+def metadata_keys(model: type[AnyDocument]) -> Collection[str]:
+    """Return the keys of the metadata of a kind of document."""
+    metadata: Any = model.model_fields["metadata"].annotation
+    return frozenset(metadata.model_fields)
 
 
 def levels_of(kind: str) -> tuple[Level, ...]:

@@ -13,7 +13,7 @@ from reconciler.manifests.sources import Steps
 from reconciler.model.endpoints import Collection
 from reconciler.model.state import DeclaredException
 from reconciler.model.targets import Key
-from reconciler.model.wording import listed, unknown
+from reconciler.model.wording import closest, listed, unknown
 
 ABOVE: Steps = ("metadata", "exceptions")
 NO_EFFECT = ": this exception has no effect"
@@ -99,7 +99,9 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
         spec, section = whole.specs[name], whole.sections[name]
         named = list(_named(whole, name, item))
         if item is not None and not named:
-            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT} without --since", "warning")
+            guess = closest(str(item), [str(name) for _, name in _declared(whole, name)])
+            hint = f"; did you mean `{guess}`?" if guess else ""
+            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT} without --since{hint}", "warning")
             return
         for number, field in enumerate(exception.fields):
             if not any(field_path(field, each) for each in (named if spec.items else [section])):

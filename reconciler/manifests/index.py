@@ -17,6 +17,7 @@ from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
     LEVEL_OF,
+    AnyDocument,
     GroupDocument,
     ProfileDocument,
     ProjectDocument,
@@ -27,6 +28,7 @@ from reconciler.manifests.documents import (
     TargetMetadata,
     UserMetadata,
     levels_of,
+    metadata_keys,
 )
 from reconciler.manifests.layers import (
     MOST_FILLED,
@@ -61,6 +63,9 @@ from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import listed, one, unknown
+
+STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
+"""Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
 
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
 
@@ -128,7 +133,9 @@ class Index:
             declared: Any = model.model_validate(document.value)
         except ValidationError as error:
             self.whole = False
-            found = [self._about_spec(each) for each in diagnose(error, document.value, model)]
+            found = [
+                self._about_place(each, model) for each in _without_consequences(diagnose(error, document.value, model))
+            ]
             if CREATE in document.value and model in {GroupDocument, ProjectDocument}:
                 found += errors_beside(document, LEVEL_OF[str(kind)], found, self.around)
             spec = document.value.get("spec")
@@ -140,10 +147,12 @@ class Index:
                 return self._add_set(document, declared)
         return self._add_target(document, declared)
 
-    def _about_spec(self, found: Diagnostic) -> Diagnostic:
-        """Say so if an unknown key of a document belongs under `spec`."""
+    def _about_place(self, found: Diagnostic, model: type[AnyDocument]) -> Diagnostic:
+        """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
         key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
-        return replace(found, message=f"`{key}` belongs under `spec`") if key in {PRUNE, *self.specs} else found
+        if key in {PRUNE, *self.specs}:
+            return replace(found, message=f"`{key}` belongs under `spec`")
+        return replace(found, message=f"`{key}` belongs under `metadata`") if key in metadata_keys(model) else found
 
     def _add_profile(self, document: Document, declared: ProfileDocument) -> list[Diagnostic]:
         name = declared.metadata.name
@@ -205,7 +214,10 @@ class Index:
             beside: texts outside of the spec that may hold placeholders, as of `braces`.
         """
         levels = levels_of(kind)
-        errors = {name: self._section_error(name, value, levels) for name, value in spec.items() if name != PRUNE}
+        model = DOCUMENTS[kind]
+        errors = {
+            name: self._section_error(name, value, levels, model) for name, value in spec.items() if name != PRUNE
+        }
         found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
         sections = {name: spec[name] for name, error in errors.items() if not error}
         prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
@@ -230,11 +242,14 @@ class Index:
         normal = None if waits else normalized
         return Layer(document, title, sections, prune, placeholders, normal, locks, uses), found
 
-    def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
-        if name == CREATE:
-            return "`create` stands beside `spec`, not in it"
+    def _section_error(self, name: str, value: Any, levels: tuple[Level, ...], model: type[AnyDocument]) -> str | None:
+        if name == CREATE or (name not in self.specs and name in model.model_fields):
+            return f"`{name}` stands beside `spec`, not in it"
         if name not in self.specs:
-            return unknown("section", name, [PRUNE, *self.specs])
+            if name in metadata_keys(model):
+                return f"`{name}` belongs under `metadata`"
+            message = unknown("section", name, [PRUNE, *self.specs])
+            return message if message.endswith("?") else f"{message}; if a package adds it, install that package here"
         error = level_error(name, levels[0], self.specs) if len(levels) == 1 else None
         if error is None and value is None:
             advice = ": leave it out" + (
@@ -244,6 +259,13 @@ class Index:
             )
             return f"{name} has no value{advice}"
         return error
+
+
+def _without_consequences(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Leave out missing keys for which a misplaced one stands: its message says where it belongs."""
+    misplaced = (each.steps[-1] for each in found if each.code == "extra_forbidden" and each.steps[:1] == ("metadata",))
+    implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
+    return [each for each in found if each.code != "missing" or each.value not in implied]
 
 
 def overfilled(layer: Layer, values: Placeholders | None) -> Diagnostic | None:

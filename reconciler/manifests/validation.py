@@ -16,7 +16,7 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.model.endpoints import Collection
-from reconciler.model.resource import MOST_SHARED, Content, Resource
+from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
 
@@ -100,12 +100,30 @@ def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_
             message = misplaced or unknown("key", key, _fields_of(beside))
             return Diagnostic(steps, message, at_key=True, code=code)
         case "missing":
-            return Diagnostic(steps, f"the key `{errors[0]['loc'][-1]}` is missing", at_key=True, code=code)
+            name = errors[0]["loc"][-1]
+            example = _example(type_, (*steps, name))
+            such_as = f", such as `{name}: {example}`" if example else ""
+            return Diagnostic(steps, f"the key `{name}` is missing{such_as}", at_key=True, code=code, value=name)
     for step in steps:
         value = value[step]
     value = last if at_key else value
-    message = _message(errors, value, is_entry=isinstance(last, int))
+    message = _message(errors, value, "" if at_key else _example(type_, steps), is_entry=isinstance(last, int))
     return Diagnostic(steps, message, at_key=at_key, code=code, value=value)
+
+
+def _example(type_: Any, steps: Steps) -> str:
+    """Return an example of the value at some steps of a type, as YAML on one line; empty if no field has one."""
+    from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - slow to import; only errors need it
+
+    beside = _models_at(type_, steps[:-1]) if steps else ()
+    own = [field for model in beside if (field := _by_key(model).get(str(steps[-1]))) and field.examples]
+    if own:
+        return inline((own[0].examples or [])[0])
+    for model in _models_at(type_, steps):
+        for name, field in _by_key(model).items():
+            if field.examples and name not in POLICIES:
+                return inline({name: field.examples[0]})
+    return ""
 
 
 def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
@@ -144,12 +162,16 @@ def _alternatives(type_: Any) -> Iterator[Any]:
         yield type_
 
 
-def _message(errors: list[Any], value: Any, *, is_entry: bool) -> str:
+def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> str:
     """Return one message for pydantic's errors about one value: there is one for each type it may have."""
     rules = [error for error in errors if error["type"] not in EXPECTED]
+    such_as = f" such as `{example}`" if example else ""
     if rules:
-        return _broken_rule(rules[0], value)
+        is_pattern = rules[0]["type"] == "string_pattern_mismatch"
+        return _broken_rule(rules[0], value) + (f",{such_as}" if is_pattern and example else "")
     expected = list(dict.fromkeys(EXPECTED[error["type"]] for error in errors))
+    if example and value is not None and expected == ["a mapping"]:
+        return f"must be a mapping{such_as}, not {'a list' if isinstance(value, list) else f'`{WRITTEN}`'}"
     if value is None and is_entry:
         return f"must be {listed(expected, 'or')}, not null"
     return f"must be {listed(expected, 'or')}{_mistake(expected, value)}"
@@ -275,7 +297,11 @@ def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
     *above, key = found.steps
     models = spec.kind.models.items()
     owners = [level.document_kind for level, model in models if key in _fields_at(model, tuple(above))]
-    return replace(found, message=f"`{key}` belongs to {listed(owners)}") if owners else found
+    if not owners:
+        return found
+    declared = f"the {spec.items.title}" if spec.items else "it"
+    remedy = f"declare {declared} in a document of kind {listed(owners, 'or')}"
+    return replace(found, message=f"`{key}` belongs to {listed(owners)}: {remedy}")
 
 
 def _names(spec: SectionSpec, section: Mapping[str, Any]) -> list[tuple[Steps, Collection, Key]]:

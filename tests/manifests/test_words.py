@@ -30,7 +30,7 @@ class Wiki(Resource):
 
     size: Annotated[int, Field(ge=1, le=9)] = 1
     ratio: Annotated[float, Field(lt=1)] = 0.5
-    word: Annotated[str, Field(min_length=2, max_length=3, pattern="^[a-z]+$")] = "ab"
+    word: Annotated[str, Field(min_length=2, max_length=3, pattern="^[a-z]+$", examples=["abc"])] = "ab"
     list_: Annotated[list[str], Field(alias="list", min_length=1, max_length=2)] = Field(default=[])
     pairs: Annotated[list[int], Field(min_length=2)] = Field(default=[])
     inner: Inner = Inner()
@@ -68,7 +68,7 @@ SAID = {
     "ratio: x": "must be a number, not `x`",
     "word: a": "must have at least 2 characters",
     "word: abcd": "must have at most 3 characters",
-    "word: ABC": "must match the pattern ^[a-z]+$",
+    "word: ABC": "must match the pattern ^[a-z]+$, such as `abc`",
     f"word: {{{'x' * 5}: y}}": "must be text, not a mapping",
     "list: []": "must not be empty",
     "list: [a, b, c]": "must have at most 2 entries",

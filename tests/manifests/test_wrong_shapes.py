@@ -29,7 +29,7 @@ def test_a_group_with_settings_of_a_wrong_shape_hides_no_other_error(folder: Fol
         other_yaml=OTHER.decode(),
     )
     assert [line for line in folder.faults().splitlines() if not line.startswith(" ")] == [
-        "group.yaml:4:27: must be a mapping, not `false`",
+        "group.yaml:4:27: must be a mapping such as `{allow_author_approval: false}`, not `false`",
         "other.yaml:5:3: unknown section `milestonez`; did you mean `milestones`?",
         "project.yaml:4:83: must be true or false, not `1`",
     ]

@@ -1,0 +1,33 @@
+"""Each mistake that people make is answered with its place, its cause and its remedy: the table is in `mistakes.txt`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.wording import listed
+from tests.building import KINDS
+from tests.cli_runner import CliRunner
+
+CASES = [
+    case.partition("\n")[::2]
+    for case in Path(__file__).with_name("mistakes.txt").read_text().removeprefix("=== ").split("\n\n=== ")
+]
+STEP = re.compile(r"^(?=[@$] )", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("title", "case"), CASES, ids=[title for title, _ in CASES])
+def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -> None:
+    sections = listed(["prune", *KINDS])
+    address = cli_runner.sandbox.api_url.removesuffix("/api/v4")
+    answered = []
+    for step in STEP.split(case)[1:]:
+        first, _, rest = step.partition("\n")
+        if first.startswith("@"):
+            cli_runner.write(first.removeprefix("@ "), rest)
+            answered.append(step)
+        else:
+            done = cli_runner(first.removeprefix("$ ").replace("<service>", address))
+            text = f"{done.out}{done.err}".replace(address, "<service>").replace(sections, "<all sections>")
+            answered.append(f"{first}\n{text}[{done.code}]\n")
+    assert "".join(answered).rstrip("\n") == case.rstrip("\n"), title
