@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound
+from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Reading, Singleton
 from reconciler.model.kind import Kind, Rehearsed
 from reconciler.model.protocols import Json
@@ -115,7 +116,7 @@ def decode(target: Target, answer: Json) -> Found:
     if "primary_unknown" in answer:
         read_only["notification_email"] = answer["primary_unknown"]
     settings, unknown = recognized(UserNotificationSettings, whole)
-    shown = fields | {"notification_email": email}
+    shown = {**fields_of(settings), "notification_email": email}
     return Found(settings, read_only=read_only, unknown=unknown, unshown=unshown, shown=shown)
 
 

@@ -376,6 +376,27 @@ def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engin
     assert [(each.action, each.address.name) for each in back.changes] == [("update", "a"), ("delete", "b")]
 
 
+@pytest.mark.parametrize("target", [USER, ACME, API], ids=str)
+def test_single_events_are_restored_at_every_level(engine: EngineDriver, target: Target) -> None:
+    def settings(value: dict[str, Any]) -> Section:
+        return section("notification_settings", value, target)
+
+    engine.step(settings({"level": "custom", "events": {"new_note": True, "failed_pipeline": False}}))
+    before = visible_settings(engine, target)
+    for wanted in ({"level": "custom", "events": {"new_note": False, "new_issue": True}}, {"level": "watch"}):
+        plan = engine.plan(settings(wanted))
+        back = planned_back(engine, report_of(engine, plan, engine.apply(plan)))
+        assert (problems(back), failures(engine.apply(back))) == ([], [])
+        assert visible_settings(engine, target) == before
+
+
+def visible_settings(engine: EngineDriver, target: Target) -> Plain:
+    """Return the notification settings that the service has there."""
+    found = read_part(engine.client, KINDS["notification_settings"].parts[0], target, {})
+    assert isinstance(found, Found)
+    return dict(fields_of(found.resource))
+
+
 def test_the_settings_of_an_account_whose_address_is_not_shown_cannot_all_be_restored(sandbox: Sandbox) -> None:
     with EngineDriver(sandbox, all_writes.service("spec")) as engine:
         accounts = section(
