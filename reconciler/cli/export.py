@@ -67,7 +67,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 @click.option(
     "--as-set",
     is_flag=True,
-    help="Write the projects of the group as one set with one profile, and documents only for what deviates.",
+    help="Write the projects of each group as one set with one profile, and documents only for what deviates.",
 )
 @click.option(
     "--all-fields", is_flag=True, help="With --as-set: write fields of items that have the service's default too."
@@ -110,8 +110,10 @@ def export(
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
     if not (groups or projects or pathless):
         raise UsageError("nothing to export: give --group, --project, --user or --instance")
-    if as_set and (profile or len(groups) != 1):
-        raise UsageError("--as-set takes one --group" + (", and no --hoist" if profile else ""))
+    if as_set and not groups:
+        raise UsageError("--as-set needs --group")
+    if as_set and profile:
+        raise UsageError("--as-set and --hoist exclude each other")
     if (all_fields or prune) and not as_set:
         raise UsageError(f"{'--all-fields' if all_fields else '--prune'} needs --as-set")
     session = Session(given)

@@ -20,7 +20,13 @@ MANIFESTS = Path("manifests")
 
 
 @command(CONNECTION, SERVICE, epilog="Example: reconciler init --group acme")
-@click.option("--group", metavar="GROUP", help="Write the manifests of this group, as export --as-set does.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Write the manifests of this group, as export --as-set does; repeatable.",
+)
 @click.option(
     "--components",
     default=COMPONENTS,
@@ -29,7 +35,7 @@ MANIFESTS = Path("manifests")
     help="Project that holds the CI/CD components and the image of the jobs.",
 )
 @click.option("--image", metavar="IMAGE", help="Image of the jobs, if it is not in the registry of that project.")
-def init(given: Given, *, group: str | None, components: str, image: str | None) -> int:
+def init(given: Given, *, groups: tuple[str, ...], components: str, image: str | None) -> int:
     """Set up a repository of manifests in this folder.
 
     Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, and schemas for editors. With --group,
@@ -46,7 +52,7 @@ def init(given: Given, *, group: str | None, components: str, image: str | None)
 
     session = Session(given)
     here = Path()
-    exported = None if group is None else _export(session, group)
+    exported = _export(session, groups) if groups else None
     api_url = checked_api_url(given) if given.api_url else None
     texts = scaffold(api_url, components, image) | editor_schemas(all_kinds())
     if exported is not None:
@@ -67,13 +73,13 @@ def init(given: Given, *, group: str | None, components: str, image: str | None)
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 
-def _export(session: Session, group: str) -> "ExportResult":
+def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":
     from reconciler.export.run import Layout, draw_export
     from reconciler.export.targets import ExportRequest
 
     with session.client() as client, session.watched(client) as progress:
         return draw_export(
-            ExportRequest((group,)),
+            ExportRequest(groups),
             client,
             session.kinds,
             client.concurrency,

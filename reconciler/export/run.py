@@ -1,6 +1,6 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,7 +50,7 @@ class Layout:
 
     Attributes:
         profile: the name of a profile for what projects share, which their documents name; None for no such profile.
-        as_set: whether the projects of the one group become a set with a profile, and get documents only for the rest.
+        as_set: whether the projects of each group become a set with a profile, and get documents only for the rest.
         all_fields: whether a set writes the fields of items that have the service's default too.
         prune: whether a set makes the written sections authoritative.
     """
@@ -275,11 +275,20 @@ class _Writing:
                 self._add_whole(each)
         if self.layout.profile is not None:
             self._hoist(projects, self.layout.profile)
-        elif self.layout.as_set and self.snapshot.members:
-            self._write_set(projects, apart, *next(iter(self.snapshot.members.items())))
         else:
+            for group, members in self._sets():
+                paths = {each.path for each in members}
+                self._write_set([each for each in projects if each.resolved.full_path in paths], apart, group, members)
+                projects = [each for each in projects if each.resolved.full_path not in paths]
             for each in projects:
                 self._add_whole(each)
+
+    def _sets(self) -> Iterator[tuple[str, tuple[Member, ...]]]:
+        """Yield the groups that become a set each, with the projects below them: those that no other one contains."""
+        groups = self.snapshot.members if self.layout.as_set else {}
+        for group, members in groups.items():
+            if not any(group.casefold().startswith(f"{other}/".casefold()) for other in groups):
+                yield group, members
 
     def _add_whole(self, each: Exported) -> None:
         self._add(each, self._with_prune(literal(each.concise), left_out=each.left_out))

@@ -73,6 +73,19 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
     assert contents(Path("../elsewhere/manifests")) == contents(Path("manifests"))
 
 
+def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
+    state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
+    state["projects"] += [{"id": 200, "path": "partners/shop"}, {"id": 201, "path": "partners/till"}]
+    cli_runner.sandbox.replace_state(state)
+    assert cli_runner("init --group acme --group partners").code == 0
+    drift = cli_runner("drift")
+    assert (drift.code, drift.out) == (0, "")
+    assert cli_runner("export --group acme --group partners --as-set -o ../elsewhere/manifests").code == 0
+    assert contents(Path("../elsewhere/manifests")) == contents(Path("manifests"))
+    assert {"acme.set.yaml", "partners.set.yaml", "partners.yaml"} <= {*contents(Path("manifests"))}
+
+
 def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_runner: CliRunner) -> None:
     mine = {
         ".gitlab-ci.yml": "mine: {script: [make]}\n",

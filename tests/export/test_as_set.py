@@ -252,6 +252,22 @@ def test_later_exports_keep_profile_and_set_and_let_projects_deviate_or_leave(cl
     assert (drift.code, drift.out) == (0, "")
 
 
+def test_each_of_several_groups_becomes_a_set_unless_another_one_contains_it(cli_runner: CliRunner) -> None:
+    state = service("deployed", project(120, "partners/shop"), project(121, "partners/till"))
+    state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
+    cli_runner.sandbox.replace_state(state)
+    sections = f"--section milestones --section trigger_tokens --section {RULES}"
+    groups = "--group partners --group acme/tools --group acme"
+    done = cli_runner(f"export {groups} --as-set -o out {sections}")
+    assert (done.code, done.err) == (0, "12 targets exported; 9 files written; 1 archived project left out.\n")
+    assert set(contents(Path("out"))) == {
+        *("acme.yaml", "acme.profile.yaml", "acme.set.yaml", "acme/more.yaml", "acme/tools.yaml", "acme/web.yaml"),
+        *("partners.yaml", "partners.profile.yaml", "partners.set.yaml"),
+    }
+    assert cli_runner("drift out").code == 0
+    assert cli_runner(f"export {groups} --as-set -o out {sections}").out == ""
+
+
 def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed", {"id": 121, "path": "acme/odd path"}))
     assert cli_runner(f"export --group acme --as-set -o out --section {RULES}").code == 0
@@ -301,9 +317,8 @@ def test_a_group_with_nothing_to_share_has_no_set(cli_runner: CliRunner) -> None
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--group a --group b --as-set", "--as-set takes one --group"),
-        ("--user --as-set", "--as-set takes one --group"),
-        ("--group a --as-set --hoist", "--as-set takes one --group, and no --hoist"),
+        ("--user --as-set", "--as-set needs --group"),
+        ("--group a --as-set --hoist", "--as-set and --hoist exclude each other"),
         ("--group a --prune", "--prune needs --as-set"),
         ("--group a --all-fields", "--all-fields needs --as-set"),
     ],
