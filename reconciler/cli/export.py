@@ -102,6 +102,7 @@ def export(
     Anything that cannot be read or declared (such as two trigger tokens of one description) is left out with a
     warning. Exits with 3 if some of the targets could not be read, and with 1 if none could. Secrets are never written.
     """
+    from reconciler.export.left_out import causes
     from reconciler.export.run import Layout, run_export
     from reconciler.export.targets import ExportRequest
     from reconciler.model.targets import Level
@@ -130,6 +131,8 @@ def export(
             state=state,
             progress=progress,
         )
+    session.warn(causes(each for each in done.left_out if not each.sort))
+    session.warn(each for each in done.left_out if each.sort)
     session.warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
     archived = f"; {counted(done.archived, 'archived project')} left out" if done.archived else ""

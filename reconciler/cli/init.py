@@ -44,6 +44,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
     with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
     """
+    from reconciler.export.left_out import causes
     from reconciler.gitops.scaffold import FIRST, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
@@ -63,7 +64,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
     new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
     save_inside(here, new)
-    session.warn(exported.warnings if exported else ())
+    session.warn((*exported.warnings, *causes(exported.left_out)) if exported else ())
     session.warn(f"{path} exists and is left as it is" for path in sorted(kept))
     session.warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
     write_stdout("".join(f"{path}\n" for path in sorted(new)))

@@ -1,17 +1,29 @@
 """All that can be read of the targets of an export."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from reconciler.export.targets import ExportRequest, ResolvedTarget, resolve_targets
+from reconciler.export.left_out import LeftOut
+from reconciler.export.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
+from reconciler.fleet.causes import REFUSALS, ProjectRecord, find_causes, together, unfit
 from reconciler.live.read import learn_ids, read_part, side_by_side
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Lister
-from reconciler.model.state import LivePart, LiveState, PartAddress, Reference, Unreadable
-from reconciler.model.targets import Target
+from reconciler.model.protocols import Concurrency, Lister, Reader
+from reconciler.model.state import (
+    DesiredState,
+    DesiredTarget,
+    LivePart,
+    LiveState,
+    PartAddress,
+    Reference,
+    Section,
+    Unreadable,
+)
+from reconciler.model.targets import Level, Target
+from reconciler.model.wording import advised
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +33,8 @@ class LiveSnapshot:
     Attributes:
         targets: those with at least one readable section, in `Target.order`.
         live: their parts, unreadable ones included, and all numeric IDs that came with them.
-        warnings: what could not be read, and why.
+        warnings: the targets that could not be read, and the groups that could not be listed.
+        left_out: the sections that could not be read.
         whole: whether at least one section of every requested target could be read.
         members: see `ResolvedTargets`.
         archived: likewise.
@@ -30,6 +43,7 @@ class LiveSnapshot:
     targets: tuple[ResolvedTarget, ...]
     live: LiveState
     warnings: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     whole: bool
     members: Mapping[str, tuple[Member, ...]]
     archived: tuple[Member, ...]
@@ -67,10 +81,12 @@ def read_all(
         for each in resolved.targets
         if each.id is not None
     }
+    live = LiveState(parts, ids | learn_ids(parts, kinds))
     return LiveSnapshot(
         tuple(each for each in resolved.targets if each.target in readable),
-        LiveState(parts, ids | learn_ids(parts, kinds)),
-        (*resolved.warnings, *_unreadable(parts, readable)),
+        live,
+        resolved.warnings,
+        tuple(_unreadable(_explained(live, resolved, reader, kinds, concurrency), readable)),
         not resolved.warnings and readable == {target for target, _, _ in addresses},
         resolved.members,
         resolved.archived,
@@ -84,15 +100,34 @@ def _parts(target: Target, kinds: Kinds, request: ExportRequest) -> Iterator[tup
             yield from ((kind, part) for part in kind.parts)
 
 
-def _unreadable(parts: Mapping[PartAddress, LivePart], readable: Iterable[Target]) -> Iterator[str]:
-    """Yield one warning for each unreadable section, and one for each target without a readable one."""
-    warnings: dict[object, str] = {}
-    for (target, section, _), part in parts.items():
-        if not isinstance(part, Unreadable):
-            continue
-        if target in readable:
-            text = f"{section} of {target} cannot be read and is left out ({part.reason})"
-            warnings.setdefault((target, section), text)
-        else:
-            warnings.setdefault(target, f"{target}: nothing can be read; it is left out ({part.reason})")
-    yield from warnings.values()
+def _explained(
+    live: LiveState, resolved: ResolvedTargets, reader: Reader, kinds: Kinds, concurrency: Concurrency
+) -> Iterator[tuple[PartAddress, Unreadable]]:
+    """Yield the parts that could not be read, with their causes: by the lists of the groups, else by `find_causes`."""
+    listed = {each.id: each for members in resolved.members.values() for each in members}
+    members = {each.target: listed.get(each.id) for each in resolved.targets if each.target.level is Level.PROJECT}
+    explained: dict[PartAddress, LivePart] = {}
+    sections: dict[Target, list[Section]] = {}
+    for place, part in live.parts.items():
+        if isinstance(part, Unreadable):
+            target, section, _ = place
+            member = members.get(target)
+            record = ProjectRecord(archived=member.archived, off=member.off) if member else ProjectRecord()
+            known = [*unfit(target.address, kinds[section].needs, record)] if part.status in REFUSALS else []
+            # The target is there: its record or its group's list was read.
+            explained[place] = replace(part, absent=False, cause=together(known) if known else None)
+            if not known:
+                sections.setdefault(target, []).append(Section(target, section, {place[2]: {}}))
+    desired = DesiredState(tuple(DesiredTarget(target, tuple(own), "") for target, own in sections.items()), "")
+    explained |= find_causes(desired, LiveState(explained, {}), reader, kinds, concurrency).parts
+    yield from ((place, part) for place, part in explained.items() if isinstance(part, Unreadable))
+
+
+def _unreadable(parts: Iterable[tuple[PartAddress, Unreadable]], readable: Container[Target]) -> Iterator[LeftOut]:
+    """Yield each unreadable section, and each target without a readable one."""
+    left_out: dict[object, LeftOut] = {}
+    for (target, section, _), part in parts:
+        why = advised(part.cause.reason, part.cause.remedy) if part.cause else part.reason
+        what = section if target in readable else ""
+        left_out.setdefault((target, what), LeftOut(what, target, why))
+    yield from left_out.values()

@@ -12,6 +12,7 @@ from typing import Any
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder
+from reconciler.export.left_out import LeftOut
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import Exported, Spec, export_target
@@ -74,7 +75,8 @@ class ExportResult:
         texts: of the files that change, by path.
         kept: the files that would have changed and are left alone.
         rehearsal: the file with a state of the sandbox, if one was asked for.
-        warnings: what the files lack, and why.
+        warnings: what the files lack, and why, apart from what is left out.
+        left_out: the sections that could not be read, and what no manifest can declare.
         whole: whether at least one section of every requested target could be read.
         archived: how many archived projects were left out.
     """
@@ -84,6 +86,7 @@ class ExportResult:
     kept: tuple[Path, ...]
     rehearsal: Mapping[Path, str]
     warnings: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     whole: bool
     archived: int
 
@@ -164,12 +167,16 @@ def draw_export(
             for path in files.templates
         ),
         *snapshot.warnings,
-        *(warning for each in draft.exported for section in each.left_out.values() for warning in section),
         *draft.differences,
+    )
+    left_out = (
+        *snapshot.left_out,
+        *(each for exported in draft.exported for section in exported.left_out.values() for each in section),
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
     count = len(draft.exported)
-    return ExportResult(count, draft.texts, draft.kept, rehearsal, warnings, snapshot.whole, len(snapshot.archived))
+    archived = len(snapshot.archived)
+    return ExportResult(count, draft.texts, draft.kept, rehearsal, warnings, left_out, snapshot.whole, archived)
 
 
 @dataclass(frozen=True, slots=True)

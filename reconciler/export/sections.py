@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.export.left_out import LeftOut
 from reconciler.export.targets import ResolvedTarget
 from reconciler.model.diff import without
 from reconciler.model.endpoints import Collection
@@ -16,8 +17,12 @@ from reconciler.system.terminal import escaped
 Spec = dict[str, Any]
 """Sections by name, as plain data."""
 
-Omitted = list[tuple[str, str]]
-"""Objects and fields that a section leaves out, each with the reason."""
+Omitted = list[tuple[str, str, str, str]]
+"""Objects and fields that a section leaves out, each with the reason, its sort and the cause: see `LeftOut`."""
+
+NOT_SHOWN = "this server does not show it"
+CONTRADICTS = "it contradicts another field"
+SEVERAL = "several of one name, where a manifest declares one: rename or delete the others, then export again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +33,13 @@ class Exported:
         resolved: the target.
         spec: the sections, in the order of the kinds.
         concise: the same, without those fields of items that have the service's default.
-        left_out: by section, a warning for everything that exists and no manifest can declare.
+        left_out: by section, everything that exists and no manifest can declare.
     """
 
     resolved: ResolvedTarget
     spec: Spec
     concise: Spec
-    left_out: Mapping[str, tuple[str, ...]]
+    left_out: Mapping[str, tuple[LeftOut, ...]]
 
     def without(self, sections: Container[str]) -> "Exported":
         """Return the same without some sections."""
@@ -56,7 +61,7 @@ def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, al
     """
     target = resolved.target
     spec: Spec = {}
-    left_out: dict[str, tuple[str, ...]] = {}
+    left_out: dict[str, tuple[LeftOut, ...]] = {}
     for kind in kinds.values():
         omitted: Omitted = []
         parts = {part.name: live.parts.get((target, kind.name, part.name)) for part in kind.parts}
@@ -64,7 +69,7 @@ def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, al
         if section is not None:
             spec[kind.name] = section
         if omitted:
-            left_out[kind.name] = tuple(f"{what} of {target} is left out: {why}" for what, why in omitted)
+            left_out[kind.name] = tuple(LeftOut(what, target, why, *others) for what, why, *others in omitted)
     concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
     return Exported(resolved, spec, concise, left_out)
 
@@ -85,7 +90,7 @@ def quoted(name: Key) -> str:
 
 def item_fields(found: Found) -> dict[str, Any]:
     """Return what a manifest declares of an object, without fields that have the service's default."""
-    fields = _fields("", found, [])
+    fields = _fields("", "", found, [])
     defaults = type(found.resource).model_fields
     return {
         name: value for name, value in fields.items() if getattr(found.resource, name) != defaults[name].get_default()
@@ -98,11 +103,11 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
     for part in kind.parts:
         match part, parts[part.name]:
             case _, Found() as found:
-                section |= _fields(part.title, found, omitted)
+                section |= _fields(part.title, "", found, omitted)
             case Collection(), tuple() as live:
                 named = _named(part, live, resolved, omitted)
                 if not hasattr(kind.models[resolved.target.level], "model_fields"):
-                    return {name: _fields(f"{part.title} {quoted(name)}", found, omitted) for name, found in named}
+                    return {name: _fields(part.title, f" {quoted(name)}", found, omitted) for name, found in named}
                 section[part.name] = [name for name, _ in named]
     if kind.join and any(section.values()):
         return kind.join(section)
@@ -133,25 +138,27 @@ def _named(
         error = part.name_error(name)
         numbers = ", ".join(str(found.id) for found in same)
         if error:
-            omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error))
+            omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error))
         elif len(same) > 1:
-            omitted.append(
-                (f"{part.title} {quoted(name)}", f"{len(same)} objects have this name (IDs {numbers}); expected one")
-            )
+            why = f"{len(same)} objects have this name (IDs {numbers}); expected one"
+            omitted.append((f"{part.title} {quoted(name)}", why, part.title, SEVERAL))
         else:
             yield name, same[0]
 
 
-def _fields(what: str, found: Found, omitted: Omitted) -> dict[str, Any]:
+def _fields(title: str, name: str, found: Found, omitted: Omitted) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
-    omitted += [
-        (f"{field} of {what}", f"a manifest cannot declare its value {quoted(value)}")
-        for field, value in found.unknown.items()
-    ]
-    omitted += [(f"{field} of {what}", "this server does not show it") for field in found.unshown]
+
+    def omit(field: str, why: str, cause: str) -> None:
+        omitted.append((f"{field} of {title}{name}", why, title, f"{field}: {cause}"))
+
+    for field, value in found.unknown.items():
+        omit(field, f"a manifest cannot declare its value {quoted(value)}", "a manifest cannot declare its value")
+    for field in found.unshown:
+        omit(field, NOT_SHOWN, NOT_SHOWN)
     resource = without(found.resource, [*found.read_only])
     while errors := list(resource.errors()):
         field, why = errors[0]
-        omitted.append((f"{field} of {what}", why))
+        omit(field, why, CONTRADICTS)
         resource = without(resource, [field])
     return resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES)

@@ -127,7 +127,7 @@ def test_one_of_which_a_shared_section_cannot_be_read_stays_without_the_profile(
     service(cli_runner, web={"container_registry_enabled": False})
     done = cli_runner(f"export --group acme -o out --hoist --section milestones --section {RULES}")
     assert done.code == 0
-    assert "container_repository_protection_rules of project acme/web cannot be read" in done.err
+    assert "container_repository_protection_rules of project acme/web is left out: cannot be read" in done.err
     files = contents(Path("out"))
     assert files["acme/web.yaml"].startswith(
         "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/web\nspec:\n  milestones:\n"

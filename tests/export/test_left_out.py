@@ -78,10 +78,43 @@ def test_a_name_that_no_manifest_takes_is_left_out(cli_runner: CliRunner) -> Non
 def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> None:
     cli_runner.service(container_registry_enabled=False)
     assert warnings(cli_runner, "--project acme/api") == [
-        "container_repository_protection_rules of project acme/api cannot be read and is left out "
-        "(GET projects/acme%2Fapi/registry/protection/repository/rules: 403 Forbidden)"
+        "container_repository_protection_rules of project acme/api is left out: cannot be read: switched off in the "
+        "project: the container registry; switch the container registry on, or leave the section out"
     ]
     assert "container_repository" not in Path("out/acme/api.yaml").read_text()
+
+
+def test_what_several_projects_lack_is_told_once_for_each_cause(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
+    state = a_small_service("deployed")
+    state["groups"][0]["members"][1]["role"] = "developer"
+    state["projects"][0]["builds_enabled"] = False
+    state["projects"] += [{"id": 104 + number, "path": f"acme/p{number}"} for number in range(3)]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.sandbox.set_faults(
+        [f"status=403,method=GET,match=acme%2Fp{number}/notification_settings" for number in range(2)]
+    )
+    cli_runner.sandbox.clear_log()
+    sections = "--section trigger_tokens --section milestones --section notification_settings"
+    done = cli_runner(f"export --group acme {sections} -o out")
+    lacking = "the token's owner is Developer there, and Maintainer is needed; make the token's owner Maintainer"
+    assert done.code == 0
+    assert done.err.splitlines()[:-1] == [
+        "trigger_tokens of project acme/api is left out: cannot be read: switched off in the project: CI/CD; switch "
+        "CI/CD on, or leave the section out",
+        f"trigger_tokens of 6 projects is left out: cannot be read: {lacking}",
+        "notification_settings of 2 projects is left out: cannot be read: GET projects/<path>/notification_settings: "
+        "403 Forbidden; check whether the service supports this section",
+    ]
+    paths = [each["target"].removeprefix("/api/v4/projects/") for each in cli_runner.sandbox.log()]
+    assert sorted(path for path in paths if path.startswith("acme") and "/" not in path) == [
+        "acme%2Flib",
+        "acme%2Fp0",
+        "acme%2Fp1",
+        "acme%2Ftools%2Fcli",
+    ]
 
 
 def test_a_target_of_which_nothing_can_be_read_is_no_success(
@@ -92,8 +125,8 @@ def test_a_target_of_which_nothing_can_be_read_is_no_success(
     done = cli_runner("export --group acme/tools -o out --section approval_settings")
     assert (done.code, done.out) == (3, "out/acme/tools/cli.yaml\n")
     assert done.err.splitlines()[0] == (
-        "group acme/tools: nothing can be read; it is left out "
-        "(GET groups/acme%2Ftools/merge_request_approval_setting: 403 Forbidden)"
+        "everything of group acme/tools is left out: cannot be read: only groups at the top have these settings; "
+        "declare them there"
     )
 
 

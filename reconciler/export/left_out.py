@@ -1,0 +1,66 @@
+"""What an export leaves out, and why: in full, or in one line for all that share a cause. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted
+
+EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A section, an object or a field that is live and that no manifest declares.
+
+    Attributes:
+        what: its name, such as `milestone "1"` or `trigger_tokens`; empty for all sections of the target.
+        target: the target that has it.
+        why: the reason.
+        sort: the word for an object and for that of which a field is left out, such as `milestone`; empty for sections.
+        cause: the reason in words that all objects share which are left out for it; empty if `why` has such words.
+    """
+
+    what: str
+    target: Target
+    why: str
+    sort: str = ""
+    cause: str = ""
+
+    def __str__(self) -> str:
+        """Return the whole sentence."""
+        if self.sort:
+            return f"{self.what} of {self.target} is left out: {self.why}"
+        return f"{self.what or EVERYTHING} of {self.target} is left out: cannot be read: {self.why}"
+
+    @property
+    def shared(self) -> str:
+        """The cause; requests have `<path>` for the path of the target."""
+        return self.cause or self.why.replace(f"s/{quote(str(self.target.ref), safe='')}", "s/<path>")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """All that is left out for one cause."""
+
+    entries: Sequence[LeftOut]
+
+    def __str__(self) -> str:
+        """Return one line, with the number of targets if they are several."""
+        first = self.entries[0]
+        targets = list(dict.fromkeys(each.target for each in self.entries))
+        where = str(first.target) if len(targets) == 1 else counted(len(targets), str(first.target.level))
+        if first.sort:
+            return f"{counted(len(self.entries), first.sort)} of {where} left out: {first.shared}"
+        why = first.why if len(targets) == 1 else first.shared
+        return f"{first.what or EVERYTHING} of {where} is left out: cannot be read: {why}"
+
+
+def causes(left_out: Iterable[LeftOut]) -> Iterator[Cause]:
+    """Yield what was left out by its cause: first the sections, then the objects, each in the order of the targets."""
+    by_cause: dict[object, list[LeftOut]] = {}
+    for each in left_out:
+        name = "" if each.sort else each.what
+        by_cause.setdefault((each.target.level, each.sort, name, each.shared), []).append(each)
+    yield from map(Cause, sorted(by_cause.values(), key=lambda entries: bool(entries[0].sort)))
