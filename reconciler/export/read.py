@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.export.left_out import LeftOut
 from reconciler.export.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
-from reconciler.fleet.causes import REFUSALS, ProjectRecord, find_causes, together, unfit
+from reconciler.fleet.causes import REFUSALS, ProjectRecord, together, unfit, with_causes
 from reconciler.live.read import learn_ids, read_part, side_by_side
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
@@ -103,7 +103,7 @@ def _parts(target: Target, kinds: Kinds, request: ExportRequest) -> Iterator[tup
 def _explained(
     live: LiveState, resolved: ResolvedTargets, reader: Reader, kinds: Kinds, concurrency: Concurrency
 ) -> Iterator[tuple[PartAddress, Unreadable]]:
-    """Yield the parts that could not be read, with their causes: by the lists of the groups, else by `find_causes`."""
+    """Yield the parts that could not be read, with their causes: by the lists of the groups, else by `with_causes`."""
     listed = {each.id: each for members in resolved.members.values() for each in members}
     members = {each.target: listed.get(each.id) for each in resolved.targets if each.target.level is Level.PROJECT}
     explained: dict[PartAddress, LivePart] = {}
@@ -119,7 +119,7 @@ def _explained(
             if not known:
                 sections.setdefault(target, []).append(Section(target, section, {place[2]: {}}))
     desired = DesiredState(tuple(DesiredTarget(target, tuple(own), "") for target, own in sections.items()), "")
-    explained |= find_causes(desired, LiveState(explained, {}), reader, kinds, concurrency).parts
+    explained |= with_causes(desired, LiveState(explained, {}), reader, kinds, concurrency).parts
     yield from ((place, part) for place, part in explained.items() if isinstance(part, Unreadable))
 
 

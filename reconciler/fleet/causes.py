@@ -15,7 +15,7 @@ from reconciler.live.read import answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Json, Reader
+from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.state import DesiredState, LiveState, PartAddress, Unreadable
 from reconciler.model.targets import Address, Level, Target
 
@@ -212,18 +212,29 @@ def whole_url(api_url: str) -> str:
 def causes(run: Survey) -> Added:
     """Find out why parts could not be read: each of them has its cause in live state then.
 
-    It takes at most one request for each target that fails, and one for each cause that many of them share.
-
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    desired, live, reader, kinds = run.desired, run.live, run.reader, run.kinds
-    unreadable = sum(isinstance(part, Unreadable) for part in live.parts.values())
+    unreadable = sum(isinstance(part, Unreadable) for part in run.live.parts.values())
     if not unreadable:
         return {}
-    if run.api_url and unreadable == len(live.parts):
-        refuse_unless_api(reader, run.api_url)
+    if run.api_url and unreadable == len(run.live.parts):
+        refuse_unless_api(run.reader, run.api_url)
+    return {"live": with_causes(run.desired, run.live, run.reader, run.kinds, run.concurrency)}
+
+
+def with_causes(
+    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: Concurrency
+) -> LiveState:
+    """Return live state in which each part that could not be read has its cause.
+
+    It takes at most one request for each target that fails, and one for each cause that many of them share.
+
+    Raises:
+        ConfigurationError: there are many targets, and not one of them is visible.
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
     failures = list(_failures(desired, live, kinds))
     explained: list[Explained] = []
     if sum(each.may_lack_edition for each in failures) >= MANY and _version(reader).get("enterprise") is False:
@@ -238,12 +249,12 @@ def causes(run: Survey) -> Added:
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), run.concurrency)
+    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
     left = [each for _, others in explanations for each in others]
     explained += [each for each, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, run.concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
     parts = {**live.parts, **{place: part for each in explained for place, part in each.items()}}
-    return {"live": replace(live, parts=parts)}
+    return replace(live, parts=parts)
 
 
 def refuse_unless_api(reader: Reader, api_url: str) -> None:

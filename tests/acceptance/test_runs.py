@@ -158,11 +158,11 @@ Plan: 2 to create, 2 to update, 1 to delete, 0 problems. 5 writes to apply; 3 re
 STALE = """
 project acme/app
 + allowlisted group "acme" done
-+ milestone "d" stale: it exists now
++ milestone "d" done
 ~ milestone "a" done
 ~ milestone "b" stale: it has changed since the plan was made: description: null -> "by hand"
 - milestone "c" stale: it has changed since the plan was made: due_date: null -> "2027-01-01"
-Applied: 1 created, 1 updated, 0 deleted; 0 failed, 3 stale, 0 skipped, 0 dropped by the service, 0 problems. 8 requests made.
+Applied: 2 created, 1 updated, 0 deleted; 0 failed, 2 stale, 0 skipped, 0 dropped by the service, 0 problems. 8 requests made.
 """
 CREATED = """
 project acme/app

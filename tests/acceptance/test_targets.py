@@ -186,7 +186,7 @@ group acme/old
 project acme-other/far
 ! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member
 project acme/old/moved
-! project acme/old/moved: moved to acme/renamed/moved (ID N): use its new path in the manifest, or add --follow-moved
+! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
 Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 41 requests made.
 """
 APPLIED_AS_MOVED = """
@@ -209,7 +209,7 @@ Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 wri
 """
 SCHEDULED = """
 project acme/sub/gone
-! project acme/sub/gone: scheduled for deletion since N, and called acme/sub/gone-deletion_scheduled-N (ID N) until then: restore it, or remove it from the manifests
+! project acme/sub/gone: scheduled for deletion since N, and called acme/sub/gone-deletion_scheduled-N (ID N) until then; restore it, or remove it from the manifests
 Applied: 0 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. 3 requests made.
 """
 
