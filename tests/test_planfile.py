@@ -28,6 +28,8 @@ NO_PART = "damaged, or made by another reconciler, or with a package that is not
 
 Spoil = Callable[[dict[str, Any]], object]
 
+WRITE = "plan --out FILE and drift --report json=FILE write one"
+
 
 @pytest.mark.untraced
 @patiently
@@ -184,15 +186,18 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("project acme\n", "not a saved plan: line 1, column 1 is not JSON"),
-        ('{"format": "reconciler.plan/v2",\n "service": }', "not a saved plan: line 2, column 13 is not JSON"),
-        ("", "not a saved plan: line 1, column 1 is not JSON"),
-        ('{"format": "reconciler.plan/v2", "service": NaN}', "not a saved plan: not JSON that can be read"),
-        ("[" * 200_000, "not a saved plan: not JSON that can be read"),
-        ("[]", "not a saved plan: the JSON is not an object"),
-        ("{}", "not a saved plan: it does not say that its format is reconciler.plan/v2"),
-        ('{"format": 1}', "not a saved plan: it does not say that its format is reconciler.plan/v2"),
-        ('{"format": "plan"}', "not a saved plan: it does not say that its format is reconciler.plan/v2"),
+        ("project acme\n", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
+        (
+            '{"format": "reconciler.plan/v2",\n "service": }',
+            f"not a saved plan: line 2, column 13 is not JSON; {WRITE}",
+        ),
+        ("", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
+        ('{"format": "reconciler.plan/v2", "service": NaN}', f"not a saved plan: not JSON that can be read; {WRITE}"),
+        ("[" * 200_000, f"not a saved plan: not JSON that can be read; {WRITE}"),
+        ("[]", f"not a saved plan: the JSON is not an object; {WRITE}"),
+        ("{}", f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
+        ('{"format": 1}', f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
+        ('{"format": "plan"}', f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
         (
             '{"format": "reconciler.plan/v10"}',
             "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v2; "
@@ -205,11 +210,11 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
         ),
         (
             '{"format": "reconciler.validation/v1"}',
-            "not a saved plan but a validation: its format is reconciler.validation/v1",
+            f"not a saved plan but a validation: its format is reconciler.validation/v1; {WRITE}",
         ),
         (
             '{"format": "reconciler.dream/v1"}',
-            "not a saved plan but something else: its format is reconciler.dream/v1",
+            f"not a saved plan but something else: its format is reconciler.dream/v1; {WRITE}",
         ),
         ('{"format": "reconciler.plan/v2"}', "the saved plan has no checksum; make it again"),
     ],
@@ -219,7 +224,10 @@ def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> No
 
 
 def test_a_report_is_no_plan() -> None:
-    assert refusal(save_report(done())) == "not a saved plan but an apply report: its format is reconciler.report/v2"
+    assert (
+        refusal(save_report(done()))
+        == f"not a saved plan but an apply report: its format is reconciler.report/v2; {WRITE}"
+    )
 
 
 def test_no_depth_of_nesting_is_too_much() -> None:
@@ -227,7 +235,7 @@ def test_no_depth_of_nesting_is_too_much() -> None:
         nested = '{"format": "reconciler.plan/v2", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
         assert refusal(nested) in {
             "the saved plan was edited after it was saved: its checksum does not match; make it again",
-            "not a saved plan: not JSON that can be read",
+            f"not a saved plan: not JSON that can be read; {WRITE}",
         }
 
 

@@ -135,7 +135,9 @@ def test_an_edited_report_is_refused() -> None:
 def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(save_plan(sample()), KINDS)
-    assert str(refused.value) == "not an apply report but a saved plan: its format is reconciler.plan/v2"
+    assert str(refused.value) == (
+        "not an apply report but a saved plan: its format is reconciler.plan/v2; apply --report json=FILE writes one"
+    )
 
 
 def test_a_report_tells_what_the_run_waited_for_and_how_long() -> None:

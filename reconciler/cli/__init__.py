@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from io import StringIO
 
 import click
 
@@ -120,9 +119,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
-        text = StringIO()
-        error.show(text)
-        write_stderr(concealed(text.getvalue()).rstrip("\n"))
+        write_stderr(concealed(f"reconciler: {_usage(error)}"))
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
     except (click.Abort, KeyboardInterrupt) as error:
         write_stderr("Interrupted.")
@@ -141,6 +138,16 @@ def _run(arguments: list[str]) -> int:
         _trace(error, arguments)
         return 1
     return int(code) if isinstance(code, int) else 0
+
+
+def _usage(error: click.ClickException) -> str:
+    """Return the message for a wrong command line, with an example of the command and where the rest is described."""
+    message = error.format_message().removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command, path = (context.command, context.command_path) if context else (cli, "reconciler")
+    examples = "" if command is cli else (command.epilog or "").partition(": ")[2]
+    example = f"\nExample: {examples.partition(';  ')[0]}" if examples else ""
+    return f"{message[:1].lower()}{message[1:]}{example}\nAll options: {path} --help"
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:

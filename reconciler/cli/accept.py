@@ -122,15 +122,15 @@ def _propose(session: Session, accepted: "Acceptance", project: str, branch: str
                 session.warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
             write_stdout("Merge request not needed: nothing to accept\n")
             return
-        before, texts = _in_repository(accepted.before), _in_repository(accepted.texts)
+        before, texts = _in_repository(accepted.before, project), _in_repository(accepted.texts, project)
         title = f"Accept live values: {counted(accepted.accepted, 'difference')} in {files}"
         proposal = Proposal(before, texts, title, _description(accepted, texts))
         proposing, number = propose(client, place, proposal)
     write_stdout(f"Merge request {proposing}: {project}!{number} ({files})\n")
 
 
-def _in_repository(texts: Mapping[Path, str]) -> dict[str, str]:
-    """Return texts by path in the git checkout around the working directory.
+def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
+    """Return texts by path in the git checkout of a project around the working directory.
 
     Raises:
         ConfigurationError: there is no checkout, or a file is outside of it, or has a name that is not UTF-8.
@@ -139,7 +139,7 @@ def _in_repository(texts: Mapping[Path, str]) -> dict[str, str]:
 
     top = repository(Path())
     if top is None:
-        raise ConfigurationError("--merge-request needs a git checkout: paths are relative to its root")
+        raise ConfigurationError(f"--merge-request needs a git checkout: run it in the clone of {project}")
     found = {}
     for path, text in texts.items():
         real = Path(os.path.realpath(path))

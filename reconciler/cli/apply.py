@@ -34,7 +34,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
-from reconciler.cli.settings import duration, read_file, tokens_of
+from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
 
@@ -278,19 +278,22 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     from reconciler.apply.sinks import TokenCommand, TokenFile
 
     if flags.tokens_to is not None:
-        return TokenFile(flags.tokens_to)
+        try:
+            return TokenFile(flags.tokens_to)
+        except OutputFailed as error:
+            raise OutputFailed(f"--tokens-to {error}") from error
     return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
 
 
 def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
     from reconciler.cli.planning import draw
-    from reconciler.documents.plan_file import load_plan, refuse_unless_current
+    from reconciler.documents.plan_file import refuse_unless_current
 
     grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
         return draw(session, client, grace, commit=flags.mark_applied)
     max_age = duration("--max-age", flags.max_age)
-    saved = load_plan(read_file(flags.plan_file), session.kinds)
+    saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
     return saved
 

@@ -10,7 +10,7 @@ import click
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import Session
+from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
 from reconciler.errors import PlanRefused, UsageError
 
@@ -63,7 +63,8 @@ def _load(session: Session, file: Path) -> "SavedPlan | Report":
     from reconciler.documents.report import FORMAT, load_report
 
     text = read_file(file)
-    return (load_report if _format_of(text) == FORMAT else load_plan)(text, session.kinds)
+    with naming_document(file):
+        return (load_report if _format_of(text) == FORMAT else load_plan)(text, session.kinds)
 
 
 def _name(document: "SavedPlan | Report") -> str:
@@ -102,14 +103,11 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     Exits with 3 if it has problems.
     """
     from reconciler.documents import merge as merging
-    from reconciler.documents.plan_file import load_plan
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    whole = merging.merge_plans(
-        {str(file): load_plan(read_file(file), session.kinds) for file in files}, session.limits()
-    )
+    whole = merging.merge_plans({str(file): session.read_plan(file) for file in files}, session.limits())
     return session.write_plan(whole, out)
 
 
@@ -128,12 +126,11 @@ def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts
     Exits as one apply of all shards would have.
     """
     from reconciler.documents import merge as merging
-    from reconciler.documents.report import load_report
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    whole = merging.merge_reports({str(file): load_report(read_file(file), session.kinds) for file in files})
+    whole = merging.merge_reports({str(file): session.read_report(file) for file in files})
     return session.write_report(whole, out)
 
 

@@ -9,7 +9,7 @@ import click
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
 from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
-from reconciler.cli.outputs import check_outputs
+from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, PlanRefused
 
@@ -105,7 +105,7 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        LOG.warning("%s does not exist; without a baseline everything is new", file)
+        write_stderr(f"{file} does not exist; without a baseline everything is new")
         return None
     if not is_about(before.service, api_url):
         raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")

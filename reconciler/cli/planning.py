@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from reconciler import __version__
 from reconciler.apply import Status
-from reconciler.cli.session import Session
+from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
@@ -87,7 +87,8 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
     """
     given = session.given
     text = read_file(file)
-    report = load_report(text, session.kinds)
+    with naming_document(file):
+        report = load_report(text, session.kinds)
     if not is_about(report.service, client.api_url):
         raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
     way_back = WayBack(report.done, session.kinds, sha256(text.encode()).hexdigest())
@@ -128,7 +129,7 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     file = session.given.retry_failed
     if file is None:
         return None
-    report = load_report(read_file(Path(file)), session.kinds)
+    report = session.read_report(Path(file))
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
         session.info(f"Nothing failed in {file}.")

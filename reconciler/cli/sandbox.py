@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from errno import EADDRINUSE
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 DEMO = Path(__file__).parent.parent / "demo"
 DEMO_STATE = DEMO / "state.yaml"
+
+LAST_PORT = 65_535
 
 SMALL_READ = 60
 """Milliseconds that a real service computes for a small read."""
@@ -32,7 +35,7 @@ TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=click.IntRange(0, LAST_PORT),
     default=8080,
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
@@ -88,7 +91,7 @@ def sandbox(
         raise UsageError("sandbox takes --state or --generate, not both")
     if seed is not None and not generate:
         raise UsageError("--seed needs --generate N")
-    tokens = "the token is ada-token" if generate else "tokens are in the state file"
+    tokens = f"tokens are in {state}" if state else f"the token is {TOKEN}"
     try:
         service.serve(
             service.generate(generate, seed or 0) if generate else state or DEMO_STATE,
@@ -104,8 +107,15 @@ def sandbox(
     except service.SandboxError as error:
         raise ConfigurationError(str(error)) from error
     except OSError as error:
-        raise ConfigurationError(f"port {port}: {error.strerror}") from error
+        raise ConfigurationError(_port_error(port, error)) from error
     return 0
+
+
+def _port_error(port: int, error: OSError) -> str:
+    """Return why the sandbox cannot listen on a port, and what to do."""
+    in_use = "in use, perhaps by another sandbox of reconciler: stop that, or"
+    reason = in_use if error.errno == EADDRINUSE else f"{error.strerror};"
+    return f"--port {port}: {reason} take --port {port + 1 if port < LAST_PORT else 0}"
 
 
 @click.command(epilog="Example: reconciler demo")

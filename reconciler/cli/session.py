@@ -45,6 +45,15 @@ LOG = logging.getLogger("reconciler")
 NO_DOCUMENTS: Mapping[Path, str] = MappingProxyType({})
 
 
+@contextmanager
+def naming_document(file: Path) -> Iterator[None]:
+    """Name the file in the errors about the document that it holds."""
+    try:
+        yield
+    except PlanRefused as error:
+        raise PlanRefused(f"{file}: {error}") from error
+
+
 class Session:
     """One run of one command: its options, kinds and manifests, the connection, and where results go."""
 
@@ -179,11 +188,15 @@ class Session:
         """
         from reconciler.documents.plan_file import load_plan
 
-        text = read_file(file)
-        try:
-            return load_plan(text, self.kinds)
-        except PlanRefused as error:
-            raise PlanRefused(f"{file}: {error}") from error
+        with naming_document(file):
+            return load_plan(read_file(file), self.kinds)
+
+    def read_report(self, file: Path) -> "Report":
+        """Return the report of an apply that a file holds; errors are as of `read_plan`."""
+        from reconciler.documents.report import load_report
+
+        with naming_document(file):
+            return load_report(read_file(file), self.kinds)
 
     def info(self, text: str) -> None:
         """Log a message for the person who watches, unless they asked for quiet."""

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from reconciler.errors import PlanRefused
 from reconciler.model.protocols import Json
+from reconciler.model.wording import advised
 
 Shape = TypeVar("Shape")
 
@@ -36,6 +37,12 @@ CALLED = {
     "report": "an apply report",
     "validation": "a validation",
 }
+
+WRITTEN_BY = {
+    "plan": "plan --out FILE and drift --report json=FILE write one",
+    "report": "apply --report json=FILE writes one",
+}
+"""The commands that write a document."""
 
 NESTED = frozenset({"address", "target"})
 """Keys that `_nest_addresses` adds."""
@@ -124,12 +131,12 @@ def _read(text: str, wanted: str) -> dict[str, Json]:
     try:
         content = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise PlanRefused(f"not {_a(wanted)}: {where} is not JSON") from error
+        what = "HTML, not JSON" if text.lstrip().startswith("<") else "not JSON"
+        raise _no_such_document(wanted, f": line {error.lineno}, column {error.colno} is {what}") from error
     except (ValueError, RecursionError) as error:
-        raise PlanRefused(f"not {_a(wanted)}: not JSON that can be read") from error
+        raise _no_such_document(wanted, ": not JSON that can be read") from error
     if not isinstance(content, dict):
-        raise PlanRefused(f"not {_a(wanted)}: the JSON is not an object")
+        raise _no_such_document(wanted, ": the JSON is not an object")
     return content
 
 
@@ -145,14 +152,19 @@ def _expect(wanted: str, named: Json) -> None:
     stem, version = wanted.split("/v")
     other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", named) if isinstance(named, str) else None
     if other is None:
-        raise PlanRefused(f"not {_a(wanted)}: it does not say that its format is {wanted}")
+        raise _no_such_document(wanted, f": it does not say that its format is {wanted}")
     if f"reconciler.{other[1]}" == stem:
         newer = (len(other[2]), other[2]) > (len(version), version)
         maker, advice = ("a newer", "update this one") if newer else ("an older", "make it again")
         raise PlanRefused(
             f"{_the(wanted)} was made by {maker} reconciler: its format is {named}, not {wanted}; {advice}"
         )
-    raise PlanRefused(f"not {_a(wanted)} but {CALLED.get(other[1], 'something else')}: its format is {named}")
+    raise _no_such_document(wanted, f" but {CALLED.get(other[1], 'something else')}: its format is {named}")
+
+
+def _no_such_document(wanted: str, reason: str) -> PlanRefused:
+    """Return the error for a text that is another document, or none, with the commands that write the right one."""
+    return PlanRefused(advised(f"not {_a(wanted)}{reason}", WRITTEN_BY.get(_stem(wanted), "")))
 
 
 def _nest_addresses(content: dict[str, Json]) -> None:
@@ -215,7 +227,11 @@ def _place(path: Iterable[str | int]) -> str:
 
 
 def _a(wanted: str) -> str:
-    return CALLED[wanted.partition("/")[0].removeprefix("reconciler.")]
+    return CALLED[_stem(wanted)]
+
+
+def _stem(wanted: str) -> str:
+    return wanted.partition("/")[0].removeprefix("reconciler.")
 
 
 def _the(wanted: str) -> str:

@@ -69,6 +69,8 @@ class Search:
             if real == self._configuration:
                 self._error(path, "is the tool's own configuration, not a manifest: leave it out")
             self._add_file(path, real)
+        except FileNotFoundError as error:
+            self._error(path, f"cannot be read: {_reason(error)}; check the path, or begin with reconciler init")
         except (OSError, ValueError) as error:
             self._error(path, f"cannot be read: {_reason(error)}")
         else:

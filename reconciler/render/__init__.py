@@ -48,6 +48,15 @@ class Style:
     links: "Callable[[SavedPlan | Report], Links] | None" = None
 
 
+SUBJECTS = {
+    "plan": "plan and drift",
+    "report": "apply and revert",
+    "comparison": "show --since",
+    "validation": "validate",
+    "diagnosis": "doctor",
+}
+"""The commands that write a subject."""
+
 PLAIN = Style()
 """For files and other programs."""
 
@@ -98,7 +107,13 @@ def check_format(subject: str, format_: str) -> None:
 def _renderer(subject: str, format_: str) -> Callable[..., str]:
     if format_ not in FORMATS:
         raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
-    render: Callable[..., str] | None = getattr(import_module(f"{__name__}.{format_.replace('-', '_')}"), subject, None)
+    render = _function(format_, subject)
     if render is None:
-        raise UsageError(f"the format {format_} is not for a {subject}")
+        owners = ", ".join(each for own, each in SUBJECTS.items() if _function(format_, own))
+        known = ", ".join(each for each in FORMATS if _function(each, subject))
+        raise UsageError(f"{format_} is a format of {owners}, not of {SUBJECTS[subject]}, which has {known}")
     return render
+
+
+def _function(format_: str, subject: str) -> Callable[..., str] | None:
+    return getattr(import_module(f"{__name__}.{format_.replace('-', '_')}"), subject, None)

@@ -59,13 +59,13 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
     [
         ("plam", "unknown command `plam`; did you mean `plan`?"),
         ("xyzzy", "unknown command `xyzzy`; known are validate, render, "),
-        ("plan --concurrency 0", "Invalid value for '--concurrency': 0 is not in the range 1<=x<=64."),
-        ("plan --concurrency fast", "Invalid value for '--concurrency': 'fast' is not a valid number, nor auto."),
-        ("plan --token glpat-secret", "No such option '--token'."),
+        ("plan --concurrency 0", "invalid value for '--concurrency': 0 is not in the range 1<=x<=64"),
+        ("plan --concurrency fast", "invalid value for '--concurrency': 'fast' is not a valid number, nor auto"),
+        ("plan --token glpat-secret", "no such option '--token'"),
         ("plan --rate often", "--rate: not N/SECONDS, such as 600/60: 'often'"),
         ("plan --max-wait 5", "--max-wait: a duration is a number followed by d, h, m or s, such as 24h; not 5"),
-        ("plan --selector team", "Invalid value for '--selector': takes KEY=VALUE"),
-        ("plan --report text", "Invalid value for '--report': takes FORMAT=FILE"),
+        ("plan --selector team", "invalid value for '--selector': takes KEY=VALUE"),
+        ("plan --report text", "invalid value for '--report': takes FORMAT=FILE"),
         ("apply --plan p.json manifests", "apply takes PATHS or --plan, not both"),
         ("apply --tokens-to a --tokens-command b", "apply takes --tokens-to or --tokens-command, not both"),
         (

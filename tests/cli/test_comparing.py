@@ -194,6 +194,6 @@ def test_a_plan_and_a_report_are_not_compared(cli_runner: CliRunner) -> None:
     )
     done = cli_runner("show new.json --since old.json --format html")
     assert done.code == 64
-    assert "the format html is not for a comparison" in done.err
+    assert "html is a format of plan and drift, apply and revert, not of show --since, which has json, " in done.err
     assert cli_runner("show new.json --since none.json").err == "reconciler: none.json: No such file or directory\n"
     assert cli_runner("show new.json --since old.json --report json=old.json").code == 64

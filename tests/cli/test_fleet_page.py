@@ -190,10 +190,16 @@ def test_a_page_on_stdout_or_in_a_device_is_about_one_run(cli_runner: CliRunner)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (f"apply --yes {REPORT}", "the format fleet is not for a report"),
+        (
+            f"apply --yes {REPORT}",
+            "fleet is a format of plan and drift, not of apply and revert, which has html, json, junit, markdown, prometheus, text",
+        ),
         (f"revert report.json {REPORT}", "the format fleet is not for the way back"),
         ("revert report.json --format fleet", "the format fleet is not for the way back"),
-        (f"validate {REPORT}", "the format fleet is not for a validation"),
+        (
+            f"validate {REPORT}",
+            "fleet is a format of plan and drift, not of validate, which has codequality, json, markdown, text",
+        ),
         (
             "plan --report fleet=a.html --report json=a.history.json",
             "--report json and the history beside a.html name the same file: a.history.json",

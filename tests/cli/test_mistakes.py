@@ -20,6 +20,8 @@ STEP = re.compile(r"^(?=[@$] )", re.MULTILINE)
 def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -> None:
     sections = listed(["prune", *KINDS])
     address = cli_runner.sandbox.api_url.removesuffix("/api/v4")
+    port = int(address.rpartition(":")[2])
+    words = {address: "<service>", f"{port}": "<port>", f"{port + 1}": "<port + 1>", sections: "<all sections>"}
     answered = []
     for step in STEP.split(case)[1:]:
         first, _, rest = step.partition("\n")
@@ -27,7 +29,12 @@ def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -
             cli_runner.write(first.removeprefix("@ "), rest)
             answered.append(step)
         else:
-            done = cli_runner(first.removeprefix("$ ").replace("<service>", address))
-            text = f"{done.out}{done.err}".replace(address, "<service>").replace(sections, "<all sections>")
+            line = first.removeprefix("$ ")
+            for written, word in words.items():
+                line = line.replace(word, written)
+            done = cli_runner(line)
+            text = f"{done.out}{done.err}"
+            for written, word in words.items():
+                text = text.replace(written, word)
             answered.append(f"{first}\n{text}[{done.code}]\n")
     assert "".join(answered).rstrip("\n") == case.rstrip("\n"), title

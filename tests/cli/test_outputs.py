@@ -34,12 +34,27 @@ def titles(cli_runner: CliRunner) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("apply --yes --report terraform-report=F", "the format terraform-report is not for a report"),
+        (
+            "apply --yes --report terraform-report=F",
+            "terraform-report is a format of plan and drift, not of apply and revert",
+        ),
         ("apply --yes --report json=F --report xml=F", "no format xml; there are codequality, fleet, html, "),
-        ("apply --yes --format codequality", "the format codequality is not for a report"),
-        ("apply --yes --report codequality=F", "the format codequality is not for a report"),
-        ("doctor --report html=F", "the format html is not for a diagnosis"),
-        ("validate --format html", "the format html is not for a validation"),
+        (
+            "apply --yes --format codequality",
+            "codequality is a format of plan and drift, validate, not of apply and revert",
+        ),
+        (
+            "apply --yes --report codequality=F",
+            "codequality is a format of plan and drift, validate, not of apply and revert",
+        ),
+        (
+            "doctor --report html=F",
+            "html is a format of plan and drift, apply and revert, not of doctor, which has json, text",
+        ),
+        (
+            "validate --format html",
+            "html is a format of plan and drift, apply and revert, not of validate, which has codequality, ",
+        ),
         ("apply --yes --tokens-to F --report json=F", "--tokens-to and --report json name the same file: F"),
         ("apply --yes --journal F --tokens-to ./F", "--journal and --tokens-to name the same file: F"),
         ("apply --yes --plan here --report json=F", "--plan and --report json name the same file: F"),

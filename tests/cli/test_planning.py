@@ -163,10 +163,10 @@ def test_a_plan_is_saved_and_shown_again(cli_runner: CliRunner) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "reconciler: not a saved plan"),
-        ("[]", "reconciler: not a saved plan"),
-        ("[" * 100000, "reconciler: not a saved plan"),
-        ("\x00", "reconciler: not a saved plan"),
+        ("{}", "reconciler: plan.json: not a saved plan"),
+        ("[]", "reconciler: plan.json: not a saved plan"),
+        ("[" * 100000, "reconciler: plan.json: not a saved plan"),
+        ("\x00", "reconciler: plan.json: not a saved plan"),
     ],
 )
 def test_what_is_no_plan_cannot_be_shown(cli_runner: CliRunner, text: str, said: str) -> None:
@@ -192,7 +192,7 @@ def test_words_of_a_crafted_plan_do_not_steer_the_terminal(cli_runner: CliRunner
     cli_runner.write("plan.json", with_checksum(content))
     done = cli_runner("show plan.json")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("reconciler: the saved plan is damaged: ")
+    assert done.err.startswith("reconciler: plan.json: the saved plan is damaged: ")
     assert not {"\x1b", "\u202e"} & set(done.err)
     assert "##vso[" not in done.err
 

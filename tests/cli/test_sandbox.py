@@ -26,7 +26,7 @@ def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
     assert process.stderr is not None
     said = process.stderr.readline()
     url = re.findall(r"http://\S+?(?=;)", said)[0]
-    assert said == f"Serving {url}; tokens are in the state file. Ctrl-C ends it.\n"
+    assert said == f"Serving {url}; tokens are in state.yaml. Ctrl-C ends it.\n"
     answer = httpx.get(f"{url}/user", headers={"PRIVATE-TOKEN": "eve-token"})
     assert answer.json()["username"] == "eve"
     assert answer.elapsed.total_seconds() >= 0.06
@@ -83,7 +83,7 @@ def test_a_port_that_is_taken_is_named(cli_runner: CliRunner) -> None:
     port = cli_runner.sandbox.base_url.rpartition(":")[2]
     done = cli_runner(f"sandbox --port {port}")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith(f"reconciler: port {port}: ")
+    assert done.err.startswith(f"reconciler: --port {port}: in use")
 
 
 @pytest.mark.untraced

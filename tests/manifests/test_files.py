@@ -97,8 +97,8 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
         "fleet/too-large.yaml: is larger than 5 MiB",
         "fleet/utf16.yaml: is UTF-16 text: save it as UTF-8",
         "fleet/utf16be.yaml: is UTF-16 text: save it as UTF-8",
-        "missing: cannot be read: no such file or directory",
-        "missing.yaml: cannot be read: no such file or directory",
+        "missing: cannot be read: no such file or directory; check the path, or begin with reconciler init",
+        "missing.yaml: cannot be read: no such file or directory; check the path, or begin with reconciler init",
         "nul\\u0000: cannot be read: embedded null byte",
     ]
 

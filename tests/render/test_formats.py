@@ -46,7 +46,10 @@ def test_an_unknown_format_is_a_mistake_of_the_caller() -> None:
 def test_a_format_that_is_not_for_reports_says_so() -> None:
     with pytest.raises(UsageError) as mistaken:
         render_report(done(), "terraform-report")
-    assert str(mistaken.value) == "the format terraform-report is not for a report"
+    assert str(mistaken.value) == (
+        "terraform-report is a format of plan and drift, not of apply and revert, which has html, json, junit, "
+        "markdown, prometheus, text"
+    )
 
 
 def test_the_json_of_a_plan_is_the_saved_plan() -> None:
