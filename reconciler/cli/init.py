@@ -1,6 +1,7 @@
 """`reconciler init`."""
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,14 +39,15 @@ MANIFESTS = Path("manifests")
 def init(given: Given, *, groups: tuple[str, ...], components: str, image: str | None) -> int:
     """Set up a repository of manifests in this folder.
 
-    Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, and schemas for editors. With --group,
-    also the manifests of the group, as export --group GROUP --as-set -o manifests does; their plan is empty.
+    Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, schemas for editors, and a .gitignore for
+    tokens, plans and reports. With --group, also the manifests of the groups, as export --as-set -o manifests does;
+    their plan is empty. Sections and objects that are left out are counted by cause and listed in init-left-out.md.
 
     Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
     with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
     """
     from reconciler.export.left_out import causes
-    from reconciler.gitops.scaffold import FIRST, scaffold
+    from reconciler.gitops.scaffold import FIRST, LEFT_OUT, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.schema import editor_schemas
@@ -56,22 +58,55 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     exported = _export(session, groups) if groups else None
     api_url = checked_api_url(given) if given.api_url else None
     texts = scaffold(api_url, components, image) | editor_schemas(all_kinds())
+    shared = [*causes(exported.left_out)] if exported else []
     if exported is not None:
         texts |= exported.texts
     elif not MANIFESTS.exists():
         texts[MANIFESTS / "baseline.yaml"] = FIRST
+    if shared:
+        texts[LEFT_OUT] = left_out_text((str(each), map(str, each.entries)) for each in shared)
     linked = [path for path in texts if not os.path.lexists(path) and is_linked(path, [here])]
     kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
     new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
     save_inside(here, new)
-    session.warn((*exported.warnings, *causes(exported.left_out)) if exported else ())
+    session.warn(exported.warnings if exported else ())
     session.warn(f"{path} exists and is left as it is" for path in sorted(kept))
     session.warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
-    write_stdout("".join(f"{path}\n" for path in sorted(new)))
+    write_stdout("".join(f"{line}\n" for line in _by_folder(new)))
     targets = "" if exported is None else f"{counted(exported.targets, 'target')} exported; "
     archived = f"; {counted(exported.archived, 'archived project')} left out" if exported and exported.archived else ""
     session.info(f"{targets}{counted(len(new), 'file')} written{archived}.")
+    if shared:
+        session.info(f"Not in the manifests, one by one in {LEFT_OUT}:")
+        for each in shared:
+            session.info(f"  {each}")
+    if new:
+        session.info("Next:\n" + "".join(f"  {line}\n" for line in _next_commands(groups)).rstrip("\n"))
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
+
+
+def _by_folder(files: Iterable[Path]) -> Iterator[str]:
+    """Yield each file at the top, then a line for each folder there, with the number of its files."""
+    from reconciler.model.wording import counted
+
+    numbers: dict[str, int] = {}
+    for path in sorted(files):
+        if len(path.parts) == 1:
+            yield str(path)
+        else:
+            numbers[path.parts[0]] = numbers.get(path.parts[0], 0) + 1
+    yield from (f"{folder}/: {counted(number, 'file')}" for folder, number in numbers.items())
+
+
+def _next_commands(groups: tuple[str, ...]) -> Iterator[str]:
+    """Yield what to do next."""
+    from reconciler.system.processes import repository
+
+    if not groups:
+        yield "reconciler export --group GROUP --as-set -o manifests"
+    start = "" if repository(Path()) else "git init && "
+    yield f'{start}git add . && git commit --message "The settings as they are"'
+    yield "reconciler plan"
 
 
 def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":

@@ -52,7 +52,7 @@ class Cause:
         targets = list(dict.fromkeys(each.target for each in self.entries))
         where = str(first.target) if len(targets) == 1 else counted(len(targets), str(first.target.level))
         if first.sort:
-            return f"{counted(len(self.entries), first.sort)} of {where} left out: {first.shared}"
+            return f"{counted(len(self.entries), first.sort)} of {where}: {first.shared}"
         why = first.why if len(targets) == 1 else first.shared
         return f"{first.what or EVERYTHING} of {where} is left out: cannot be read: {why}"
 

@@ -15,7 +15,7 @@ from reconciler.export.files import Folder, document_path, named_path, read_fold
 from reconciler.export.left_out import LeftOut
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
-from reconciler.export.sections import Exported, Spec, export_target
+from reconciler.export.sections import Exported, Spec, export_target, without_empty_lists
 from reconciler.export.sharing import (
     NO_SECTIONS,
     Agree,
@@ -240,7 +240,10 @@ class _Writing:
         """Update the document of each target, or add one; move settings that the added ones share into a profile."""
         all_fields = self.layout.all_fields or not self.layout.as_set
         live = self.snapshot.live
-        exported = [export_target(each, live, self.kinds, all_fields=all_fields) for each in self.snapshot.targets]
+        exported = [
+            export_target(each, live, self.kinds, all_fields=all_fields, empty_lists=self._with_empty_lists)
+            for each in self.snapshot.targets
+        ]
         if self.layout.as_set:
             exported = [each.without(self._unfit(each.resolved)) for each in exported]
         found = {each.resolved: document for each in exported if (document := self.files.find(each.resolved))}
@@ -268,6 +271,11 @@ class _Writing:
                 self.files.update(found[each.resolved].layer.document, specs[each.resolved])
         self._write_new([each for each in exported if each.resolved not in found], {each.full_path for each in apart})
         return exported
+
+    @property
+    def _with_empty_lists(self) -> bool:
+        """Whether empty lists are written: in a set they say something only where the section is pruned."""
+        return self.layout.prune or not self.layout.as_set
 
     def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
         """Return the projects whose documents do not agree with what was read above the sets that select them."""
@@ -327,7 +335,8 @@ class _Writing:
         lacking = {each.resolved: self._unfit(each.resolved) for each in projects}
         free = [each for each in projects if beneath[each.resolved] is None and each.resolved.path in current]
         existing, profile = self.files.manifests.project_set(group), self.files.profile(group)
-        added: Spec = {} if existing or profile else self._with_prune(fewest_lines(free, self.shapes, lacking))
+        shared: Spec = {} if existing or profile else fewest_lines(free, self.shapes, lacking)
+        added = self._with_prune(shared if self._with_empty_lists else without_empty_lists(shared, self.kinds))
         if not existing:
             beneath |= {each.resolved: profile or added for each in free}
         inside = set()

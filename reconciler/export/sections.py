@@ -50,7 +50,9 @@ class Exported:
         return replace(self, spec=spec, concise=concise)
 
 
-def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True) -> Exported:
+def export_target(
+    resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True, empty_lists: bool = True
+) -> Exported:
     """Return what was read of a target as a manifest that plans empty.
 
     Args:
@@ -58,6 +60,7 @@ def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, al
         live: what was read.
         kinds: all kinds.
         all_fields: whether the fields of items that have the service's default are written too.
+        empty_lists: whether empty lists are written too, which say nothing unless the section is pruned.
     """
     target = resolved.target
     spec: Spec = {}
@@ -71,7 +74,16 @@ def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, al
         if omitted:
             left_out[kind.name] = tuple(LeftOut(what, target, why, *others) for what, why, *others in omitted)
     concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
-    return Exported(resolved, spec, concise, left_out)
+    return Exported(resolved, spec, concise if empty_lists else without_empty_lists(concise, kinds), left_out)
+
+
+def without_empty_lists(spec: Spec, kinds: Kinds) -> Spec:
+    """Return a spec without the lists of sections that have no entries."""
+    lists = {name: {part.name for part in kind.parts if isinstance(part, Collection)} for name, kind in kinds.items()}
+    return {
+        name: {key: value for key, value in section.items() if value != [] or key not in lists[name]}
+        for name, section in spec.items()
+    }
 
 
 def entries_of(part: Collection, live: Iterable[Found], resolved: ResolvedTarget) -> list[Found]:

@@ -102,7 +102,7 @@ class _Section:
                     entries is not None or self.declared.complete
                 ):
                     names = self._entries(part, live, own.get(part.name, ()), lower.get(part.name, ()))
-                    if names or part.name in own or part.name not in lower:
+                    if names or part.name in own or (part.name in self.concise and part.name not in lower):
                         new[part.name] = names
         return {key: new[key] for key in (*own, *self.read, *new) if key in new}
 

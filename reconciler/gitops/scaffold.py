@@ -1,6 +1,7 @@
 """The files of a new repository of manifests, except the manifests of a group. Pure."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler import CONFIGURATION, __version__
@@ -25,6 +26,18 @@ workflow:
       auto_cancel: {{on_new_commit: none}}
     - when: always
 """
+
+IGNORED = """\
+# Values of created tokens: never commit them.
+*.jsonl
+# Saved plans, and reports of runs.
+/plan*.json
+/report*.json
+/applied*.json
+/*.html
+"""
+
+LEFT_OUT = Path("init-left-out.md")
 
 HOOKS = """\
 # Checks the manifests before each commit: pre-commit install
@@ -76,7 +89,22 @@ def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Pa
     configuration = f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n"
     return {
         Path(CONFIGURATION): configuration,
+        Path(".gitignore"): IGNORED,
         Path(".gitlab-ci.yml"): PIPELINE.format(components=components, version=__version__, image=inline(image)),
         Path(".pre-commit-config.yaml"): HOOKS,
         Path(".vscode/settings.json"): json.dumps(EDITOR, indent=2) + "\n",
     }
+
+
+def left_out_text(causes: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """Return the text of `LEFT_OUT`; names of the service stand in blocks, where they are no Markdown.
+
+    Args:
+        causes: one line for each cause, and the sentences about what was left out for it.
+    """
+    sections = (
+        f"\n## Cause {number}\n\n"
+        + "".join(f"    {line}\n" for line in (cause, "", *sentences)).replace("    \n", "\n")
+        for number, (cause, sentences) in enumerate(causes, start=1)
+    )
+    return f"# Live, and not in the manifests\n{''.join(sections)}"

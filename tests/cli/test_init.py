@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from reconciler import __version__
+from reconciler.sandbox import generate
 from tests.cli_runner import CliRunner
 from tests.export.exporting import contents
 
 SCAFFOLD = [
+    ".gitignore",
     ".gitlab-ci.yml",
     ".pre-commit-config.yaml",
     ".vscode/settings.json",
@@ -33,7 +35,24 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     monkeypatch.delenv("RECONCILER_API_URL")
     monkeypatch.delenv("RECONCILER_TOKEN")
     done = cli_runner("init")
-    assert (done.code, done.out.splitlines(), done.err) == (0, SCAFFOLD, "7 files written.\n")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        ".gitignore",
+        ".gitlab-ci.yml",
+        ".pre-commit-config.yaml",
+        "reconciler.yaml",
+        ".vscode/: 1 file",
+        "manifests/: 1 file",
+        "schemas/: 2 files",
+    ]
+    assert done.err.splitlines() == [
+        "8 files written.",
+        "Next:",
+        "  reconciler export --group GROUP --as-set -o manifests",
+        '  git init && git add . && git commit --message "The settings as they are"',
+        "  reconciler plan",
+    ]
+    assert sorted(contents(Path())) == SCAFFOLD
     assert cli_runner("validate").out == "Valid: 1 document: 1 profile.\n"
     assert cli_runner("schema --check schemas").code == 0
     files = contents(Path())
@@ -41,7 +60,7 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
     ]
-    assert set(json.loads(files[".vscode/settings.json"])["yaml.schemas"]) == set(SCAFFOLD[5:])
+    assert set(json.loads(files[".vscode/settings.json"])["yaml.schemas"]) == set(SCAFFOLD[6:])
     again = cli_runner("init")
     assert (again.code, again.out) == (0, "")
     assert again.err.splitlines() == [
@@ -59,7 +78,7 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
     cli_runner.sandbox.replace_state(state)
     done = cli_runner("init --group acme --components platform/reconciler")
     assert done.code == 0
-    assert "5 targets exported; 10 files written; 1 archived project left out.\n" in done.err
+    assert "5 targets exported; 11 files written; 1 archived project left out.\n" in done.err
     files = contents(Path())
     assert (
         f"api_url: {cli_runner.sandbox.api_url}\n".replace("http:", '"http:').replace("v4\n", 'v4"\n')
@@ -76,14 +95,68 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
 def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
-    state["projects"] += [{"id": 200, "path": "partners/shop"}, {"id": 201, "path": "partners/till"}]
+    double = [{"description": "t", "owner": "ada"}] * 2
+    state["projects"] += [
+        {"id": 200, "path": "partners/shop", "builds_enabled": False},
+        {"id": 201, "path": "partners/till", "trigger_tokens": double},
+    ]
     cli_runner.sandbox.replace_state(state)
-    assert cli_runner("init --group acme --group partners").code == 0
+    Path(".git").mkdir()
+    done = cli_runner("init --group acme --group partners")
+    assert done.code == 0
+    assert done.err.splitlines()[1:] == [
+        "Not in the manifests, one by one in init-left-out.md:",
+        "  trigger_tokens of project partners/shop is left out: cannot be read: switched off in the project: CI/CD; switch "
+        "CI/CD on, or leave the section out",
+        "  1 trigger token of project partners/till: several of one name, where a manifest declares one: rename or delete "
+        "the others, then export again",
+        "Next:",
+        '  git add . && git commit --message "The settings as they are"',
+        "  reconciler plan",
+    ]
     drift = cli_runner("drift")
     assert (drift.code, drift.out) == (0, "")
     assert cli_runner("export --group acme --group partners --as-set -o ../elsewhere/manifests").code == 0
     assert contents(Path("../elsewhere/manifests")) == contents(Path("manifests"))
     assert {"acme.set.yaml", "partners.set.yaml", "partners.yaml"} <= {*contents(Path("manifests"))}
+
+
+@pytest.mark.untraced
+def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no_command(
+    cli_runner: CliRunner,
+) -> None:
+    cli_runner.sandbox.replace_state(generate(40, 0))
+    done = cli_runner("init --group acme")
+    assert done.code == 0
+    assert done.out.splitlines()[5:] == [".vscode/: 1 file", "manifests/: 41 files", "schemas/: 2 files"]
+    assert done.err.splitlines() == [
+        "39 targets exported; 49 files written; 2 archived projects left out.",
+        "Not in the manifests, one by one in init-left-out.md:",
+        "  container_repository_protection_rules of 4 projects is left out: cannot be read: switched off in the project: "
+        "the container registry; switch the container registry on, or leave the section out",
+        "  trigger_tokens of 2 projects is left out: cannot be read: switched off in the project: CI/CD; switch CI/CD "
+        "on, or leave the section out",
+        "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
+        "others, then export again",
+        "Next:",
+        '  git init && git add . && git commit --message "The settings as they are"',
+        "  reconciler plan",
+    ]
+    details = contents(Path())["init-left-out.md"].splitlines()
+    assert [line for line in details if "ui-34" in line or "IDs 38" in line] == [
+        "    container_repository_protection_rules of project acme/search-4/ui-34 is left out: cannot be read: switched off "
+        "in the project: the container registry; switch the container registry on, or leave the section out",
+        '    trigger token "release" of project acme/shipping-3/api-38 is left out: 2 objects have this name (IDs 38, 41); '
+        "expected one",
+    ]
+    validated = cli_runner("validate")
+    assert (validated.code, validated.out, validated.err) == (
+        0,
+        "Valid: 41 documents: 1 group, 38 projects, 1 set, 1 profile.\n",
+        "",
+    )
+    for command in ("plan", "drift", "doctor"):
+        assert "warning" not in cli_runner(command).err
 
 
 def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_runner: CliRunner) -> None:
@@ -117,7 +190,7 @@ def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tm
     assert f"schemas/manifest.schema.json: {link}\n" in done.err
     assert f"manifests/acme.yaml: {link}\n" in done.err
     assert ".gitlab-ci.yml exists and is left as it is\n" in done.err
-    assert done.out.splitlines() == [".pre-commit-config.yaml", ".vscode/settings.json", "reconciler.yaml"]
+    assert done.out.splitlines() == [".gitignore", ".pre-commit-config.yaml", "reconciler.yaml", ".vscode/: 1 file"]
     assert [*outside.iterdir()] == []
 
 

@@ -78,7 +78,7 @@ select: {group: acme, exclude: [acme/lib]}
   notification_settings: {level: global}
   container_repository_protection_rules:
     acme/lib/prod*: {minimum_access_level_for_push: owner}
-  job_token_scope: {enabled: true, projects: [acme/tools/p0], groups: []}
+  job_token_scope: {enabled: true, projects: [acme/tools/p0]}
   milestones:
     "2027.1": {description: Release of acme/lib, due_date: 2027-01-29}
     "{{name}}": {}
