@@ -174,7 +174,7 @@ def apply(given: Given, **own: Any) -> int:
         saved, left = _chosen(session, _limited(session, flags, _plan(session, flags, client)), ask=flags.interactive)
         saved = _guarded(session, flags, saved)
         if flags.canary is not None and saved.targets and not _canary(flags, saved):
-            raise PlanRefused(f"nothing was changed: no target of the plan matches --canary {flags.canary}")
+            raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
         if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
@@ -349,6 +349,14 @@ def _canary(flags: ApplyFlags, saved: "SavedPlan") -> "frozenset[Target]":
     from reconciler.planning.selection import read_canary, selected_targets
 
     return frozenset() if flags.canary is None else selected_targets(saved.plan, read_canary(flags.canary))
+
+
+def _no_canary(canary: str, saved: "SavedPlan") -> str:
+    """Return that no target is a canary, and what the plan has instead."""
+    from reconciler.planning.selection import read_canary, unmatched
+
+    hint = unmatched(read_canary(canary), saved.plan.targets, "--canary", "--canary")
+    return f"no target of the plan matches --canary {canary}" if not hint else f"in the plan, {hint}"
 
 
 def _failure_limit(flags: ApplyFlags, saved: "SavedPlan") -> "FailureLimit | None":

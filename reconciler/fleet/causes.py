@@ -35,6 +35,8 @@ NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
 NO_EDITION = "the Community Edition has no such settings"
 LEAVE_OUT = "leave the section out"
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
+WRONG_REQUESTS = (400, 413, 415, 422)
+REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
 
@@ -166,7 +168,7 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     """Return why a section could not be read, and what to do about it, by all that is known."""
     where = target.address
     if unread.status not in REFUSALS:
-        return Obstacle(where, unread.reason, TRY_AGAIN)
+        return Obstacle(where, unread.reason, REQUEST_REFUSED if unread.status in WRONG_REQUESTS else TRY_AGAIN)
     obstacles = list(_causes(target, needs, record, caller))
     if obstacles:
         return together(obstacles)
@@ -205,8 +207,9 @@ def whole_url(api_url: str) -> str:
     url = urlsplit(api_url)
     if url.path.rstrip("/").endswith("/api/v4"):
         return ""
-    base = url.path.partition("/api")[0].rstrip("/")
-    return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base}/api/v4"
+    host, base = f"{url.scheme}://{url.netloc}", url.path.partition("/api")[0].rstrip("/")
+    at_the_top = f", or {host}/api/v4 if that is the page of a group or project" if base else ""
+    return f"the URL must end in /api/v4: try {host}{base}/api/v4{at_the_top}"
 
 
 def causes(run: Survey) -> Added:

@@ -14,10 +14,14 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.wording import closest
 from reconciler.planning.creation import needs
 from reconciler.planning.obstacles import with_problems
 
 FORGOTTEN = "not done before and no longer declared; to delete it, repeat the --since of that run"
+
+MOST_LABELS = 20
+"""Labels that a message lists."""
 
 TOGETHER = "groups"
 """The home of all groups and projects whose order above and below each other is unknown."""
@@ -70,7 +74,8 @@ def select(desired: DesiredState, selection: Selection, *, partly: bool = False)
     if partly or not desired.targets:
         return replace(desired, targets=targets)
     if not targets and selection.only is None:
-        raise UsageError("no target is selected: check --target, --exclude and --selector against the manifests")
+        hint = unmatched(selection, desired.targets) or "check --target, --exclude and --selector against the manifests"
+        raise UsageError(f"no target is selected: {hint}")
     declared = {section.kind for target in desired.targets for section in target.sections}
     missing = [section for section in selection.sections if section not in declared]
     if missing:
@@ -78,6 +83,33 @@ def select(desired: DesiredState, selection: Selection, *, partly: bool = False)
             f"no target declares {missing[0]}; declared are: {', '.join(sorted(declared)) or 'no sections'}"
         )
     return replace(desired, targets=targets)
+
+
+def unmatched(
+    selection: Selection,
+    targets: Collection[DesiredTarget] | Collection[TargetPlan],
+    by_path: str = "--target",
+    by_label: str = "--selector",
+) -> str:
+    """Return what there is instead of the paths and labels that no target has; empty if there is nothing to say.
+
+    Args:
+        selection: by path and label.
+        targets: all that there are.
+        by_path: the option that gave the globs.
+        by_label: the option that gave the labels.
+    """
+    paths = sorted({name for target in targets for name in _names(target)})
+    labels = sorted({f"{key}={value}" for target in targets for key, value in target.labels.items()})
+    hints = []
+    for glob in selection.targets:
+        path = None if any(matches(target, [glob]) for target in targets) else closest(glob, paths)
+        hints += [f"{by_path} {glob} matches nobody: the most similar path is {path}"] if path else []
+    for key, value in selection.labels:
+        label = f"{key}={value}"
+        present = f"the labels there are: {', '.join(labels[:MOST_LABELS])}" if labels else "no target has labels"
+        hints += [] if label in labels else [f"{by_label} {label} matches nobody: {present}"]
+    return "; ".join(hints)
 
 
 def read_canary(text: str) -> Selection:
@@ -269,8 +301,13 @@ def selects(selection: Selection, target: DesiredTarget | TargetPlan) -> bool:
 
 def matches(target: DesiredTarget | TargetPlan, globs: Iterable[str]) -> bool:
     """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
-    names = {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
+    names = _names(target)
     return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs for name in names)
+
+
+def _names(target: DesiredTarget | TargetPlan) -> Collection[str]:
+    """Return what globs may name a target by."""
+    return {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
 
 
 class _Homes:

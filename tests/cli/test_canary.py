@@ -114,7 +114,7 @@ def test_a_canary_that_nobody_is_or_that_cannot_be_verified_is_refused(cli_runne
     assert (done.code, done.out, done.err, writes(cli_runner)) == (
         1,
         "",
-        "reconciler: nothing was changed: no target of the plan matches --canary tier=canaries\n",
+        "reconciler: nothing was changed: in the plan, --canary tier=canaries matches nobody: the labels there are: tier=canary\n",
         [],
     )
     cli_runner.sandbox.clear_log()

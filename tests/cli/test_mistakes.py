@@ -13,7 +13,7 @@ CASES = [
     case.partition("\n")[::2]
     for case in Path(__file__).with_name("mistakes.txt").read_text().removeprefix("=== ").split("\n\n=== ")
 ]
-STEP = re.compile(r"^(?=[@$] )", re.MULTILINE)
+STEP = re.compile(r"^(?=[@$!] )", re.MULTILINE)
 
 
 @pytest.mark.parametrize(("title", "case"), CASES, ids=[title for title, _ in CASES])
@@ -27,6 +27,9 @@ def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -
         first, _, rest = step.partition("\n")
         if first.startswith("@"):
             cli_runner.write(first.removeprefix("@ "), rest)
+            answered.append(step)
+        elif first.startswith("!"):
+            cli_runner.sandbox.set_faults([first.removeprefix("! ")])
             answered.append(step)
         else:
             line = first.removeprefix("$ ")

@@ -238,7 +238,8 @@ def test_a_server_of_pages(cli_runner: CliRunner) -> None:
         host = server.api_url.removesuffix("/api/v4")
         for path in ("", "/gitlab", "/gitlab/api", "/gitlab/api/v3"):
             right = f"{host}{path.removesuffix('/v3').removesuffix('/api')}/api/v4"
-            assert said_of(cli_runner, f"{host}{path}").endswith(f"; the URL must end in /api/v4: try {right}")
+            top = f", or {host}/api/v4 if that is the page of a group or project" if path else ""
+            assert said_of(cli_runner, f"{host}{path}").endswith(f"; the URL must end in /api/v4: try {right}{top}")
 
 
 def test_a_path_that_is_not_that_of_the_api(cli_runner: CliRunner, sandbox: Sandbox) -> None:

@@ -656,7 +656,7 @@ def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRun
     refused = cli_runner("apply --yes --since HEAD --canary acme/api")
     assert (refused.code, refused.err) == (
         1,
-        "reconciler: nothing was changed: no target of the plan matches --canary acme/api\n",
+        "reconciler: nothing was changed: in the plan, --canary acme/api matches nobody: the most similar path is acme/lib\n",
     )
     assert cli_runner("apply --yes --since HEAD --all --canary acme/api").code == 0
     assert cli_runner("drift").code == 0
