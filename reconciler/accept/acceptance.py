@@ -1,5 +1,6 @@
 """The way to an empty plan: place what the plan asks for, plan again, until nothing is left that can be accepted."""
 
+from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
@@ -73,7 +74,7 @@ class Acceptance:
         before: by path, the texts of the files that change, without a byte order mark; a new file has none.
         texts: by path, the new texts of the files that change, and those of new files; sorted.
         targets: how many targets were compared.
-        accepted: how many changes and problems of the plan are gone.
+        accepted: how many changes and problems of the plan are gone; of an update, each field counts.
         refused: what is left of the plan, each with the reason; a change as a problem too.
     """
 
@@ -111,7 +112,13 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     planned = {(each.target, s.kind) for each in drift.desired.targets if each.target not in out for s in each.sections}
     held = [each for each in drift.plan.problems if (each.address.target, each.address.section) not in planned]
     held += (Problem(each.address, TO_CREATE) for each in created)
-    number = sum(1 for each in targets if each.target not in out for _ in (*each.changes, *each.problems))
+    asked = Counter(
+        _place(problem)
+        for each in targets
+        for section in each.sections
+        if (each.target, section.section) in planned
+        for problem in (*section.problems, *_as_problems(section.changes))
+    )
     closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
     sources = manifests.sources
     while True:
@@ -135,7 +142,8 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         new = _newly_unfit(rounds.current.desired, drift.inapplicable, kinds)
-        return Acceptance(before, texts, len(targets) - len(out), max(number - len(left), 0), (*held, *left, *new))
+        accepted = (asked - Counter(map(_place, left))).total()
+        return Acceptance(before, texts, len(targets) - len(out), accepted, (*held, *left, *new))
 
 
 def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
@@ -326,6 +334,10 @@ class _Rounds:
         name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
         identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
         yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None)))
+
+
+def _place(problem: Problem) -> Hashable:
+    return problem.address, problem.field
 
 
 def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:

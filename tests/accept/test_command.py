@@ -190,13 +190,30 @@ not accepted: project acme/api: approval settings.allow_author_approval: locked 
 not accepted: project acme/api: milestone "m1": locked by profile baseline (manifests/locked.yaml:5:68): change it there
 not accepted: project acme/lib: allowlisted project "acme/api": declared at manifests/lib.yaml.j2:4, in a template; change it there
 not accepted: project acme/lib: milestone "m1": declared at manifests/lib.yaml.j2:4, in a template; change it there
-1 difference accepted; 1 file written.
+2 differences accepted; 1 file written.
 """
     )
     changed = LOCKED.replace("approvals_on_push: true", "approvals_on_push: false").replace(
         ", m2: {state: active}}", "}"
     )
     assert (cli_runner.folder / "manifests/locked.yaml").read_text() == changed
+
+
+def test_what_is_not_accepted_is_not_counted(cli_runner: CliRunner) -> None:
+    cli_runner.service(builds_enabled=False)
+    cli_runner.project("{trigger_tokens: {deploy: {}, release: {}}, milestones: {m: {}}}")
+    profile = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: all}\nspec: {}\n---\n"
+    select = (
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all, profiles: [all]}\nselect: {group: acme}\n"
+    )
+    cli_runner.write("manifests/set.yaml", profile + select)
+    assert (
+        cli_runner("accept").err
+        == """\
+not accepted: project acme/api: trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out
+1 difference accepted; 1 file written.
+"""
+    )
 
 
 def test_what_cannot_be_read_or_declared_is_told_and_all_else_accepted(cli_runner: CliRunner) -> None:
