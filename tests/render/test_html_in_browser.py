@@ -100,6 +100,13 @@ def test_a_card_opens_into_its_values_and_targets(chromium: Browser, tmp_path: P
     assert chromium.run(f"return document.querySelector('{milestone} .inside').hidden") is True
 
 
+def test_a_long_list_of_targets_can_be_scrolled_by_keyboard(chromium: Browser, tmp_path: Path) -> None:
+    chromium.open(written(tmp_path, render_plan(many(120), "html")))
+    chromium.run(OPEN_ALL)
+    assert chromium.run("const list = document.querySelector('.targets'); return list.scrollHeight > list.clientHeight")
+    assert chromium.obstacles() == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "gone", "come"),
     [

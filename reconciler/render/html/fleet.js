@@ -40,7 +40,7 @@
   function list({ where, targets }) {
     const details = make("details", {}, make("summary", {}, where));
     details.addEventListener("toggle", () => {
-      if (details.childElementCount < 2) details.append(make("ul", {}, ...targets.map((target) => make("li", {}, named(target)))));
+      if (details.childElementCount < 2) details.append(make("ul", { tabindex: "0", "aria-label": "Targets" }, ...targets.map((target) => make("li", {}, named(target)))));
     });
     return details;
   }

@@ -234,7 +234,7 @@
   }
 
   function listTargets(card, rows) {
-    const list = make("ul", { class: "targets", "aria-label": "Targets" });
+    const list = make("ul", { class: "targets", "aria-label": "Targets", tabindex: "0" });
     const origins = new Set(rows.map((row) => row[3]));
     const more = make("button", { type: "button", class: "more" });
     const add = (number) => {
