@@ -229,7 +229,7 @@ def _help(name: str) -> Iterator[str]:
     for title, group in GROUPS.items():
         names = {each.name for each in group.options}
         if names <= left.keys() and all(left[each] for each in names):
-            shared.append(f"[{title.lower()}](#{title.lower()})")
+            shared.append(f"[{title.lower()}](#{title.lower().replace(' ', '-')})")
             left = {key: value for key, value in left.items() if key not in names}
     yield _options(each for each in left.values() if isinstance(each, click.Option))
     if shared:

@@ -84,6 +84,12 @@ def test_every_link_leads_somewhere_in_the_repository(page: Path) -> None:
     assert [link for link in links(page) if link.startswith("http:")] == []
 
 
+def test_every_link_within_the_reference_leads_to_a_heading() -> None:
+    text = Path(ROOT, "docs/reference/commands.md").read_text(encoding="utf-8")
+    headings = {name.lower().replace(" ", "-") for name in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#([^)]*)\)", text)) - headings == set()
+
+
 def test_links_out_of_the_folder_lead_to_pages_of_the_site() -> None:
     known = {"index.md", "how-to/drift.md", "examples/fleet/README.md", "CONTRIBUTING.md"}
     text = "[a](../../examples/fleet/README.md) [b](../index.md#x) [c](../../examples/ci/x.yml) [d](https://e.example/) ![e](p.svg)"
