@@ -296,7 +296,7 @@ def test_only_files_of_a_checkout_can_be_committed(cli_runner: CliRunner, monkey
     (cli_runner.folder / ".git").rmdir()
     assert accept(cli_runner)[:2] == (
         1,
-        "reconciler: --merge-request needs a git checkout: paths are relative to its root\n",
+        "reconciler: --merge-request needs a git checkout: run it in the clone of acme/web\n",
     )
     (cli_runner.folder / "inner/.git").mkdir(parents=True)
     monkeypatch.chdir(cli_runner.folder / "inner")

@@ -77,7 +77,7 @@ def test_the_others_are_exported_however_they_are_named(cli_runner: CliRunner, s
         "all/acme/lib.yaml\nall/acme/tools/cli.yaml\nall/acme/web.yaml\nall/acme.yaml\n",
     )
     assert done.err.startswith(
-        "project acme/api: nothing can be read; it is left out (GET projects/acme%2Fapi/milestones"
+        f"everything of project acme/api is left out: cannot be read: GET projects/acme%2Fapi/milestones: {reason}"
     )
     done = cli_runner("export --project acme/api --project acme/lib --section milestones -o some")
     assert (done.code, done.out) == (3, "some/acme/lib.yaml\n")
