@@ -136,7 +136,7 @@ def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(save_plan(sample()), KINDS)
     assert str(refused.value) == (
-        "not an apply report but a saved plan: its format is reconciler.plan/v2; apply --report json=FILE writes one"
+        "not an apply report but a saved plan: its format is reconciler.plan/v3; apply --report json=FILE writes one"
     )
 
 

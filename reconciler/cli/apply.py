@@ -18,10 +18,12 @@ from click.core import ParameterSource
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import heeding, of_report
+from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
     CONNECTION,
     FORCE,
+    INVENTORY,
     LIMITS,
     NOTICE,
     OUTPUT,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
+    from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.kind import Kinds
     from reconciler.model.plan import Plan
     from reconciler.model.targets import Target
@@ -100,6 +103,7 @@ JOURNAL = click.option(
 
 @command(
     FORCE,
+    INVENTORY,
     LIMITS,
     *RUN,
     NOTICE,
@@ -170,8 +174,15 @@ def apply(given: Given, **own: Any) -> int:
     if flags.mark_applied:
         _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
-    with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved, left = _chosen(session, _limited(session, flags, _plan(session, flags, client)), ask=flags.interactive)
+    with (
+        session.client() as client,
+        opened_inventory(session, client) as inventory,
+        held_journal(flags.journal, client, session.kinds, sink) as journal,
+    ):
+        if inventory.error is not None:
+            raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
+        drawn = _limited(session, flags, _plan(session, flags, client, inventory))
+        saved, left = _chosen(session, drawn, ask=flags.interactive)
         saved = _guarded(session, flags, saved)
         if flags.canary is not None and saved.targets and not _canary(flags, saved):
             raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
@@ -182,6 +193,7 @@ def apply(given: Given, **own: Any) -> int:
 
 
 @command(
+    INVENTORY,
     LIMITS,
     PLACES,
     CONNECTION,
@@ -285,13 +297,13 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
 
 
-def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
+def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "SavedPlan":
     from reconciler.cli.planning import draw
     from reconciler.documents.plan_file import refuse_unless_current
 
     grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
-        return draw(session, client, grace, commit=flags.mark_applied)
+        return draw(session, client, grace, commit=flags.mark_applied, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)

@@ -88,6 +88,7 @@ PLACES = OptionGroup("Selection")
 SELECTION = OptionGroup("Selection")
 FLEET = OptionGroup("Selection")
 FORCE = OptionGroup("Plan")
+INVENTORY = OptionGroup("Plan")
 LIMITS = OptionGroup("Plan")
 CONNECTION = OptionGroup("Service", environment=True)
 SERVICE = OptionGroup("Service", environment=True)
@@ -151,6 +152,7 @@ class Given:
     )
 
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
+    no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither use nor change the list of what was applied.")
     allow_deletes: int | None = LIMITS.value("--allow-deletes", "N", "Allow up to N deletions.", type=click.IntRange(0))
     max_changes: int | None = LIMITS.value(
         "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)

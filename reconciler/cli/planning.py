@@ -22,6 +22,7 @@ from reconciler.errors import PlanRefused, UsageError
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.applied import committed
+from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
@@ -37,7 +38,14 @@ NO_OBJECTS: Mapping[str, str] = MappingProxyType({})
 NARROWED = "it is narrowed to some targets, sections or changes"
 
 
-def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, commit: bool = False) -> SavedPlan:
+def draw(
+    session: Session,
+    client: Client,
+    grace: timedelta = timedelta(),
+    *,
+    commit: bool = False,
+    inventory: OpenInventory = NO_INVENTORY,
+) -> SavedPlan:
     """Read the manifests and live state and return the plan. Nothing is written: see `fleet.STAGES`.
 
     Args:
@@ -45,13 +53,14 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         client: the service.
         grace: see `DesiredState.grace`.
         commit: whether the plan records the commit of the manifests.
+        inventory: the list of what was applied.
     """
     given = session.given
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         run, objects = begin(session, client, progress, failed, partly=True, grace=grace)
-        run = survey(run, STAGES)
+        run = survey(replace(run, inventory=inventory), STAGES)
     plan = run.plan
     _warn_of_variables(plan)
     if run.scope.failed is not None:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
+from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
@@ -40,7 +41,7 @@ from reconciler.planning.guard import NO_LIMITS, Limits, refusals
 from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import Shard
 
-FORMAT: Final = "reconciler.plan/v2"
+FORMAT: Final = "reconciler.plan/v3"
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
@@ -138,7 +139,7 @@ class SavedPlan:
 
     __pydantic_config__ = DOCUMENT
 
-    format: Literal["reconciler.plan/v2"] = FORMAT
+    format: Literal["reconciler.plan/v3"] = FORMAT
     """The format of this document."""
     service: str
     """The URL of the service's API, whose state was read."""
@@ -168,6 +169,10 @@ class SavedPlan:
     """Settings that are read and planned again after the groups above them were changed."""
     hints: tuple[RenameHint, ...] = ()
     """Likely renames: an object is deleted, and a similar one created."""
+    inventory: SavedProspect | None = None
+    """The inventory lines that an apply of the plan writes; null where no inventory is used."""
+    remarks: tuple[str, ...] = ()
+    """Sentences on the inventory: objects that are no longer declared and stay, and why."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)

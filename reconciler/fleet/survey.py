@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
+from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.gitops.past import Past
 from reconciler.live.discovery import Discovery
 from reconciler.live.existence import Answers
@@ -149,6 +150,7 @@ class FleetSurvey(Survey):
         past: the manifests of the revision with which these are compared; None to compare with none.
         scope: which part of them is planned.
         digest: SHA-256 (hex) of all files, where not all of them were read; empty for that of the manifests.
+        inventory: the list of what was applied.
         discovery: the projects of groups.
         changed: the targets that differ from the revision; None if there is none.
         unlisted_then: the sets of the revision whose groups cannot be listed.
@@ -158,6 +160,7 @@ class FleetSurvey(Survey):
     past: Past | None = None
     scope: Scope = field(default_factory=Scope)
     digest: str = ""
+    inventory: OpenInventory = field(default=NO_INVENTORY, kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
     unlisted_then: tuple[UnlistedSet, ...] = field(default=(), kw_only=True)

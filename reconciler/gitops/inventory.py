@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
+from reconciler.gitops.ancestry import Ancestry
 from reconciler.gitops.branch import SHA_1, Message, content, tip, write_commit
 from reconciler.gitops.exchange import Exchange, exchange
 from reconciler.gitops.remotes import Login, Person, Remote
@@ -49,6 +50,31 @@ class Stored:
     inventory: Inventory
     warnings: tuple[str, ...] = ()
     other_service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInventory:
+    """The list, as one run has it.
+
+    Attributes:
+        stored: the list, as it was read before planning; None if none is used.
+        store: reads it again and stores it; None where the run stores none.
+        ancestry: the history of the checkout; None outside of one, and before its first commit.
+        obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
+            if it may.
+        lines: what the plan says about the list itself.
+        error: why the list cannot be read; None if it can, or need not be.
+    """
+
+    stored: Stored | None = None
+    store: "Store | None" = None
+    ancestry: Ancestry | None = None
+    obstacle: str = ""
+    lines: tuple[str, ...] = ()
+    error: InventoryUnreadable | None = None
+
+
+NO_INVENTORY = OpenInventory()
 
 
 class Place(Protocol):
@@ -225,13 +251,18 @@ class Distant:
             return False
 
 
+def is_branch(name: str) -> bool:
+    """Return whether a name is that of a branch which may hold the list."""
+    return NAME.fullmatch(name) is not None and not name.endswith(".lock")
+
+
 def checked_branch(name: str) -> str:
     """Return the name of a branch that may hold the list.
 
     Raises:
         ConfigurationError: it is not below `reconciler/`, or is no name of a branch.
     """
-    if not NAME.fullmatch(name) or name.endswith(".lock"):
+    if not is_branch(name):
         raise ConfigurationError(f"inventory: branch: must be a name below {BELOW}, such as {BRANCH}; not {name!r}")
     return name
 

@@ -84,6 +84,20 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
+class Prospect:
+    """What an apply of a plan will record, as far as it is known before its first change.
+
+    Attributes:
+        run: the apply, as if it had ended before its first change; `TargetAfter.done` says there that nothing is
+            missing but the changes of the plan.
+        absences: the lines whose objects the plan deletes, since they are no longer declared.
+    """
+
+    run: Applied
+    absences: tuple[ObjectLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Additions and removals, to be made on top of whatever the list is by then.
 
