@@ -15,14 +15,16 @@ from types import MappingProxyType
 from reconciler import __version__
 from reconciler.apply import Status
 from reconciler.cli.session import Session, naming_document
-from reconciler.cli.settings import read_file
+from reconciler.cli.settings import read_file, tokens_of
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, UsageError
+from reconciler.fleet.inventory import prospect, with_inventory_problem
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.applied import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
+from reconciler.gitops.snapshot import APPLIED
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
@@ -60,8 +62,9 @@ def draw(
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         run, objects = begin(session, client, progress, failed, partly=True, grace=grace)
-        run = survey(replace(run, inventory=inventory), STAGES)
-    plan = run.plan
+        secrets = tokens_of(given)
+        run = survey(replace(run, inventory=inventory, inputs=session.inputs, secrets=secrets), STAGES)
+    plan = with_inventory_problem(run, run.plan)
     _warn_of_variables(plan)
     if run.scope.failed is not None:
         plan = retried(run, plan, run.scope.failed)
@@ -70,10 +73,15 @@ def draw(
     saved = _saved(session, client, plan, run.desired.digest, run.scope.shard)
     narrowed = given.narrowed or (given.since is not None and not given.everything)
     saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
-    if not commit:
+    saved = replace(saved, remarks=run.absences.remarks)
+    if not commit and inventory.store is None:
         return saved
-    known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, run.manifests, objects)
-    return replace(saved, commit=known or None, uncommitted=why_not)
+    known, why_not = committed(session.inputs, run.manifests, objects)
+    whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
+    saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
+    if given.narrowed:
+        known, why_not = "", NARROWED
+    return replace(saved, commit=known or None, uncommitted=why_not) if commit else saved
 
 
 def _warn_of_variables(plan: Plan) -> None:

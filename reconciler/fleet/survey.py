@@ -11,8 +11,9 @@ from reconciler.live.discovery import Discovery
 from reconciler.live.existence import Answers
 from reconciler.live.read import EarlyParts
 from reconciler.live.records import is_doomed
-from reconciler.manifests import Manifests, Member, UnlistedSet
+from reconciler.manifests import Inputs, Manifests, Member, UnlistedSet
 from reconciler.model.creation import ToCreate
+from reconciler.model.inventory import ObjectLine
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
@@ -142,6 +143,21 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Absences:
+    """What is no longer declared, by the inventory.
+
+    Attributes:
+        deletions: the lines whose objects are deleted, if they are planned so.
+        staying: the targets with objects that are no longer declared, in sections that are, and stay.
+        remarks: a sentence for each reason, and for what has left.
+    """
+
+    deletions: tuple[ObjectLine, ...] = ()
+    staying: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FleetSurvey(Survey):
     """A survey of all that manifests declare.
 
@@ -151,6 +167,9 @@ class FleetSurvey(Survey):
         scope: which part of them is planned.
         digest: SHA-256 (hex) of all files, where not all of them were read; empty for that of the manifests.
         inventory: the list of what was applied.
+        inputs: what the manifests are read from.
+        secrets: further tokens that no template reads, also of earlier commits.
+        absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
         changed: the targets that differ from the revision; None if there is none.
         unlisted_then: the sets of the revision whose groups cannot be listed.
@@ -161,6 +180,9 @@ class FleetSurvey(Survey):
     scope: Scope = field(default_factory=Scope)
     digest: str = ""
     inventory: OpenInventory = field(default=NO_INVENTORY, kw_only=True)
+    inputs: Inputs = field(default=Inputs((), {}), kw_only=True)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
+    absences: Absences = field(default=Absences(), kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
     unlisted_then: tuple[UnlistedSet, ...] = field(default=(), kw_only=True)

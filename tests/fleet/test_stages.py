@@ -75,6 +75,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "archived_projects",
         "lacking_sections",
         "read",
+        "absences",
         "causes",
         "look_up",
         "moved_targets",

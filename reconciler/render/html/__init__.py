@@ -63,7 +63,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         time=utc(saved.created_at),
         verdict=verdict.of_plan(saved),
         refusals=guards[split:],
-        notes=[*guards[:split], *rename_notes(saved), *expiry_notes(saved), *access_notes(saved.plan)],
+        notes=[*guards[:split], *rename_notes(saved), *saved.remarks, *expiry_notes(saved), *access_notes(saved.plan)],
         facts=[
             f"Read from {saved.service} at {utc(saved.created_at)}.",
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
