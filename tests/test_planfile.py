@@ -82,6 +82,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "commit": None,
         "requests_made": 8,
         "shard": None,
+        "reverts": "",
         "narrowed": None,
         "limits": {"allow_deletes": None, "max_changes": None},
         "refusals": [],

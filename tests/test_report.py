@@ -45,6 +45,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
         "commit": None,
+        "reverts": "",
         "shard": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "in_order": [

@@ -200,9 +200,11 @@ def apply(given: Given, **own: Any) -> int:
     SERVICE,
     OUTPUT,
     PROBLEMS,
-    epilog="Examples: reconciler revert applied.json;  reconciler revert applied.json --yes --report json=back.json",
+    epilog="Examples: reconciler revert;  reconciler revert --last;  reconciler revert applied.json --yes --report "
+    "json=back.json",
 )
-@click.argument("file", metavar="REPORT", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("named", metavar="[REPORT|SHA]", required=False)
+@click.option("--last", is_flag=True, help="Revert the latest apply; finish the last revert, if that is not done.")
 @click.option("--yes", is_flag=True, help="Carry out the plan.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
@@ -212,33 +214,50 @@ def apply(given: Given, **own: Any) -> int:
 @TOKENS_TO
 @TOKENS_COMMAND
 @JOURNAL
-def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
+def revert(given: Given, named: str | None, last: bool, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
     """Plan, and with --yes apply, the way back from an apply.
+
+    Takes the JSON report of the apply; or the ID that `reconciler log` shows, if the report is in this clone, where
+    `apply` keeps the last ten. Lists the last applies if nothing is given.
 
     Deletes what was created, restores the former values of what was updated, and creates again what was deleted, each
     only if it still is as the apply left it: anything else is a problem, and stays. Tokens come back with new values,
     objects with new IDs.
 
-    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`.
+    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`. The same command finishes a revert
+    that was not done or was interrupted.
     """
+    from reconciler.cli.applies import chosen, list_reports
     from reconciler.cli.planning import draw_way_back
 
     flags = ApplyFlags(plan_file=None, max_age="24h", grace="0m", **own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
     if flags.yes and (out is not None or detailed_exitcode):
         raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
-    files = {"REPORT": file, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
+    if named is not None and last:
+        raise UsageError("revert takes a report, the ID of an apply, or --last; not two of them")
+    if named is None and not last:
+        if flags.yes or out is not None:
+            raise UsageError("nothing to revert: give the report or the ID of an apply, or --last")
+        Session(given)
+        list_reports(given)
+        return 0
+    report = None if named is None else Path(named)
+    files = {"REPORT": report, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report" if flags.yes else "plan", *files.items())
     if FLEET in {given.format, *(format_ for format_, _ in given.reports)}:
         raise UsageError(f"the format {FLEET} is not for the way back")
     session = Session(given)
+    apply = chosen(given, named, last=last)
     if not flags.yes:
         with session.client() as client:
-            saved = draw_way_back(session, client, file)
+            saved = draw_way_back(session, client, apply.file, apply.name)
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved = _guarded(session, flags, _limited(session, flags, draw_way_back(session, client, file)))
+        saved = _guarded(
+            session, flags, _limited(session, flags, draw_way_back(session, client, apply.file, apply.name))
+        )
         return _carry_out(session, flags, saved, client, sink=sink, journal=journal)
 
 

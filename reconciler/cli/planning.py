@@ -96,8 +96,14 @@ def _warn_of_variables(plan: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
+def draw_way_back(session: Session, client: Client, file: Path, name: str) -> SavedPlan:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
+
+    Args:
+        session: the run.
+        client: the service.
+        file: the report.
+        name: see `SavedPlan.reverts`.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service.
@@ -122,7 +128,7 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
             make=way_back.plan,
         )
         plan = survey(run, GIVEN).plan
-    return _saved(session, client, plan, left.digest)
+    return replace(_saved(session, client, plan, left.digest), reverts=name)
 
 
 def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Shard | None = None) -> SavedPlan:
@@ -147,6 +153,8 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     if file is None:
         return None
     report = session.read_report(Path(file))
+    if report.reverts:
+        raise UsageError(f"{file} is the report of a revert; finish that with: {report.finish}")
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
         session.info(f"Nothing failed in {file}.")

@@ -159,6 +159,8 @@ class SavedPlan:
     """The part of the targets that the plan is about; null for all of them."""
     narrowed: bool | None = None
     """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
+    reverts: str = ""
+    """The apply that the plan undoes: its full ID, or the name of its report; empty if the plan is no way back."""
     limits: Limits = NO_LIMITS
     """The limits that `apply` goes by, unless it is given others."""
     archived: NonNegativeInt = 0

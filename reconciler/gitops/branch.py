@@ -37,7 +37,7 @@ class Message:
         result: the exit code.
         job: the URL of the CI job; empty outside of one.
         canary: what was applied first, where a canary stopped the run or led it.
-        reverts: the full ID of the apply that this one undoes.
+        reverts: what this one undoes: the full ID of an apply, or the name of its report; empty if it is no revert.
         author: who started the job; None for the committer.
         when: the end of the apply.
     """

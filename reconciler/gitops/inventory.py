@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
 from reconciler.gitops.ancestry import Ancestry
-from reconciler.gitops.branch import SHA_1, Message, content, tip, write_commit
+from reconciler.gitops.apply_log import Apply, applies
+from reconciler.gitops.branch import SHA_1, Message, Repository, content, tip, write_commit
 from reconciler.gitops.exchange import Exchange, exchange
 from reconciler.gitops.remotes import Login, Person, Remote
 from reconciler.model.inventory import Inventory, inventory_text, read_inventory
@@ -99,6 +100,17 @@ class Place(Protocol):
 
         Raises:
             InventoryNotStored: no commit can be written.
+        """
+
+
+class LoggedPlace(Place, Protocol):
+    """A place whose applies can be listed."""
+
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """Return the last applies, the latest first; none if there is no branch.
+
+        Raises:
+            InventoryUnreadable: the branch cannot be fetched, or holds anything else.
         """
 
 
@@ -192,6 +204,10 @@ class Local:
         """See `Place`."""
         return content(self, self.branch, commit)
 
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        return _log(self, self, most)
+
     def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
         """See `Place`."""
         commit = write_commit(self, text, parent, message, self.committer)
@@ -225,6 +241,12 @@ class Distant:
     def text(self, commit: str) -> str:
         """See `Place`."""
         return content(self.exchange, self.branch, commit)
+
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        if self.exchange.ask(self.branch):
+            self.exchange.fetch(self.branch, most)
+        return _log(self, self.exchange, most)
 
     def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
         """See `Place`. A server that takes no options of a push gets it once more without any."""
@@ -282,7 +304,7 @@ def own_identity(top: Path) -> Person:
 
 
 @contextmanager
-def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[Place]:
+def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[LoggedPlace]:
     """Open the place of the list for a run.
 
     Args:
@@ -297,6 +319,14 @@ def open_place(top: Path, branch: str, remote: Remote | None, committer: Person 
     head = git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]).stdout.decode().strip()
     with exchange(remote, "sha256" if len(head) > SHA_1 else "sha1") as made:
         yield Distant(made, branch, committer)
+
+
+def _log(place: Place, repository: Repository, most: int) -> tuple[Apply, ...]:
+    commit = place.last()
+    if not commit:
+        return ()
+    place.text(commit)  # a branch with anything else is not read
+    return applies(repository, commit, most)
 
 
 def _not_stored(reason: str) -> str:
