@@ -1,14 +1,13 @@
 """`reconciler log`, and which of its applies `reconciler revert` undoes."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.inventory import opened_place
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -18,7 +17,6 @@ from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.gitops.apply_log import Apply
-    from reconciler.gitops.inventory import LoggedPlace
 
 DEPTH = 100
 """In how many of the last applies `revert` looks for one."""
@@ -55,7 +53,7 @@ def log(given: Given, number: int, form: str) -> int:
     from reconciler.render.log import log_json, log_text
 
     Session(given)
-    with opened(given) as place:
+    with opened_place(given) as place:
         applies = place.log(number) if place else ()
     write_stdout(log_json(applies) if form == "json" else log_text(applies))
     return 0
@@ -87,7 +85,7 @@ def chosen(given: Given, named: str | None, *, last: bool) -> Chosen:
     """
     if named is not None and (Path(named).exists() or not NAME.fullmatch(named)):
         return Chosen(Path(named), named)
-    with opened(given) as place:
+    with opened_place(given) as place:
         applies = place.log(DEPTH) if place else ()
     return _latest(applies) if last else _named(applies, str(named))
 
@@ -103,7 +101,7 @@ def list_reports(given: Given) -> None:
 
     if given.format not in ("text", "json"):
         raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")
-    with opened(given) as place:
+    with opened_place(given) as place:
         applies = place.log(SHOWN) if place else ()
     if given.format == "json":
         write_stdout(log_json(applies))
@@ -176,17 +174,3 @@ def _common() -> Path | None:
 
     top = repository(Path())
     return None if top is None else common_folder(top)
-
-
-@contextmanager
-def opened(given: Given) -> "Iterator[LoggedPlace | None]":
-    """Open the inventory's place; None outside of a checkout."""
-    from reconciler.gitops.inventory import BRANCH, open_place
-
-    del given
-    top = repository(Path())
-    if top is None:
-        yield None
-        return
-    with open_place(top, BRANCH, None) as place:
-        yield place

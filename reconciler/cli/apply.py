@@ -35,13 +35,14 @@ from reconciler.cli.options import (
     command,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
+from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
 
 if TYPE_CHECKING:
-    from reconciler.apply import FailureLimit, TokenSink, WriteLog
+    from reconciler.apply import FailureLimit, TargetOutcome, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
@@ -189,7 +190,8 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, after=after, left=left)
+        recording = Recording(inventory, saved, is_from_file=flags.plan_file is not None)
+        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after, left=left)
 
 
 @command(
@@ -254,11 +256,16 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
             saved = draw_way_back(session, client, apply.file, apply.name)
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
-    with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved = _guarded(
-            session, flags, _limited(session, flags, draw_way_back(session, client, apply.file, apply.name))
-        )
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal)
+    with (
+        session.client() as client,
+        opened_inventory(session, client) as inventory,
+        held_journal(flags.journal, client, session.kinds, sink) as journal,
+    ):
+        if inventory.error is not None:
+            raise inventory.error
+        drawn = draw_way_back(session, client, apply.file, apply.name)
+        saved = _guarded(session, flags, _limited(session, flags, drawn))
+        return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -415,7 +422,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
 def _carry_out(
     session: Session,
     flags: ApplyFlags,
-    saved: "SavedPlan",
+    recording: Recording,
     client: "Client",
     *,
     sink: "TokenSink | None",
@@ -423,19 +430,22 @@ def _carry_out(
     after: Afterwards = Afterwards(),
     left: "Plan | None" = None,
 ) -> int:
-    """Apply the plan, write the report, complete or not, and return the exit code."""
-    from reconciler.apply import ENDED, Application, ApplyOptions, Status, Stop, with_left_out
+    """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
+    from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
     from reconciler.documents.report import make_report
     from reconciler.render import render_report
 
-    stop = Stop(client.stop)
+    stop, saved = Stop(client.stop), recording.check()
 
     application = Application(saved.plan, client, session.kinds)
     started = datetime.now(UTC)
 
+    def outcomes() -> "list[TargetOutcome]":
+        known = recording.outcomes(application.outcomes)
+        return with_left_out(known, left) if left else known
+
     def outcome() -> "Report":
-        known = application.outcomes
-        return make_report(saved, with_left_out(known, left) if left else known, started, client.traffic)
+        return make_report(saved, outcomes(), started, client.traffic)
 
     def finish() -> None:
         stop.cancel(ENDED)
@@ -475,10 +485,30 @@ def _carry_out(
     incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
     code = _mark(session, saved, report, code) if flags.mark_applied else code
+    first = _canary(flags, saved) if stop.reason or flags.interactive else None
+    code = recording.store(outcomes(), report, code, flags.canary or "", first)
+    return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
+
+
+def _go_on(
+    session: Session,
+    flags: ApplyFlags,
+    report: "Report",
+    code: int,
+    *,
+    api_url: str,
+    pipeline: "PipelineTrigger | None",
+) -> int:
+    """Say how to go on after an apply, start a pipeline after a complete one, and return the exit code."""
+    from reconciler.apply import Status
+
+    is_done = any(each.status is Status.DONE for each in report.outcomes)
+    if report.reverts and is_done:
+        session.info(STILL_DECLARED)
     if code and flags.plan_file is not None and os.environ.get("CI"):
         LOG.warning("%s", RETRIED)
-    if after.pipeline is not None and code == 0 and any(each.status is Status.DONE for each in report.outcomes):
-        _start(session, after.pipeline, client.api_url)
+    if pipeline is not None and code == 0 and is_done:
+        _start(session, pipeline, api_url)
     return code
 
 

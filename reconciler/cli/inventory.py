@@ -5,17 +5,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import DEFAULT_PATHS
+from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.errors import InventoryUnreadable
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.gitops.inventory import OpenInventory, Place
+    from reconciler.gitops.inventory import LoggedPlace, OpenInventory, Place
     from reconciler.gitops.remotes import Remote
     from reconciler.service import Client
 
@@ -54,19 +55,40 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         yield OpenInventory(lines=("git is not installed here: there is no inventory.",))
         return
     branch = checked_branch(settings.get("branch", "reconciler/applied"))
-    with open_place(top, branch, _remote(session, client, top, settings), committer) as place:
+    remote = _remote(session.given, client.api_url, client.token, top, settings)
+    with open_place(top, branch, remote, committer) as place:
         yield _read(session, client.api_url.removesuffix(API), place, top, defaults)
 
 
-def _remote(session: "Session", client: "Client", top: Path, settings: Mapping[str, str]) -> "Remote | None":
+@contextmanager
+def opened_place(given: Given) -> "Iterator[LoggedPlace | None]":
+    """Open the place of the inventory, whatever service it is about; None where there is no inventory.
+
+    Raises:
+        ConfigurationError: see `opened_inventory`.
+    """
+    from reconciler.gitops.inventory import checked_branch, open_place
+
+    defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
+    settings: Mapping[str, str] | bool = defaults.get("inventory", {})
+    top = repository(Path())
+    if isinstance(settings, bool) or top is None or which("git") is None:
+        yield None
+        return
+    remote = _remote(given, given.api_url or "", os.environ.get("RECONCILER_TOKEN", "").strip(), top, settings)
+    with open_place(top, checked_branch(settings.get("branch", "reconciler/applied")), remote) as place:
+        yield place
+
+
+def _remote(given: Given, api_url: str, token: str, top: Path, settings: Mapping[str, str]) -> "Remote | None":
     """Return where the list lives; None for the local repository."""
     from reconciler.gitops.remotes import checkout_remote, in_job, job_remote
 
-    name, ca_file = settings.get("remote"), session.given.ca_file or ""
+    name, ca_file = settings.get("remote"), given.ca_file or ""
     if name is None:
         return None
     if in_job(os.environ):
-        return job_remote(os.environ, api_url=client.api_url, api_token=client.token, ca_file=ca_file)
+        return job_remote(os.environ, api_url=api_url, api_token=token, ca_file=ca_file)
     return checkout_remote(top, name, ca_file)
 
 

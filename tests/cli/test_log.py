@@ -38,7 +38,7 @@ class Recorder:
         self.number += 1
         when = WHEN.replace(hour=10 + self.number)
         with open_place(self.git.folder, BRANCH, None, ADA) as place:
-            store = Store(place, self.cli_runner.sandbox.api_url, ())
+            store = Store(place, self.cli_runner.sandbox.api_url.removesuffix("/api/v4"), ())
             message = Message({"created": self.number}, "", store.service, result, job, "", reverts, ADA, when)
             stored = store.read()
             name = store.write(stored, lambda inventory: replace(inventory, applied=""), message)
@@ -55,7 +55,7 @@ def recorder(cli_runner: CliRunner) -> Recorder:
 def applied(cli_runner: CliRunner, name: str) -> str:
     """Create a milestone and return the report."""
     cli_runner.project(f"{{milestones: {{{name}: {{}}}}}}")
-    assert cli_runner("apply --yes --no-verify --report json=applied.json").code == 0
+    assert cli_runner("apply --yes --no-inventory --report json=applied.json").code == 0
     report = Path("applied.json").read_text()
     Path("applied.json").unlink()
     return report
@@ -93,6 +93,24 @@ def test_a_branch_that_holds_anything_else_is_not_read(cli_runner: CliRunner, re
     done = cli_runner("log")
     assert (done.code, done.out) == (1, "")
     assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
+
+
+def test_the_log_is_that_of_the_branch_in_the_configuration(
+    cli_runner: CliRunner, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.record()
+    cli_runner.write("reconciler.yaml", "inventory: false\n")
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    elsewhere = repository(cli_runner.folder.parent / f"{cli_runner.folder.name}-elsewhere")
+    recorder.git.git("remote", "add", "origin", str(elsewhere.folder))
+    cli_runner.write("reconciler.yaml", "inventory: {branch: reconciler/staging, remote: origin}\n")
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    elsewhere.git("fetch", "--quiet", str(cli_runner.folder), f"{BRANCH}:reconciler/staging")
+    assert cli_runner("log").out.count("1 created") == 1
+    monkeypatch.setenv("CI_SERVER_URL", "http://gitlab.example.com")
+    monkeypatch.setenv("CI_PROJECT_PATH", "acme/settings")
+    monkeypatch.setenv("GITLAB_CI", "true")
+    assert "CI_SERVER_URL is not an https URL" in cli_runner("log").err
 
 
 def test_an_apply_is_reverted_by_its_id(cli_runner: CliRunner, recorder: Recorder) -> None:
