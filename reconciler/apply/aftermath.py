@@ -77,7 +77,7 @@ def aftermath(
     Args:
         run: as if it had ended before its first change.
         outcomes: what became of each target that had changes.
-        names: of the plan's targets.
+        names: of the targets that were applied; the others, such as those of other shards, are left out.
         narrowed: where the run was narrowed after its plan was made, the targets that come first nevertheless; only
             what was changed counts in others. None for the whole plan.
     """
@@ -87,16 +87,19 @@ def aftermath(
         for outcome in target.outcomes:
             address = outcome.change.address
             done.setdefault((name, address.section, address.part), []).append(outcome)
+    applied = {*names.values()}
     begun = {place for place, each in done.items() if any(outcome.status is not Status.SKIPPED for outcome in each)}
     parts = [
         _part_after(part, done.get((part.target, part.section, part.part), ()))
         for part in run.parts
-        if narrowed is None or part.target in narrowed or (part.target, part.section, part.part) in begun
+        if part.target in applied
+        and (narrowed is None or part.target in narrowed or (part.target, part.section, part.part) in begun)
     ]
     targets = [
         _target_after(after, known.get(after.target), narrowed is None or after.target in narrowed)
         for after in run.targets
-        if narrowed is None or after.target in narrowed or any(place[0] == after.target for place in begun)
+        if after.target in applied
+        and (narrowed is None or after.target in narrowed or any(place[0] == after.target for place in begun))
     ]
     return replace(run, parts=tuple(parts), targets=tuple(targets), whole=run.whole and narrowed is None)
 

@@ -33,9 +33,9 @@ class User:
     def subject(self) -> str:
         return self.git.git("log", "-1", "--format=%B", BRANCH)
 
-    def plan(self, *absences: ObjectLine, commit: str = "", applied: Applied | None = None) -> None:
+    def plan(self, *absences: ObjectLine, commit: str = "", applied: Applied | None = None, shard: str = "1/1") -> None:
         """Save a plan, with what an apply of it records."""
-        assert self.run("plan --out plan.json --allow-deletes 9").code == 0
+        assert self.run(f"plan --out plan.json --allow-deletes 9 --shard {shard}").code == 0
         saved = load_plan(Path("plan.json").read_text(), all_kinds())
         run = applied or Applied(
             commit,
@@ -158,3 +158,30 @@ def test_a_list_that_cannot_be_stored_makes_the_exit_code_3(user: User) -> None:
     assert "reconciler: the inventory could not be stored: " in done.err
     assert "what this apply created is not known as ours" in done.err
     lock.unlink()
+
+
+def test_the_merged_plans_of_shards_record_what_each_of_them_records(user: User) -> None:
+    commit = user.git.commit()
+    user.run.project("{milestones: {there: {}}}", "acme/lib", "manifests/lib.yaml")
+    for number, name, path in (("1", "project 100", "acme/api"), ("2", "project 101", "acme/lib")):
+        target = TargetAfter(name, path, f"1:{number}", None, done=True)
+        user.plan(applied=Applied(commit, (), (target,)), shard=f"{number}/2")
+        Path("plan.json").rename(f"{number}.json")
+    assert user.run("merge-plans 1.json 2.json --out whole.json").code == 0
+    assert user.run("apply --plan whole.json --yes").code == 0
+    assert {line.digest for line in user.stored().inventory.targets.values()} == {"1:1", "1:2"}
+    assert user.run("plan --no-inventory --shard 2/2 --out 2.json").code == 0
+    assert user.run("plan --no-inventory --shard 1/2 --out 1.json").code == 0
+    assert user.run("merge-plans 1.json 2.json --out whole.json").code == 0
+    assert load_plan(Path("whole.json").read_text(), all_kinds()).inventory is None
+
+
+def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> None:
+    user.git.commit()
+    assert user.run("apply --yes --no-inventory --report json=applied.json").code == 0
+    user.git.git("branch", BRANCH)
+    user.run.sandbox.clear_log()
+    done = user.run("revert applied.json --yes")
+    assert (done.code, done.out, user.run.sandbox.log()) == (1, "", [])
+    assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
+    assert user.run("revert applied.json --yes --no-inventory").code == 0

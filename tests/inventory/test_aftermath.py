@@ -9,8 +9,8 @@ from reconciler.model.targets import Address, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
 from tests.inventory.test_text import FIRST, SECOND, SERVICE
 
-ONE, TWO = (Target(Level.PROJECT, path) for path in ("acme/One", "acme/two"))
-NAMES = {ONE: "project 1", TWO: "project 2"}
+ONE, TWO, THREE = (Target(Level.PROJECT, path) for path in ("acme/One", "acme/two", "acme/three"))
+NAMES = {ONE: "project 1", TWO: "project 2", THREE: "project 3"}
 
 
 def read(number: int) -> AsRead:
@@ -61,6 +61,12 @@ def test_a_whole_run_leaves_what_it_read_and_did() -> None:
     assert [(target.done, target.wrote) for target in after.targets] == [(False, True), (False, False), (True, False)]
     assert deleted_keys(outcomes(), NAMES) == {("project 1", "milestones", "milestones", 2)}
     assert touched(outcomes()) == {ONE}
+
+
+def test_targets_of_other_shards_are_left_out() -> None:
+    after = aftermath(RUN, [], {THREE: "project 3"})
+    assert (after.whole, [part.target for part in after.parts]) == (True, ["project 3"])
+    assert [target.target for target in after.targets] == ["project 3"]
 
 
 def test_a_run_that_was_narrowed_leaves_the_other_targets_alone() -> None:
