@@ -99,8 +99,7 @@ def test_an_apply_without_changes_and_without_new_lines_is_not_recorded(user: Us
     user.plan(commit=commit)
     assert user.run("apply --plan plan.json --yes").code == 0
     before = user.stored()
-    user.run.project("{milestones: {old: {}}}")
-    part = PartAfter(API, "milestones", "milestones", {"old": (1,)}, listed=(1, 2, 3))
+    part = PartAfter(API, "milestones", "milestones", {"new": (3,), "old": (1,)}, listed=(1, 2, 3))
     run = Applied(commit, (part,), (TargetAfter(API, "acme/api", "1:abc", None, done=True),), whole=False)
     user.plan(applied=run)
     assert user.run("apply --plan plan.json --yes").code == 0
