@@ -142,8 +142,7 @@ class Given:
     since: str | None = FLEET.value(
         "--since",
         "REV",
-        "Only targets whose manifests changed since this git revision, or since the one `applied`; objects no longer "
-        "declared are deleted. Unchanged files are not checked: use `validate`.",
+        "Only targets of which manifests, values or reconciler.yaml declare something else than at this git revision.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")

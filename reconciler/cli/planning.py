@@ -5,12 +5,10 @@ Commands import this module only when they run, so that the others start fast.
 
 import logging
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 
 from reconciler import __version__
 from reconciler.apply import Status
@@ -36,7 +34,6 @@ from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
-NO_OBJECTS: Mapping[str, str] = MappingProxyType({})
 NARROWED = "it is narrowed to some targets, sections or changes"
 
 
@@ -61,7 +58,7 @@ def draw(
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        run, objects = begin(session, client, progress, failed, partly=True, grace=grace)
+        run = begin(session, client, progress, failed, grace=grace)
         secrets = tokens_of(given)
         run = survey(replace(run, inventory=inventory, inputs=session.inputs, secrets=secrets), STAGES)
     plan = with_inventory_problem(run, run.plan)
@@ -76,7 +73,7 @@ def draw(
     saved = replace(saved, remarks=run.absences.remarks)
     if not commit and inventory.store is None:
         return saved
-    known, why_not = committed(session.inputs, run.manifests, objects)
+    known, why_not = committed(session.inputs, run.manifests)
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
     saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
     if given.narrowed:
@@ -167,9 +164,8 @@ def begin(
     progress: Progress,
     failed: frozenset[Address] | None,
     *,
-    partly: bool = False,
     grace: timedelta = timedelta(),
-) -> tuple[FleetSurvey, Mapping[str, str]]:
+) -> FleetSurvey:
     """Read the manifests, and return what is known before the first request.
 
     Args:
@@ -177,14 +173,10 @@ def begin(
         client: the service.
         progress: counts the steps.
         failed: what alone is planned; None for everything.
-        partly: whether manifests that have not changed since a revision may be left out.
         grace: see `DesiredState.grace`.
 
-    Returns:
-        The survey; and by file, the ID of what was read as an object of the git repository, as far as known.
-
     Raises:
-        ManifestErrors: with every error of every file.
+        ManifestErrors: with every error of every file, or of the `reconciler.yaml` of the revision of `--since`.
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: an option is not what it should be.
     """
@@ -192,14 +184,10 @@ def begin(
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
     scope = Scope(session.selection, failed, given.everything, shard, grace, given.force_events)
-    if given.since is None:
-        now, past, digest, objects = session.manifests(), None, "", NO_OBJECTS
-    else:
-        partly = partly and not (given.narrowed or given.everything or shard)
-        revisions = session.revisions(given.since, partly=partly)
-        now, past, digest, objects = revisions.now, revisions.past, revisions.digest, revisions.objects
+    now = session.manifests()
+    past = None if given.since is None else session.revision(given.since, now)
     session.check_sections()
-    run = FleetSurvey(
+    return FleetSurvey(
         client,
         client.concurrency,
         session.kinds,
@@ -207,12 +195,10 @@ def begin(
         now,
         past,
         scope,
-        digest,
         progress=progress,
         api_url=client.api_url,
         follow_moved=given.follow_moved,
     )
-    return run, objects
 
 
 def retried(run: FleetSurvey, plan: Plan, failed: frozenset[Address]) -> Plan:

@@ -148,7 +148,7 @@ class SavedPlan:
     tool_version: str
     """The version of the reconciler that made it."""
     manifests_digest: str
-    """SHA-256 of the effective desired state; with `--since`, of all manifests, values and variables."""
+    """SHA-256 of the effective desired state of all targets."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
     """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed."""
     uncommitted: Annotated[str, Field(exclude=True)] = field(default="", compare=False)

@@ -159,7 +159,7 @@ class Report:
     tool_version: str
     """The version of the reconciler that made the plan."""
     manifests_digest: str
-    """SHA-256 of the desired state that the plan leads to; with `--since`, of all manifests, values and variables."""
+    """SHA-256 of the desired state that the plan leads to."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
     """The commit that holds the manifests of the plan; null if the plan has none."""
     reverts: str = ""

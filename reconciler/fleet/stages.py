@@ -27,7 +27,7 @@ Stage = Callable[[Surveyed], Added]
 """Takes what is known, and returns what it adds: nothing is filled in behind its back."""
 
 DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, missing_targets, archived_projects)
-"""What is wanted. What is to be deleted because it is declared no more comes from `compare`."""
+"""What is wanted."""
 
 PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
 """What becomes of what was read."""

@@ -235,9 +235,9 @@ def test_variables_of_git_do_not_change_what_is_read(
         "other/lib.yaml", (cli_runner.folder / "manifests/project.yaml").read_text().replace("acme/api", "acme/lib")
     )
     trap.git.commit()
-    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.project("{milestones: {a: {}, c: {}}}")
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
-    expected = 'project acme/api\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, '
+    expected = 'project acme/api\n  + milestone "c"\nPlan: 1 to create, 0 to update, 0 to delete, '
     monkeypatch.setenv(
         name, str(cli_runner.folder / value) if value in {".git", "manifests", "none", "trace"} else value
     )
