@@ -75,7 +75,6 @@ class ApplyFlags:
     journal: Path | None
     canary: str | None = None
     max_failures: str | None = None
-    mark_applied: bool = False
     interactive: bool = False
     wait: str = "30m"
     trigger: str | None = None
@@ -137,11 +136,6 @@ JOURNAL = click.option(
 )
 @click.option("--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned ones.")
 @click.option(
-    "--mark-applied",
-    is_flag=True,
-    help="After a complete apply, let `--since applied` mean the commit of its manifests.",
-)
-@click.option(
     "--wait",
     default="30m",
     metavar="TIME",
@@ -172,8 +166,6 @@ def apply(given: Given, **own: Any) -> int:
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook, pipeline = Session(given), webhook(given), _pipeline(flags)
-    if flags.mark_applied:
-        _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
     with (
         session.client() as client,
@@ -329,7 +321,7 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "Ope
 
     grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
-        return draw(session, client, grace, commit=flags.mark_applied, inventory=inventory)
+        return draw(session, client, grace, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
@@ -484,7 +476,6 @@ def _carry_out(
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-    code = _mark(session, saved, report, code) if flags.mark_applied else code
     first = _canary(flags, saved) if stop.reason or flags.interactive else None
     code = recording.store(outcomes(), report, code, flags.canary or "", first)
     return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
@@ -562,43 +553,6 @@ def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:
     elif error.status == INVALID_INPUT:
         began, remedy = "no pipeline runs", "the service may have left a failed pipeline there"
     return f"{began} in {pipeline.project}: {advised(str(error), remedy)}"
-
-
-def _check_mark(session: Session, plan_file: Path | None) -> None:
-    """Refuse to mark where there is no checkout, and warn of deletions that would be forgotten.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
-    from reconciler.gitops.applied import is_marked
-
-    if is_marked(session.inputs.paths[0]) and plan_file is None and session.given.since != "applied":
-        LOG.warning(
-            "--mark-applied without --since applied forgets what is no longer declared since the last mark: it is not "
-            "deleted now, and not later"
-        )
-
-
-def _mark(session: Session, saved: "SavedPlan", report: "Report", code: int) -> int:
-    """Mark what a complete apply has applied, or say why not; return the exit code."""
-    from reconciler.gitops.applied import mark_applied
-
-    if code or any(report.problems):
-        reason = "not everything was done"
-    elif saved.shard:
-        reason = f"it is shard {saved.shard} alone"
-    elif saved.commit is None:
-        reason = saved.uncommitted or "the plan was narrowed, or its manifests were not as committed"
-    else:
-        try:
-            mark_applied(session.inputs.paths[0], saved.commit)
-        except ConfigurationError as error:
-            report_error(error)
-            return of_report(report, incomplete=True)
-        session.info(f"Commit {saved.commit[:12]} is marked as applied.")
-        return code
-    LOG.warning("This apply is not marked as applied: %s.", reason)
-    return code
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from reconciler.errors import PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect, with_inventory_problem
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
-from reconciler.gitops.applied import committed
+from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
-from reconciler.gitops.snapshot import APPLIED
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
@@ -34,7 +33,8 @@ from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
-NARROWED = "it is narrowed to some targets, sections or changes"
+APPLIED = "applied"
+"""What `--since` takes instead of a revision, for what stands in the inventory."""
 
 
 def draw(
@@ -73,12 +73,10 @@ def draw(
     saved = replace(saved, remarks=run.absences.remarks)
     if not commit and inventory.store is None:
         return saved
-    known, why_not = committed(session.inputs, run.manifests)
+    known = committed(session.inputs, run.manifests)
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
     saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
-    if given.narrowed:
-        known, why_not = "", NARROWED
-    return replace(saved, commit=known or None, uncommitted=why_not) if commit else saved
+    return replace(saved, commit=known or None) if commit and not given.narrowed else saved
 
 
 def _warn_of_variables(plan: Plan) -> None:

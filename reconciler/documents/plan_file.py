@@ -151,8 +151,6 @@ class SavedPlan:
     """SHA-256 of the effective desired state of all targets."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
     """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed."""
-    uncommitted: Annotated[str, Field(exclude=True)] = field(default="", compare=False)
-    """Why there is no commit; no file has it."""
     requests_made: NonNegativeInt
     """How many reads it took to make the plan."""
     shard: Shard | None = None
