@@ -142,7 +142,8 @@ class Given:
     since: str | None = FLEET.value(
         "--since",
         "REV",
-        "Only targets of which manifests, values or reconciler.yaml declare something else than at this git revision.",
+        "Only targets of which manifests, values or reconciler.yaml declare something else than at this git revision, "
+        "or, for the word `applied`, than was applied.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")

@@ -181,9 +181,10 @@ def begin(
     given, shard = session.given, _shard(session.given.shard)
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
-    scope = Scope(session.selection, failed, given.everything, shard, grace, given.force_events)
+    since_applied = given.since == APPLIED
+    scope = Scope(session.selection, failed, given.everything, since_applied, shard, grace, given.force_events)
     now = session.manifests()
-    past = None if given.since is None else session.revision(given.since, now)
+    past = None if given.since is None or since_applied else session.revision(given.since, now)
     session.check_sections()
     return FleetSurvey(
         client,

@@ -123,7 +123,8 @@ class Scope:
     Attributes:
         selection: the selected targets and sections.
         failed: what alone is planned, because a previous run did not do it; None for everything.
-        everything: whether targets that have not changed since another revision are planned too.
+        everything: whether targets that have not changed are planned too.
+        since_applied: whether only targets are planned that have changed since they were applied.
         shard: which part of the targets; None for all of them.
         grace: see `DesiredState.grace`.
         forced: see `DesiredState.forced`.
@@ -132,6 +133,7 @@ class Scope:
     selection: Selection = field(default_factory=Selection)
     failed: frozenset[Address] | None = None
     everything: bool = False
+    since_applied: bool = False
     shard: Shard | None = None
     grace: timedelta = timedelta()
     forced: bool = False
@@ -170,7 +172,7 @@ class FleetSurvey(Survey):
         secrets: further tokens that no template reads, also of earlier commits.
         absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
-        changed: the targets that differ from the revision; None if there is none.
+        changed: the targets that differ from the revision, or from what was applied; None if any may.
     """
 
     manifests: Manifests
