@@ -6,7 +6,7 @@ from dataclasses import replace
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
 from reconciler.model.plan import Change, Create, Delete, Plan, TargetPlan
-from reconciler.model.targets import PATHLESS, Target
+from reconciler.model.targets import PATHLESS, Level, Target
 from reconciler.model.upkeep import Applied, Contains, PartAfter, TargetAfter
 
 SENT = frozenset({Status.DONE, Status.DROPPED, Status.FAILED})
@@ -40,6 +40,42 @@ def names_of(
         if name is not None:
             names[target] = name
     return names
+
+
+def unnumbered(run: Applied) -> dict[str, Target]:
+    """Return the selected targets that the inventory cannot name yet, by what stands for the name: their path."""
+    names = (after.target.partition(" ") for after in run.targets)
+    return {
+        f"{level} {path}": Target(Level(level), path)
+        for level, _, path in names
+        if path and not (path.isascii() and path.isdigit())
+    }
+
+
+def with_numbers(run: Applied, numbers: Mapping[str, int]) -> Applied:
+    """Return an apply whose targets have the names of the inventory; the others of `unnumbered` are left out.
+
+    Args:
+        run: the apply.
+        numbers: the numeric ID of each target, by what stands for its name.
+    """
+    lacking = unnumbered(run)
+    names = {name: target_name(target.level, numbers.get(name)) for name, target in lacking.items()}
+    left_out = lacking.keys() - numbers.keys()
+    return replace(
+        run,
+        parts=tuple(
+            replace(part, target=names.get(part.target, part.target))
+            for part in run.parts
+            if part.target not in left_out
+        ),
+        targets=tuple(
+            replace(after, target=names.get(after.target, after.target))
+            for after in run.targets
+            if after.target not in left_out
+        ),
+        declared=frozenset((names.get(target, target), section, part) for target, section, part in run.declared),
+    )
 
 
 def without(plan: Plan, stale: Mapping[ObjectKey, str], names: Names) -> tuple[Plan, dict[str, Plan]]:

@@ -3,13 +3,14 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import ExitCode, heeding
 from reconciler.cli.outputs import report_error
-from reconciler.errors import InventoryNotStored, OutputFailed
+from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from reconciler.model.plan import Plan
     from reconciler.model.targets import Target
     from reconciler.model.upkeep import Changes
+    from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
@@ -87,8 +89,12 @@ class Recording:
         code: int,
         canary: str,
         first: "Collection[Target] | None",
+        *,
+        client: "Client",
     ) -> int:
         """Store what the apply did, and keep its report; return the exit code.
+
+        It asks for the numeric ID of each target that neither what was read nor the list shows: once in its life.
 
         Args:
             outcomes: of all targets that had changes.
@@ -96,10 +102,12 @@ class Recording:
             code: the exit code so far.
             canary: the option.
             first: where the run was narrowed after its plan was made, the targets of its canary; None for all.
+            client: the service.
         """
         stored, store = self.inventory.stored, self.inventory.store
         if stored is None or store is None:
             return code
+        self._number(client)
         names = self._names
         narrowed = None if first is None else {names[target] for target in first if target in names}
         changes, commit = self._changes(stored.inventory, outcomes, narrowed)
@@ -131,6 +139,22 @@ class Recording:
             report_error(error)
             return code or ExitCode.IN_PART
         return code
+
+    def _number(self, client: "Client") -> None:
+        """Name the targets as the inventory does; those whose ID cannot be read wait for a later run."""
+        from reconciler.apply.aftermath import unnumbered, with_numbers
+        from reconciler.live.records import look_up
+        from reconciler.model.state import Reference
+
+        prospect = self.saved.inventory
+        if prospect is None:
+            return
+        lacking = {Reference(each.level, str(each.ref)): name for name, each in unnumbered(prospect.run).items()}
+        numbers = dict[str, int]()
+        with suppress(ServiceError):
+            answers = look_up(lacking, client, client.concurrency)
+            numbers = {lacking[place]: number for place, number in answers.items() if isinstance(number, int)}
+        self.saved = replace(self.saved, inventory=replace(prospect, run=with_numbers(prospect.run, numbers)))
 
     def _changes(
         self, inventory: "Inventory", outcomes: "list[TargetOutcome]", narrowed: Collection[str] | None

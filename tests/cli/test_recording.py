@@ -28,7 +28,7 @@ class User:
 
     def stored(self) -> Stored:
         with open_place(self.git.folder, BRANCH, None) as place:
-            return Store(place, self.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones"]).read()
+            return Store(place, self.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones", "trigger_tokens"]).read()
 
     def subject(self) -> str:
         return self.git.git("log", "-1", "--format=%B", BRANCH)
@@ -184,3 +184,27 @@ def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> N
     assert (done.code, done.out, user.run.sandbox.log()) == (1, "", [])
     assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
     assert user.run("revert applied.json --yes --no-inventory").code == 0
+
+
+def test_a_target_of_which_only_the_path_is_known_is_asked_for_its_number_once(user: User) -> None:
+    user.run.project("{trigger_tokens: {nightly: {}}}")
+    commit = user.git.commit()
+    assert user.run("apply --yes --tokens-to tokens").code == 0
+    stored = user.stored().inventory
+    ((key, nightly),) = stored.objects.items()
+    assert (key[:2], nightly.name, nightly.at) == ((API, "trigger_tokens"), "nightly", commit)
+    assert [each["target"] for each in user.run.sandbox.log()][-1] == "/api/v4/projects/acme%2Fapi"
+    user.run.sandbox.clear_log()
+    user.run.project("{trigger_tokens: {}}")
+    user.git.commit("none")
+    assert user.run("apply --yes").code == 0
+    assert not user.stored().inventory.objects
+    assert "/api/v4/projects/acme%2Fapi" not in [each["target"] for each in user.run.sandbox.log()]
+
+
+def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) -> None:
+    user.run.project("{trigger_tokens: {nightly: {}}}")
+    user.git.commit()
+    user.run.sandbox.set_faults([{"kind": "status", "status": 403, "method": "GET", "match": "acme%2Fapi", "nth": 3}])
+    assert user.run("apply --yes --tokens-to tokens").code == 0
+    assert (user.stored().inventory.objects, user.stored().inventory.targets) == ({}, {})
