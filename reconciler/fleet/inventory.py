@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconciler.fleet.survey import Absences, Added, FleetSurvey
 from reconciler.gitops.proof import Proof
-from reconciler.model.absence import PartNow, Standing, absent, departures, judge, part_now, reasons
+from reconciler.model.absence import PartNow, Standing, absent, departures, is_listed, judge, part_now, reasons
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
@@ -145,11 +145,6 @@ def _collections(target: DesiredTarget, run: FleetSurvey) -> Iterator[tuple[Sect
             declared = section.wanted.get(part.name)
             if isinstance(declared, Mapping) and isinstance(part, Collection) and is_listed(part):
                 yield section, part, declared
-
-
-def is_listed(part: Collection) -> bool:
-    """Return whether the objects of a collection stand in the inventory."""
-    return part.prunable and not part.numbered and part.create is not None
 
 
 def _known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:

@@ -235,6 +235,11 @@ def departures(
     return [*_gone(gone), *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items()))]
 
 
+def is_listed(part: Objects) -> bool:
+    """Return whether the objects of a collection stand in the inventory."""
+    return part.prunable and not part.numbered and part.create is not None
+
+
 def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
     """Return how many objects an earlier state declares that are no longer declared in a section that still is.
 
@@ -252,7 +257,9 @@ def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
 
 def _undeclared(before: Section, now: Section, part: Part) -> int:
     then, wanted = before.wanted.get(part.name), now.wanted.get(part.name)
-    if not isinstance(part, Objects) or not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
+    if not isinstance(part, Objects) or not is_listed(part):
+        return 0
+    if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
         return 0
     former = (old for resource in wanted.values() for old in getattr(resource, "renamed_from", ()))
     names = {part.identity(name) for name in (*wanted, *former)}

@@ -34,8 +34,8 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
         name = path.rpartition("/")[2]
         text = f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}, profiles: [base]}}\n"
         cli_runner.write(f"manifests/{name}.yaml", text)
-    assert cli_runner("apply --yes --tokens-to tokens --quiet").code == 0
     git.commit()
+    assert cli_runner("apply --yes --tokens-to tokens --quiet").code == 0
 
     renamed = PROFILE.replace('"2027.1"', '"2027.01"').replace("nightly", "each-night").replace("prod", "prd")
     cli_runner.write("manifests/base.yaml", renamed)
