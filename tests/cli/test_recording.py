@@ -205,6 +205,6 @@ def test_a_target_of_which_only_the_path_is_known_is_asked_for_its_number_once(u
 def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) -> None:
     user.run.project("{trigger_tokens: {nightly: {}}}")
     user.git.commit()
-    user.run.sandbox.set_faults([{"kind": "status", "status": 403, "method": "GET", "match": "acme%2Fapi", "nth": 3}])
+    user.run.sandbox.set_faults([{"kind": "status", "status": 403, "method": "GET", "match": "acme%2Fapi", "nth": 4}])
     assert user.run("apply --yes --tokens-to tokens").code == 0
     assert (user.stored().inventory.objects, user.stored().inventory.targets) == ({}, {})
