@@ -49,7 +49,7 @@ def absences(run: FleetSurvey) -> Added:
         place = (places[line.key[:3]], line.section, line.part)
         deleted.setdefault(place, {})[line.id] = line.at
     remarks = (*opened.lines, *reasons(stays))
-    if run.scope.tells_of_the_whole and not opened.obstacle and not run.digest:
+    if run.scope.tells_of_the_whole and not opened.obstacle:
         remarks = (*remarks, *departures(inventory, _declared(run, called), _unknown(run, inventory)))
     staying = frozenset(stay.line.target for stay in stays)
     return {
@@ -71,7 +71,7 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
     if opened.stored is None or opened.store is None:
         return None
     inventory, called = opened.stored.inventory, names(run)
-    whole = whole and not opened.obstacle and not run.digest  # with a digest, files were left out
+    whole = whole and not opened.obstacle
     planned = {target.target: target for target in plan.targets}
     selected = [target for target in run.desired.targets if target.target in planned]
     everything = {target.target: target for target in run.whole.targets}

@@ -28,7 +28,9 @@ class User:
 
     def stored(self) -> Stored:
         with open_place(self.git.folder, BRANCH, None) as place:
-            return Store(place, self.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones", "trigger_tokens"]).read()
+            return Store(
+                place, self.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones", "trigger_tokens"]
+            ).read()
 
     def subject(self) -> str:
         return self.git.git("log", "-1", "--format=%B", BRANCH)
