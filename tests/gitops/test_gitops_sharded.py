@@ -69,14 +69,14 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
     assert len(project.writes()) == 4
     assert [name for _, _, name in project.owned()] == ["1.0"] * 4
 
-    project.commits(fleet=fleet('{"1.0": {}}'))
+    last = project.commits(fleet=fleet('{"1.0": {}}'))
     pipeline = project.on_main()
     assert pipeline.run(PLAN, REVIEW) == [0] * 3
     child = pipeline.child(APPLY)
     assert child.jobs[APPROVE]["when"] == "on_success"
     assert [job for job in child.jobs.values() if "environment" in job] == []
     assert child.run(APPROVE, APPLY, REPORT) == [0] * 4
-    assert len(project.owned()) == 4
+    assert project.applied() == last
     project.commits(fleet=fleet("{}"))
     pipeline = project.on_main()
     assert pipeline.run(PLAN, REVIEW) == [0] * 3
