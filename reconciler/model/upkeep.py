@@ -143,8 +143,9 @@ class Changes:
     applied: str = ""
 
     def __bool__(self) -> bool:
-        """Return whether any line changes."""
-        return bool(self.added or self.gone or self.left or self.targets)
+        """Return whether any line changes, the header's `applied` included: by it, older plans are told to be stale."""
+        newer = bool(self.applied) and self.applied != self.base.applied
+        return newer or bool(self.added or self.gone or self.left or self.targets)
 
 
 def changes_of(run: Applied, inventory: Inventory, contains: Contains) -> Changes:

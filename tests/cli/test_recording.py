@@ -210,3 +210,19 @@ def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) 
     user.run.sandbox.set_faults([{"kind": "status", "status": 403, "method": "GET", "match": "acme%2Fapi", "nth": 4}])
     assert user.run("apply --yes --tokens-to tokens").code == 0
     assert (user.stored().inventory.objects, user.stored().inventory.targets) == ({}, {})
+
+
+def test_an_old_plan_deletes_nothing_that_newer_manifests_declare_again(user: User) -> None:
+    user.run.project("{milestones: {new: {}, old: {}}}")
+    user.git.commit()
+    assert user.run("apply --yes").code == 0
+    user.run.project("{milestones: {old: {}}}")
+    user.git.commit("without")
+    assert user.run("plan --out plan.json").changes.startswith('project acme/api\n  - milestone "new"')
+    user.run.project("{milestones: {new: {}, old: {}}}")
+    again = user.git.commit("again")
+    user.run.sandbox.clear_log()
+    assert user.run("apply --yes").code == 0
+    assert {each["method"] for each in user.run.sandbox.log()} == {"GET"}
+    done = user.run("apply --plan plan.json --yes")
+    assert (done.code, f"stale: newer manifests were applied, {again[:7]}: plan again" in done.out) == (3, True)
