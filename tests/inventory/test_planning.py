@@ -245,3 +245,16 @@ def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: Cl
     drawn = prospect(cli_runner)
     assert drawn is not None
     assert drawn.run.backwards
+
+
+def test_a_repository_that_git_refuses_is_not_taken_for_one_without_a_list(
+    cli_runner: CliRunner, git: Repository
+) -> None:
+    """Such as one that belongs to somebody else, or whose configuration is damaged."""
+    cli_runner.project("{milestones: {one: {}}}")
+    git.commit()
+    cli_runner.write(".git/config", "[core\n")
+    planned = cli_runner("plan")
+    assert planned.code == 3
+    assert "the inventory cannot be read: bad config line 1 in file .git/config" in planned.out
+    assert (cli_runner("apply --yes").code, live(cli_runner)) == (1, {})
