@@ -240,7 +240,7 @@ def _target_after(
         moment
         for section, part, _ in _collections(target, run)
         if isinstance(live := run.live.parts[target.target, section.kind, part.name], tuple)
-        for moment in due_moments(section, part, live, run.desired.grace)
+        for moment in due_moments(section, part, live, run.desired.grace, run.live.read_at)
     )
     again = again_on(target.exceptions, due, run.live.read_at.date())
     path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")
