@@ -20,7 +20,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "revert": "apply",
         "drift": "plan",
         "accept": "accept",
-        "log": "applies",
     },
     "Plans and reports": {
         "show": "documents",

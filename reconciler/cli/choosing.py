@@ -80,7 +80,14 @@ def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Cha
     if len(chosen) == sum(1 for _ in saved.plan.changes):
         return Chosen(saved, Plan(()))
     plan = keep_changes(saved.plan, chosen)
-    rest = replace(saved, targets=plan.targets, dependent=plan.dependent, whole=plan.whole, commit=None)
+    rest = replace(
+        saved,
+        targets=plan.targets,
+        dependent=plan.dependent,
+        whole=plan.whole,
+        commit=None,
+        uncommitted="some of its changes were left out",
+    )
     return Chosen(rest, keep_changes(saved.plan, undecided))
 
 

@@ -77,5 +77,6 @@ def of_report(report: Report) -> Verdict:
     if is_interrupted(report):
         headline = f"Interrupted: {headline}"
     left = counted(len(outcomes) - done, "change")
-    by = "" if report.reverts else ", with the JSON report of this run"
-    return Verdict("care" if done else "stop", headline, f"{left} not done. To go on{by}:", report.finish)
+    advice = f"{left} not done. To go on, with the JSON report of this run:"
+    command = "reconciler apply --retry-failed report.json"
+    return Verdict("care" if done else "stop", headline, advice, command)
