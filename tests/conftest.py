@@ -22,6 +22,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def outside_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No CI job, whatever runs the tests: in one, files outside of its checkout are refused."""
+    for name in [*os.environ]:
+        if name == "CI" or name.startswith(("CI_", "GITLAB_")):
+            monkeypatch.delenv(name)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Trace no test in a browser or on the installed package: there may be no browser, and one session sets them up."""
@@ -80,7 +88,7 @@ def cli_runner(
 
     monkeypatch.chdir(tmp_path)
     for name in [*os.environ]:
-        if name.startswith("CI_") or name in ("FORCE_COLOR", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
+        if name in ("FORCE_COLOR", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
