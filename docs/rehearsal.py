@@ -16,12 +16,12 @@ TEXT = """\
 > In a checkout of reconciler, with reconciler [installed](TUTORIAL#install):
 >
 > ```bash
-> mkdir rehearsal && cp -r examples rehearsal && cd rehearsal
+> mkdir ~/rehearsal && cp -r examples ~/rehearsal && cd ~/rehearsal
 > reconciler sandbox --state examples/state.yaml &
 > export RECONCILER_API_URL=http://127.0.0.1:8080/api/v4 RECONCILER_TOKEN=ada-token
 > ```
 >
-> To clean up afterwards: `kill %1; cd ..; rm -r rehearsal`.
+> To clean up afterwards: `kill %1; cd; rm -r ~/rehearsal`.
 """
 
 

@@ -7,9 +7,21 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
+from reconciler.gitops.inventory import BELOW, BRANCH, NAME, is_branch
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.sources import Document, located, open_source, read_mapping
 from reconciler.manifests.validation import diagnose
@@ -120,6 +132,44 @@ class IssueSettings(BaseModel):
     )
 
 
+def _branch(value: Any) -> str:
+    if not isinstance(value, str) or not is_branch(value):
+        raise ValueError(f"must be the name of a branch below {BELOW}, such as {BRANCH}")
+    return value
+
+
+Branch = Annotated[str, PlainValidator(_branch), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"})]
+
+
+class InventorySettings(BaseModel):
+    """Where the list of what was applied is kept."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    branch: Branch = Field(
+        BRANCH, description=f"Its branch, below {BELOW}; a second service has a second one.", examples=[BRANCH]
+    )
+    remote: Text = Field(
+        "", description="The remote that has it; it is in the local repository if left out.", examples=["origin"]
+    )
+
+
+class _OrFalse:
+    """A mapping, or `false`, in the JSON schema."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"const": False}]}
+
+
+def _unless_off(value: Any) -> Any:
+    if value is True:
+        raise ValueError("must be a mapping, or false")
+    return {} if value is False else value
+
+
+Inventory = Annotated[InventorySettings, BeforeValidator(_unless_off), _OrFalse()]
+
+
 class Configuration(BaseModel):
     """Settings of the tool itself, for runs in this folder. Flags and the environment win over them."""
 
@@ -185,6 +235,12 @@ class Configuration(BaseModel):
         "",
         description="The web page of the project that holds the manifests, for links to their lines. CI jobs know it.",
         examples=["https://gitlab.example.com/acme/settings"],
+    )
+    inventory: Inventory = Field(
+        InventorySettings(),
+        description="Where the list is kept of what was applied, by which objects are deleted that are no longer "
+        "declared: `branch`, `remote`; or `false` for none.",
+        examples=[{"remote": "origin"}],
     )
     issue: IssueSettings = Field(
         IssueSettings(),

@@ -4,7 +4,6 @@
 ReconcilerError                 1
 ├── ManifestErrors              1   every error of every manifest, each with its place
 ├── ConfigurationError          1   a setting is missing or invalid: no URL, no token, a bad reconciler.yaml
-│   └── NeverApplied                the revision `applied` of `--since`, which no apply has marked yet
 ├── UsageError                 64   the command line itself is wrong
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
 ├── OutputFailed                1   a report, a plan or a token could not be written
@@ -86,10 +85,6 @@ class ManifestErrors(ReconcilerError):
 
 class ConfigurationError(ReconcilerError):
     """A setting is missing or invalid."""
-
-
-class NeverApplied(ConfigurationError):
-    """The ref of `--since applied` does not exist."""
 
 
 class UsageError(ReconcilerError):

@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_c
 from reconciler.documents.report import load_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
+from reconciler.model.inventory import ObjectLine
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
+from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
 from reconciler.planning.creation import creation_in, creation_of
 from tests.building import KINDS, section
 from tests.render.creations import API as PROJECT
@@ -42,13 +45,36 @@ def test_the_same_plan_is_the_same_text() -> None:
     assert save_plan(sample()) == save_plan(sample())
 
 
+def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
+    """A path of an allowlist that looks like a number stays another name than a number."""
+    run = Applied(
+        "1a" * 20,
+        (
+            PartAfter("project 7", "milestones", "milestones", {"1.0": (31,), "2.0": ()}, listed=(31, 40)),
+            PartAfter("project 7", "job_token_scope", "groups", {"7": (7,), 8: (8,)}),
+        ),
+        (TargetAfter("project 7", "acme/api", "1:9f", date(2027, 3, 2), done=True),),
+        whole=False,
+        declared=frozenset({("project 7", "milestones", "milestones"), ("group 7", "milestones", "milestones")}),
+        unknown=frozenset({"project 8"}),
+        released=frozenset({("project 7", "epics"), ("project 7", "milestones")}),
+        backwards=True,
+    )
+    prospect = Prospect(run, (ObjectLine("project 7", "milestones", "milestones", "0.9", 30, "2b" * 20),))
+    saved = replace(sample(), inventory=prospect, remarks=("1 object no longer declared stays",))
+    text = save_plan(saved)
+    assert load_plan(text, KINDS) == saved
+    with pytest.raises(PlanRefused, match="was edited"):
+        load_plan(text.replace('"id": 30', '"id": 31'), KINDS)
+
+
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
     content = json.loads(save_plan(sample()))
     assert len(content.pop("checksum")) == 64
     project = "projects/acme%2Fpayments%2Fapi"
     approvals, milestones, tokens = content["targets"][0]["sections"]
     assert {name: value for name, value in content.items() if name != "targets"} == {
-        "format": "reconciler.plan/v2",
+        "format": "reconciler.plan/v3",
         "service": "https://git.example.com/api/v4",
         "created_at": "2026-12-01T12:00:00Z",
         "tool_version": "0.1.0",
@@ -56,6 +82,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "commit": None,
         "requests_made": 8,
         "shard": None,
+        "reverts": "",
         "narrowed": None,
         "limits": {"allow_deletes": None, "max_changes": None},
         "refusals": [],
@@ -74,6 +101,8 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         },
         "dependent": [],
         "hints": [],
+        "inventory": None,
+        "remarks": [],
     }
     assert approvals["problems"] == [
         {
@@ -188,24 +217,24 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
     [
         ("project acme\n", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
         (
-            '{"format": "reconciler.plan/v2",\n "service": }',
+            '{"format": "reconciler.plan/v3",\n "service": }',
             f"not a saved plan: line 2, column 13 is not JSON; {WRITE}",
         ),
         ("", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
-        ('{"format": "reconciler.plan/v2", "service": NaN}', f"not a saved plan: not JSON that can be read; {WRITE}"),
+        ('{"format": "reconciler.plan/v3", "service": NaN}', f"not a saved plan: not JSON that can be read; {WRITE}"),
         ("[" * 200_000, f"not a saved plan: not JSON that can be read; {WRITE}"),
         ("[]", f"not a saved plan: the JSON is not an object; {WRITE}"),
-        ("{}", f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
-        ('{"format": 1}', f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
-        ('{"format": "plan"}', f"not a saved plan: it does not say that its format is reconciler.plan/v2; {WRITE}"),
+        ("{}", f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
+        ('{"format": 1}', f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
+        ('{"format": "plan"}', f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
         (
             '{"format": "reconciler.plan/v10"}',
-            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v2; "
+            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v3; "
             "update this one",
         ),
         (
             '{"format": "reconciler.plan/v1"}',
-            "the saved plan was made by an older reconciler: its format is reconciler.plan/v1, not reconciler.plan/v2; "
+            "the saved plan was made by an older reconciler: its format is reconciler.plan/v1, not reconciler.plan/v3; "
             "make it again",
         ),
         (
@@ -216,7 +245,7 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
             '{"format": "reconciler.dream/v1"}',
             f"not a saved plan but something else: its format is reconciler.dream/v1; {WRITE}",
         ),
-        ('{"format": "reconciler.plan/v2"}', "the saved plan has no checksum; make it again"),
+        ('{"format": "reconciler.plan/v3"}', "the saved plan has no checksum; make it again"),
     ],
 )
 def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> None:
@@ -232,7 +261,7 @@ def test_a_report_is_no_plan() -> None:
 
 def test_no_depth_of_nesting_is_too_much() -> None:
     for depth in range(20, 1200, 20):
-        nested = '{"format": "reconciler.plan/v2", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
+        nested = '{"format": "reconciler.plan/v3", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
         assert refusal(nested) in {
             "the saved plan was edited after it was saved: its checksum does not match; make it again",
             f"not a saved plan: not JSON that can be read; {WRITE}",

@@ -45,6 +45,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
         "commit": None,
+        "reverts": "",
         "shard": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "in_order": [
@@ -136,7 +137,7 @@ def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(save_plan(sample()), KINDS)
     assert str(refused.value) == (
-        "not an apply report but a saved plan: its format is reconciler.plan/v2; apply --report json=FILE writes one"
+        "not an apply report but a saved plan: its format is reconciler.plan/v3; apply --report json=FILE writes one"
     )
 
 

@@ -96,12 +96,15 @@ class TargetOutcome:
         return not any(self.plan.problems) and all(each.status is Status.DONE for each in self.outcomes)
 
 
-def with_left_out(outcomes: Iterable[TargetOutcome], left: Plan) -> list[TargetOutcome]:
-    """Return outcomes and, as skipped, the changes that were left out.
+def with_left_out(
+    outcomes: Iterable[TargetOutcome], left: Plan, fate: Fate = Fate(Status.SKIPPED, LEFT_OUT)
+) -> list[TargetOutcome]:
+    """Return outcomes, those of the changes that were left out included.
 
     Args:
         outcomes: of the changes that were carried out.
         left: other changes of the same plan.
+        fate: what became of these.
     """
     found = {each.plan.target: each for each in outcomes}
     for target in left.targets:
@@ -112,7 +115,7 @@ def with_left_out(outcomes: Iterable[TargetOutcome], left: Plan) -> list[TargetO
         pieces: list[tuple[SectionPlan, tuple[Outcome, ...]]] = []
         for section in target.sections:
             planned, done = own.get(section.section, (replace(section, changes=()), ()))
-            skipped = tuple(Outcome(change, Status.SKIPPED, LEFT_OUT) for change in section.changes)
+            skipped = tuple(Outcome(change, fate.status, fate.reason) for change in section.changes)
             pieces.append((replace(planned, changes=(*planned.changes, *section.changes)), (*done, *skipped)))
         plan = replace(target, sections=tuple(section for section, _ in pieces))
         found[target.target] = TargetOutcome(plan, tuple(each for _, outcomes in pieces for each in outcomes))

@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "revert": "apply",
         "drift": "plan",
         "accept": "accept",
+        "log": "applies",
     },
     "Plans and reports": {
         "show": "documents",

@@ -181,7 +181,7 @@ def accept_drift(session: Session) -> "Acceptance":
     given = session.given
     with session.client() as client, session.watched(client) as progress:
         progress.begin("reading manifests")
-        run, _ = begin(session, client, progress, None)
+        run = begin(session, client, progress, None)
         run = survey(run, STAGES)
         inapplicable = {
             (each.where.target, each.where.section) for each in run.obstacles if each.effect == "not applicable"

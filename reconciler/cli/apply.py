@@ -18,10 +18,12 @@ from click.core import ParameterSource
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import heeding, of_report
+from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
     CONNECTION,
     FORCE,
+    INVENTORY,
     LIMITS,
     NOTICE,
     OUTPUT,
@@ -33,16 +35,18 @@ from reconciler.cli.options import (
     command,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
+from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
 
 if TYPE_CHECKING:
-    from reconciler.apply import FailureLimit, TokenSink, WriteLog
+    from reconciler.apply import FailureLimit, TargetOutcome, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
+    from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.kind import Kinds
     from reconciler.model.plan import Plan
     from reconciler.model.targets import Target
@@ -71,7 +75,6 @@ class ApplyFlags:
     journal: Path | None
     canary: str | None = None
     max_failures: str | None = None
-    mark_applied: bool = False
     interactive: bool = False
     wait: str = "30m"
     trigger: str | None = None
@@ -100,6 +103,7 @@ JOURNAL = click.option(
 
 @command(
     FORCE,
+    INVENTORY,
     LIMITS,
     *RUN,
     NOTICE,
@@ -132,11 +136,6 @@ JOURNAL = click.option(
 )
 @click.option("--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned ones.")
 @click.option(
-    "--mark-applied",
-    is_flag=True,
-    help="After a complete apply, let `--since applied` mean the commit of its manifests.",
-)
-@click.option(
     "--wait",
     default="30m",
     metavar="TIME",
@@ -167,30 +166,39 @@ def apply(given: Given, **own: Any) -> int:
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook, pipeline = Session(given), webhook(given), _pipeline(flags)
-    if flags.mark_applied:
-        _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
-    with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved, left = _chosen(session, _limited(session, flags, _plan(session, flags, client)), ask=flags.interactive)
+    with (
+        session.client() as client,
+        opened_inventory(session, client) as inventory,
+        held_journal(flags.journal, client, session.kinds, sink) as journal,
+    ):
+        if inventory.error is not None:
+            raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
+        drawn = _limited(session, flags, _plan(session, flags, client, inventory))
+        saved, left = _chosen(session, drawn, ask=flags.interactive)
         saved = _guarded(session, flags, saved)
         if flags.canary is not None and saved.targets and not _canary(flags, saved):
             raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
         if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, after=after, left=left)
+        recording = Recording(inventory, saved, is_from_file=flags.plan_file is not None)
+        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after, left=left)
 
 
 @command(
+    INVENTORY,
     LIMITS,
     PLACES,
     CONNECTION,
     SERVICE,
     OUTPUT,
     PROBLEMS,
-    epilog="Examples: reconciler revert applied.json;  reconciler revert applied.json --yes --report json=back.json",
+    epilog="Examples: reconciler revert;  reconciler revert --last;  reconciler revert applied.json --yes --report "
+    "json=back.json",
 )
-@click.argument("file", metavar="REPORT", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("named", metavar="[REPORT|SHA]", required=False)
+@click.option("--last", is_flag=True, help="Revert the latest apply; finish the last revert, if that is not done.")
 @click.option("--yes", is_flag=True, help="Carry out the plan.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
@@ -200,34 +208,56 @@ def apply(given: Given, **own: Any) -> int:
 @TOKENS_TO
 @TOKENS_COMMAND
 @JOURNAL
-def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
+def revert(given: Given, named: str | None, last: bool, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
     """Plan, and with --yes apply, the way back from an apply.
+
+    Takes the JSON report of the apply; or the ID that `reconciler log` shows, if the report is in this clone, where
+    `apply` keeps the last ten. Lists the last applies if nothing is given.
 
     Deletes what was created, restores the former values of what was updated, and creates again what was deleted, each
     only if it still is as the apply left it: anything else is a problem, and stays. Tokens come back with new values,
     objects with new IDs.
 
-    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`.
+    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`. The same command finishes a revert
+    that was not done or was interrupted.
     """
+    from reconciler.cli.applies import chosen, list_reports
     from reconciler.cli.planning import draw_way_back
 
     flags = ApplyFlags(plan_file=None, max_age="24h", grace="0m", **own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
     if flags.yes and (out is not None or detailed_exitcode):
         raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
-    files = {"REPORT": file, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
+    if named is not None and last:
+        raise UsageError("revert takes a report, the ID of an apply, or --last; not two of them")
+    if named is None and not last:
+        if flags.yes or out is not None:
+            raise UsageError("nothing to revert: give the report or the ID of an apply, or --last")
+        Session(given)
+        list_reports(given)
+        return 0
+    report = None if named is None else Path(named)
+    files = {"REPORT": report, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report" if flags.yes else "plan", *files.items())
     if FLEET in {given.format, *(format_ for format_, _ in given.reports)}:
         raise UsageError(f"the format {FLEET} is not for the way back")
     session = Session(given)
+    apply = chosen(given, named, last=last)
     if not flags.yes:
         with session.client() as client:
-            saved = draw_way_back(session, client, file)
+            saved = draw_way_back(session, client, apply.file, apply.name)
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
-    with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved = _guarded(session, flags, _limited(session, flags, draw_way_back(session, client, file)))
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal)
+    with (
+        session.client() as client,
+        opened_inventory(session, client) as inventory,
+        held_journal(flags.journal, client, session.kinds, sink) as journal,
+    ):
+        if inventory.error is not None:
+            raise inventory.error
+        drawn = draw_way_back(session, client, apply.file, apply.name)
+        saved = _guarded(session, flags, _limited(session, flags, drawn))
+        return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -285,13 +315,13 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
 
 
-def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
+def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "SavedPlan":
     from reconciler.cli.planning import draw
     from reconciler.documents.plan_file import refuse_unless_current
 
     grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
-        return draw(session, client, grace, commit=flags.mark_applied)
+        return draw(session, client, grace, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
@@ -384,7 +414,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
 def _carry_out(
     session: Session,
     flags: ApplyFlags,
-    saved: "SavedPlan",
+    recording: Recording,
     client: "Client",
     *,
     sink: "TokenSink | None",
@@ -392,19 +422,22 @@ def _carry_out(
     after: Afterwards = Afterwards(),
     left: "Plan | None" = None,
 ) -> int:
-    """Apply the plan, write the report, complete or not, and return the exit code."""
-    from reconciler.apply import ENDED, Application, ApplyOptions, Status, Stop, with_left_out
+    """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
+    from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
     from reconciler.documents.report import make_report
     from reconciler.render import render_report
 
-    stop = Stop(client.stop)
+    stop, saved = Stop(client.stop), recording.check()
 
     application = Application(saved.plan, client, session.kinds)
     started = datetime.now(UTC)
 
+    def outcomes() -> "list[TargetOutcome]":
+        known = recording.outcomes(application.outcomes)
+        return with_left_out(known, left) if left else known
+
     def outcome() -> "Report":
-        known = application.outcomes
-        return make_report(saved, with_left_out(known, left) if left else known, started, client.traffic)
+        return make_report(saved, outcomes(), started, client.traffic)
 
     def finish() -> None:
         stop.cancel(ENDED)
@@ -443,11 +476,30 @@ def _carry_out(
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-    code = _mark(session, saved, report, code) if flags.mark_applied else code
+    first = _canary(flags, saved) if stop.reason or flags.interactive else None
+    code = recording.store(outcomes(), report, code, flags.canary or "", first, client=client)
+    return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
+
+
+def _go_on(
+    session: Session,
+    flags: ApplyFlags,
+    report: "Report",
+    code: int,
+    *,
+    api_url: str,
+    pipeline: "PipelineTrigger | None",
+) -> int:
+    """Say how to go on after an apply, start a pipeline after a complete one, and return the exit code."""
+    from reconciler.apply import Status
+
+    is_done = any(each.status is Status.DONE for each in report.outcomes)
+    if report.reverts and is_done:
+        session.info(STILL_DECLARED)
     if code and flags.plan_file is not None and os.environ.get("CI"):
         LOG.warning("%s", RETRIED)
-    if after.pipeline is not None and code == 0 and any(each.status is Status.DONE for each in report.outcomes):
-        _start(session, after.pipeline, client.api_url)
+    if pipeline is not None and code == 0 and is_done:
+        _start(session, pipeline, api_url)
     return code
 
 
@@ -501,43 +553,6 @@ def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:
     elif error.status == INVALID_INPUT:
         began, remedy = "no pipeline runs", "the service may have left a failed pipeline there"
     return f"{began} in {pipeline.project}: {advised(str(error), remedy)}"
-
-
-def _check_mark(session: Session, plan_file: Path | None) -> None:
-    """Refuse to mark where there is no checkout, and warn of deletions that would be forgotten.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
-    from reconciler.gitops.applied import is_marked
-
-    if is_marked(session.inputs.paths[0]) and plan_file is None and session.given.since != "applied":
-        LOG.warning(
-            "--mark-applied without --since applied forgets what is no longer declared since the last mark: it is not "
-            "deleted now, and not later"
-        )
-
-
-def _mark(session: Session, saved: "SavedPlan", report: "Report", code: int) -> int:
-    """Mark what a complete apply has applied, or say why not; return the exit code."""
-    from reconciler.gitops.applied import mark_applied
-
-    if code or any(report.problems):
-        reason = "not everything was done"
-    elif saved.shard:
-        reason = f"it is shard {saved.shard} alone"
-    elif saved.commit is None:
-        reason = saved.uncommitted or "the plan was narrowed, or its manifests were not as committed"
-    else:
-        try:
-            mark_applied(session.inputs.paths[0], saved.commit)
-        except ConfigurationError as error:
-            report_error(error)
-            return of_report(report, incomplete=True)
-        session.info(f"Commit {saved.commit[:12]} is marked as applied.")
-        return code
-    LOG.warning("This apply is not marked as applied: %s.", reason)
-    return code
 
 
 @dataclass(frozen=True, slots=True)

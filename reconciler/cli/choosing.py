@@ -80,14 +80,7 @@ def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Cha
     if len(chosen) == sum(1 for _ in saved.plan.changes):
         return Chosen(saved, Plan(()))
     plan = keep_changes(saved.plan, chosen)
-    rest = replace(
-        saved,
-        targets=plan.targets,
-        dependent=plan.dependent,
-        whole=plan.whole,
-        commit=None,
-        uncommitted="some of its changes were left out",
-    )
+    rest = replace(saved, targets=plan.targets, dependent=plan.dependent, whole=plan.whole, commit=None)
     return Chosen(rest, keep_changes(saved.plan, undecided))
 
 

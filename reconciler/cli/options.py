@@ -88,6 +88,7 @@ PLACES = OptionGroup("Selection")
 SELECTION = OptionGroup("Selection")
 FLEET = OptionGroup("Selection")
 FORCE = OptionGroup("Plan")
+INVENTORY = OptionGroup("Plan")
 LIMITS = OptionGroup("Plan")
 CONNECTION = OptionGroup("Service", environment=True)
 SERVICE = OptionGroup("Service", environment=True)
@@ -141,8 +142,8 @@ class Given:
     since: str | None = FLEET.value(
         "--since",
         "REV",
-        "Only targets whose manifests changed since this git revision, or since the one `applied`; objects no longer "
-        "declared are deleted. Unchanged files are not checked: use `validate`.",
+        "Only targets of which manifests, values or reconciler.yaml declare something else than at this git revision, "
+        "or, for the word `applied`, than was applied.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
@@ -151,6 +152,7 @@ class Given:
     )
 
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
+    no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither use nor change the list of what was applied.")
     allow_deletes: int | None = LIMITS.value("--allow-deletes", "N", "Allow up to N deletions.", type=click.IntRange(0))
     max_changes: int | None = LIMITS.value(
         "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import of_plan
+from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
-from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
+from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, PlanRefused
@@ -23,7 +24,7 @@ WHOLE = ("fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
 
 
-@command(FORCE, LIMITS, *RUN, NOTICE, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
+@command(FORCE, INVENTORY, LIMITS, *RUN, NOTICE, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
@@ -40,15 +41,17 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
-    with session.client() as client:
+    with session.client() as client, opened_inventory(session, client) as inventory:
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
-        saved = draw(session, client, commit=keeps)
+        saved = draw(session, client, commit=keeps, inventory=inventory)
     code = session.write_plan(saved, out, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code
 
 
-@command(*RUN, NOTICE, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
+@command(
+    INVENTORY, *RUN, NOTICE, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json"
+)
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),
@@ -74,9 +77,9 @@ def drift(given: Given, baseline: Path | None) -> int:
 
     check_outputs(given, "plan", ("--baseline", baseline))
     session, hook = Session(given), webhook(given)
-    with session.client() as client:
+    with session.client() as client, opened_inventory(session, client) as inventory:
         before = _baseline(session, baseline, client.api_url)
-        saved = draw(session, client)
+        saved = draw(session, client, inventory=inventory)
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
 
     def write(format_: str, style: "Style") -> str:

@@ -5,23 +5,23 @@ Commands import this module only when they run, so that the others start fast.
 
 import logging
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 
 from reconciler import __version__
 from reconciler.apply import Status
 from reconciler.cli.session import Session, naming_document
-from reconciler.cli.settings import read_file
+from reconciler.cli.settings import read_file, tokens_of
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, UsageError
+from reconciler.fleet.inventory import prospect, with_inventory_problem
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
-from reconciler.gitops.applied import committed
+from reconciler.gitops.committed import committed
+from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
@@ -33,11 +33,18 @@ from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
-NO_OBJECTS: Mapping[str, str] = MappingProxyType({})
-NARROWED = "it is narrowed to some targets, sections or changes"
+APPLIED = "applied"
+"""What `--since` takes instead of a revision, for what stands in the inventory."""
 
 
-def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, commit: bool = False) -> SavedPlan:
+def draw(
+    session: Session,
+    client: Client,
+    grace: timedelta = timedelta(),
+    *,
+    commit: bool = False,
+    inventory: OpenInventory = NO_INVENTORY,
+) -> SavedPlan:
     """Read the manifests and live state and return the plan. Nothing is written: see `fleet.STAGES`.
 
     Args:
@@ -45,14 +52,16 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         client: the service.
         grace: see `DesiredState.grace`.
         commit: whether the plan records the commit of the manifests.
+        inventory: the list of what was applied.
     """
     given = session.given
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        run, objects = begin(session, client, progress, failed, partly=True, grace=grace)
-        run = survey(run, STAGES)
-    plan = run.plan
+        run = begin(session, client, progress, failed, grace=grace)
+        secrets = tokens_of(given)
+        run = survey(replace(run, inventory=inventory, inputs=session.inputs, secrets=secrets), STAGES)
+    plan = with_inventory_problem(run, run.plan)
     _warn_of_variables(plan)
     if run.scope.failed is not None:
         plan = retried(run, plan, run.scope.failed)
@@ -61,10 +70,13 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
     saved = _saved(session, client, plan, run.desired.digest, run.scope.shard)
     narrowed = given.narrowed or (given.since is not None and not given.everything)
     saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
-    if not commit:
+    saved = replace(saved, remarks=run.absences.remarks)
+    if not commit and inventory.store is None:
         return saved
-    known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, run.manifests, objects)
-    return replace(saved, commit=known or None, uncommitted=why_not)
+    known = committed(session.inputs, run.manifests)
+    whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
+    saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
+    return replace(saved, commit=known or None) if commit and not given.narrowed else saved
 
 
 def _warn_of_variables(plan: Plan) -> None:
@@ -79,8 +91,14 @@ def _warn_of_variables(plan: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
+def draw_way_back(session: Session, client: Client, file: Path, name: str) -> SavedPlan:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
+
+    Args:
+        session: the run.
+        client: the service.
+        file: the report.
+        name: see `SavedPlan.reverts`.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service.
@@ -105,7 +123,7 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
             make=way_back.plan,
         )
         plan = survey(run, GIVEN).plan
-    return _saved(session, client, plan, left.digest)
+    return replace(_saved(session, client, plan, left.digest), reverts=name)
 
 
 def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Shard | None = None) -> SavedPlan:
@@ -130,6 +148,8 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     if file is None:
         return None
     report = session.read_report(Path(file))
+    if report.reverts:
+        raise UsageError(f"{file} is the report of a revert; finish that with: {report.finish}")
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
         session.info(f"Nothing failed in {file}.")
@@ -142,9 +162,8 @@ def begin(
     progress: Progress,
     failed: frozenset[Address] | None,
     *,
-    partly: bool = False,
     grace: timedelta = timedelta(),
-) -> tuple[FleetSurvey, Mapping[str, str]]:
+) -> FleetSurvey:
     """Read the manifests, and return what is known before the first request.
 
     Args:
@@ -152,29 +171,22 @@ def begin(
         client: the service.
         progress: counts the steps.
         failed: what alone is planned; None for everything.
-        partly: whether manifests that have not changed since a revision may be left out.
         grace: see `DesiredState.grace`.
 
-    Returns:
-        The survey; and by file, the ID of what was read as an object of the git repository, as far as known.
-
     Raises:
-        ManifestErrors: with every error of every file.
+        ManifestErrors: with every error of every file, or of the `reconciler.yaml` of the revision of `--since`.
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: an option is not what it should be.
     """
     given, shard = session.given, _shard(session.given.shard)
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
-    scope = Scope(session.selection, failed, given.everything, shard, grace, given.force_events)
-    if given.since is None:
-        now, past, digest, objects = session.manifests(), None, "", NO_OBJECTS
-    else:
-        partly = partly and not (given.narrowed or given.everything or shard)
-        revisions = session.revisions(given.since, partly=partly)
-        now, past, digest, objects = revisions.now, revisions.past, revisions.digest, revisions.objects
+    since_applied = given.since == APPLIED
+    scope = Scope(session.selection, failed, given.everything, since_applied, shard, grace, given.force_events)
+    now = session.manifests()
+    past = None if given.since is None or since_applied else session.revision(given.since, now)
     session.check_sections()
-    run = FleetSurvey(
+    return FleetSurvey(
         client,
         client.concurrency,
         session.kinds,
@@ -182,12 +194,10 @@ def begin(
         now,
         past,
         scope,
-        digest,
         progress=progress,
         api_url=client.api_url,
         follow_moved=given.follow_moved,
     )
-    return run, objects
 
 
 def retried(run: FleetSurvey, plan: Plan, failed: frozenset[Address]) -> Plan:

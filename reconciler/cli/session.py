@@ -21,14 +21,14 @@ from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, is_coloured, shown
-from reconciler.cli.settings import ENDED, open_client, read_file, template_variables, tokens_of
+from reconciler.cli.settings import ENDED, on_command_line, open_client, read_file, template_variables, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
-    from reconciler.gitops.past import Revisions
+    from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
@@ -97,12 +97,34 @@ class Session:
         self.warn(() if quiet else found.warnings)
         return found
 
-    def revisions(self, revision: str, *, partly: bool) -> "Revisions":
-        """Read the manifests now and at a git revision: see `read_revisions`."""
-        from reconciler.gitops.past import read_revisions
+    def revision(self, name: str, present: "Manifests") -> "Revision":
+        """Read the manifests of a git revision whole; warn if HEAD does not descend from it.
 
-        secrets = tokens_of(self.given)
-        return read_revisions(self.inputs, revision, partly=partly, secrets=secrets, warn=self.warn)
+        Args:
+            name: of the revision, as the user gives it.
+            present: the manifests of now.
+
+        Raises:
+            ManifestErrors: its `reconciler.yaml` is not valid.
+            ConfigurationError: it cannot be read.
+            UsageError: the name is not valid.
+        """
+        from reconciler.gitops.revision import read_revision
+        from reconciler.gitops.snapshot import snapshot
+
+        inputs = self.inputs
+        then = snapshot(name, inputs.paths[0])
+        parted = then.parted()
+        if parted is not None:
+            remedy = f"; to leave it out, use the common ancestor: --since {parted}" if parted else ""
+            LOG.warning(
+                "--since %s: this revision is not an ancestor of the checked-out commit; what changed there since the "
+                "two parted counts as changed here%s",
+                name,
+                remedy,
+            )
+        given = on_command_line("paths", "values", "env")
+        return read_revision(then, inputs, present, given=given, secrets=tokens_of(self.given))
 
     def limits(self) -> "Limits":
         """Return the limits of a plan that is made now; warn of a permission that has ended."""

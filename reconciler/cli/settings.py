@@ -76,6 +76,12 @@ def read_configuration() -> Mapping[str, Any]:
     return beneath | given
 
 
+def on_command_line(*names: str) -> tuple[str, ...]:
+    """Return those of some parameters that the command line of this run gives, and not `reconciler.yaml`."""
+    source = click.get_current_context().get_parameter_source
+    return tuple(name for name in names if source(name) is ParameterSource.COMMANDLINE)
+
+
 def open_client(given: Given, *, brisk: bool = False, token: str | None = None) -> "Client":
     """Return a client for the configured service; no request is made yet.
 

@@ -83,7 +83,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        run, _ = begin(session, client, progress, failed)
+        run = begin(session, client, progress, failed)
         run = survey(run, CHECKED)
         plan = with_obstacles(run.planned, (each for each in run.obstacles if each.effect == "read only"), kinds)
         plan = plan if failed is None else restrict(plan, failed)

@@ -97,7 +97,7 @@ def read_checked(
     Args:
         text: what `with_checksum` returned.
         shape: of the document's dataclass.
-        wanted: its format, such as `reconciler.plan/v2`.
+        wanted: its format, such as `reconciler.plan/v3`.
         computed: the keys that the dataclass computes, and whether the document must have the same values.
         context: for validators.
 

@@ -1,6 +1,6 @@
 """The plans, or the reports, of shards merged into one. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,6 +9,7 @@ from reconciler.documents.report import Report, Requests, TargetReport, alike
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Target
+from reconciler.model.upkeep import Prospect
 from reconciler.planning.guard import NO_LIMITS, Limits
 from reconciler.planning.renames import united
 from reconciler.planning.selection import Shard
@@ -38,11 +39,32 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         limits=limits,
         archived=sum(saved.archived for saved in plans),
         hints=united(hint for saved in plans for hint in saved.hints),
+        inventory=_merged([saved.inventory for saved in plans]),
+        remarks=tuple(dict.fromkeys(remark for saved in plans for remark in saved.remarks)),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
         dependent=tuple(
             sorted((section for saved in plans for section in saved.dependent), key=lambda each: each.target.order)
         ),
     )
+
+
+def _merged(prospects: Sequence[Prospect | None]) -> Prospect | None:
+    """Return what an apply of all shards records; None if a shard does not know what its apply records."""
+    known = [prospect for prospect in prospects if prospect is not None]
+    if len(known) < len(prospects):
+        return None
+    runs = [prospect.run for prospect in known]
+    run = replace(
+        runs[0],
+        commit=runs[0].commit if len({run.commit for run in runs}) == 1 else "",
+        parts=tuple(part for run in runs for part in run.parts),
+        targets=tuple(target for run in runs for target in run.targets),
+        whole=all(run.whole for run in runs),
+        declared=frozenset().union(*(run.declared for run in runs)),
+        unknown=frozenset().union(*(run.unknown for run in runs)),
+        released=frozenset().union(*(run.released for run in runs)),
+    )
+    return Prospect(run, tuple(line for prospect in known for line in prospect.absences))
 
 
 def merge_reports(parts: Mapping[str, Report]) -> Report:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
+from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
@@ -40,7 +41,7 @@ from reconciler.planning.guard import NO_LIMITS, Limits, refusals
 from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import Shard
 
-FORMAT: Final = "reconciler.plan/v2"
+FORMAT: Final = "reconciler.plan/v3"
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
@@ -138,7 +139,7 @@ class SavedPlan:
 
     __pydantic_config__ = DOCUMENT
 
-    format: Literal["reconciler.plan/v2"] = FORMAT
+    format: Literal["reconciler.plan/v3"] = FORMAT
     """The format of this document."""
     service: str
     """The URL of the service's API, whose state was read."""
@@ -147,17 +148,17 @@ class SavedPlan:
     tool_version: str
     """The version of the reconciler that made it."""
     manifests_digest: str
-    """SHA-256 of the effective desired state; with `--since`, of all manifests, values and variables."""
+    """SHA-256 of the effective desired state of all targets."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
     """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed."""
-    uncommitted: Annotated[str, Field(exclude=True)] = field(default="", compare=False)
-    """Why there is no commit; no file has it."""
     requests_made: NonNegativeInt
     """How many reads it took to make the plan."""
     shard: Shard | None = None
     """The part of the targets that the plan is about; null for all of them."""
     narrowed: bool | None = None
     """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
+    reverts: str = ""
+    """The apply that the plan undoes: its full ID, or the name of its report; empty if the plan is no way back."""
     limits: Limits = NO_LIMITS
     """The limits that `apply` goes by, unless it is given others."""
     archived: NonNegativeInt = 0
@@ -168,6 +169,10 @@ class SavedPlan:
     """Settings that are read and planned again after the groups above them were changed."""
     hints: tuple[RenameHint, ...] = ()
     """Likely renames: an object is deleted, and a similar one created."""
+    inventory: SavedProspect | None = None
+    """The inventory lines that an apply of the plan writes; null where no inventory is used."""
+    remarks: tuple[str, ...] = ()
+    """Sentences on the inventory: objects that are no longer declared and stay, and why."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from shlex import quote
 from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
@@ -12,6 +13,7 @@ from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
+from reconciler.gitops.apply_log import short
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
 from reconciler.model.targets import Key, Level, Target
@@ -157,9 +159,11 @@ class Report:
     tool_version: str
     """The version of the reconciler that made the plan."""
     manifests_digest: str
-    """SHA-256 of the desired state that the plan leads to; with `--since`, of all manifests, values and variables."""
+    """SHA-256 of the desired state that the plan leads to."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
     """The commit that holds the manifests of the plan; null if the plan has none."""
+    reverts: str = ""
+    """The apply that the run undid: its full ID, or the name of its report; empty if the run was no revert."""
     shard: Shard | None = None
     """The part of the targets that the plan was about; null for all of them."""
     requests: Requests
@@ -211,6 +215,13 @@ class Report:
         return saved_groups(self.entries)
 
     @property
+    def finish(self) -> str:
+        """The command that does what this run did not do; an apply needs its report in the file `report.json`."""
+        if self.reverts:
+            return f"reconciler revert {quote(short(self.reverts))} --yes"
+        return "reconciler apply --retry-failed report.json"
+
+    @property
     def complete(self) -> bool:
         """Whether all changes are done and there are no problems."""
         return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
@@ -242,6 +253,7 @@ def make_report(
         tool_version=saved.tool_version,
         manifests_digest=saved.manifests_digest,
         commit=saved.commit,
+        reverts=saved.reverts,
         shard=saved.shard,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),

@@ -98,7 +98,7 @@ def _missing_groups(
 
 def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
     """Return what may be read while groups are listed; None where nobody knows yet what will be planned."""
-    if run.past is not None or run.scope.shard is not None or run.scope.failed is not None:
+    if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
         return None
     nobody: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
 

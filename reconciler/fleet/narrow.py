@@ -27,7 +27,7 @@ def select(run: FleetSurvey) -> Added:
     if run.changed is not None and not scope.everything and scope.failed is None:
         changed = tuple(each for each in desired.targets if each.target in run.changed)
         desired = replace(desired, targets=changed)
-    desired, unknown = hold_unlisted(desired, unlisted, run.unlisted_then)
+    desired, unknown = hold_unlisted(desired, unlisted)
     held = {each.where.target for each in unknown}
     told = (each for each in run.obstacles if each.effect != "problem" or each.where.target not in held)
     return {

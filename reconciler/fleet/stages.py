@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
 from reconciler.fleet.discover import discover
+from reconciler.fleet.inventory import absences
 from reconciler.fleet.lacking_sections import inapplicable_sections, lacking_sections
 from reconciler.fleet.lookups import look_up
 from reconciler.fleet.missing_targets import archived_projects, missing_targets
@@ -26,12 +27,12 @@ Stage = Callable[[Surveyed], Added]
 """Takes what is known, and returns what it adds: nothing is filled in behind its back."""
 
 DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, missing_targets, archived_projects)
-"""What is wanted. What is to be deleted because it is declared no more comes from `compare`."""
+"""What is wanted."""
 
 PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
 """What becomes of what was read."""
 
-STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, causes, *PLANNED)
+STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED)
 """From manifests to a plan."""
 
 CHECKED: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)

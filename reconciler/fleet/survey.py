@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
-from reconciler.gitops.past import Past
+from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
+from reconciler.gitops.revision import Revision
 from reconciler.live.discovery import Discovery
 from reconciler.live.existence import Answers
 from reconciler.live.read import EarlyParts
 from reconciler.live.records import is_doomed
-from reconciler.manifests import Manifests, Member, UnlistedSet
+from reconciler.manifests import Inputs, Manifests, Member
 from reconciler.model.creation import ToCreate
+from reconciler.model.inventory import ObjectLine
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
@@ -75,7 +77,7 @@ class Survey:
         api_url: of the service, to be doubted where nothing at all is found there; empty if it is not.
         follow_moved: whether projects that have moved are written to.
         make: makes the plan of what was read.
-        whole: all that the manifests declare, also beyond what is planned; the digest is that of all there is.
+        whole: all that the manifests declare, also beyond what is planned.
         answers: which groups and projects are there, as far as they were asked for.
         ids: numeric IDs that need not be asked for.
         early: what has been read while groups were listed, and what was wanted of it.
@@ -121,7 +123,8 @@ class Scope:
     Attributes:
         selection: the selected targets and sections.
         failed: what alone is planned, because a previous run did not do it; None for everything.
-        everything: whether targets that have not changed since another revision are planned too.
+        everything: whether targets that have not changed are planned too.
+        since_applied: whether only targets are planned that have changed since they were applied.
         shard: which part of the targets; None for all of them.
         grace: see `DesiredState.grace`.
         forced: see `DesiredState.forced`.
@@ -130,6 +133,7 @@ class Scope:
     selection: Selection = field(default_factory=Selection)
     failed: frozenset[Address] | None = None
     everything: bool = False
+    since_applied: bool = False
     shard: Shard | None = None
     grace: timedelta = timedelta()
     forced: bool = False
@@ -141,26 +145,45 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Absences:
+    """What is no longer declared, by the inventory.
+
+    Attributes:
+        deletions: the lines whose objects are deleted, if they are planned so.
+        staying: the targets with objects that are no longer declared, in sections that are, and stay.
+        remarks: a sentence for each reason, and for what has left.
+    """
+
+    deletions: tuple[ObjectLine, ...] = ()
+    staying: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FleetSurvey(Survey):
     """A survey of all that manifests declare.
 
     Attributes:
         manifests: with all that is known by now of groups and paths.
-        past: the manifests of the revision with which these are compared; None to compare with none.
+        past: the revision with which these are compared; None to compare with none.
         scope: which part of them is planned.
-        digest: SHA-256 (hex) of all files, where not all of them were read; empty for that of the manifests.
+        inventory: the list of what was applied.
+        inputs: what the manifests are read from.
+        secrets: further tokens that no template reads, also of earlier commits.
+        absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
-        changed: the targets that differ from the revision; None if there is none.
-        unlisted_then: the sets of the revision whose groups cannot be listed.
+        changed: the targets that differ from the revision, or from what was applied; None if any may.
     """
 
     manifests: Manifests
-    past: Past | None = None
+    past: Revision | None = None
     scope: Scope = field(default_factory=Scope)
-    digest: str = ""
+    inventory: OpenInventory = field(default=NO_INVENTORY, kw_only=True)
+    inputs: Inputs = field(default=Inputs((), {}), kw_only=True)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
+    absences: Absences = field(default=Absences(), kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
-    unlisted_then: tuple[UnlistedSet, ...] = field(default=(), kw_only=True)
 
     @property
     def archived_left_out(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from reconciler.model.targets import Target
 
 
 def hold_unlisted(
-    desired: DesiredState, now: Collection[UnlistedSet], before: Collection[UnlistedSet] = ()
+    desired: DesiredState, unlisted: Collection[UnlistedSet]
 ) -> tuple[DesiredState, tuple[Obstacle, ...]]:
     """Return a state in which nothing depends on sets whose groups cannot be listed, and an obstacle for each target.
 
@@ -19,18 +19,17 @@ def hold_unlisted(
 
     Args:
         desired: what is to be planned.
-        now: such sets.
-        before: such sets of an earlier revision, on which nothing depends.
+        unlisted: such sets.
     """
     obstacles: dict[Target, Obstacle] = {}
     targets = {target.target.identity: target for target in desired.targets}
-    for each in now:
+    for each in unlisted:
         for name, target in targets.items():
             if each.may_select(target):
                 targets[name] = replace(target, sections=(), creation=None)
                 reason = f"its sets are unknown, because the projects of {each.obstacle.where.target} cannot be listed"
                 obstacles[target.target] = Obstacle(target.target.address, reason)
-    for each in (*now, *before):
+    for each in unlisted:
         named = each.obstacle.where.target
         group = targets.setdefault(named.identity, DesiredTarget(named, (), each.origin))
         obstacles.setdefault(group.target, each.obstacle.at(group.target.address))

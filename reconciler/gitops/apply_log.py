@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from reconciler.errors import InventoryUnreadable
 from reconciler.gitops.branch import Repository
 from reconciler.gitops.remotes import Person
+from reconciler.model.absence import SHORT
+from reconciler.model.inventory import COMMIT
 
 SUBJECT = re.compile(r"apply: (.*?)(?: \([0-9a-f]{7,}\))?")
 COUNT = re.compile(r"([0-9]+) ([a-z]+)")
@@ -30,7 +32,7 @@ class Apply:
         result: the exit code; None if it is not known.
         job: the URL of the CI job; empty outside of one.
         canary: as the run recorded it; empty without a canary.
-        reverts: the full ID of the apply that this one undoes; empty if it is no revert.
+        reverts: what this one undoes: the full ID of an apply, or the name of its report; empty if it is no revert.
     """
 
     id: str
@@ -62,19 +64,24 @@ def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]
     return tuple(_apply(name, _text(repository, name)) for name in names)
 
 
-def latest(log: Sequence[Apply]) -> Apply | None:
-    """Return the apply that `revert --last` undoes: the latest that is no revert, or the one that a revert did not end.
+def latest(log: Sequence[Apply]) -> str:
+    """Return what `revert --last` undoes: the latest apply that is no revert, or what an unfinished revert was undoing.
 
-    A revert that is not done is finished before anything else is undone.
+    A revert that is not done is finished before anything else is undone. The text is empty if there is nothing.
     """
     if log and log[0].reverts and log[0].result != 0:
-        return next((apply for apply in log if apply.id == log[0].reverts), None)
-    return next((apply for apply in log if not apply.reverts), None)
+        return log[0].reverts
+    return next((apply.id for apply in log if not apply.reverts), "")
 
 
 def named(log: Sequence[Apply], name: str) -> list[Apply]:
     """Return the applies whose ID begins with a text."""
     return [apply for apply in log if name and apply.id.startswith(name.lower())]
+
+
+def short(name: str) -> str:
+    """Return what names an apply, short: the beginning of its ID, or the whole name of a report."""
+    return name[:SHORT] if COMMIT.fullmatch(name) else name
 
 
 def _text(repository: Repository, name: str) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FILE = "inventory.jsonl"
 ENTRY = re.compile(rb"100644 blob ([0-9a-f]+)\t" + FILE.encode() + rb"\0")
+MISSING = 1
+"""The exit code of git where there is no such branch."""
 SHA_1 = 40
 """Characters of an object ID in most repositories; the others use SHA-256."""
 
@@ -37,7 +39,7 @@ class Message:
         result: the exit code.
         job: the URL of the CI job; empty outside of one.
         canary: what was applied first, where a canary stopped the run or led it.
-        reverts: the full ID of the apply that this one undoes.
+        reverts: what this one undoes: the full ID of an apply, or the name of its report; empty if it is no revert.
         author: who started the job; None for the committer.
         when: the end of the apply.
     """
@@ -70,8 +72,15 @@ class Message:
 
 
 def tip(repository: Repository, branch: str) -> str:
-    """Return the last commit of a branch; empty if there is no such branch."""
+    """Return the last commit of a branch; empty if there is no such branch.
+
+    Raises:
+        InventoryUnreadable: git does not read the repository, such as one that belongs to somebody else.
+    """
     done = repository.run(["rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"])
+    if done.returncode not in (0, MISSING):
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        raise InventoryUnreadable(said.removeprefix("fatal: "))
     return done.stdout.decode().strip()
 
 

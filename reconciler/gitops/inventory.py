@@ -11,7 +11,9 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.branch import SHA_1, Message, content, tip, write_commit
+from reconciler.gitops.ancestry import Ancestry
+from reconciler.gitops.apply_log import Apply, applies
+from reconciler.gitops.branch import SHA_1, Message, Repository, content, tip, write_commit
 from reconciler.gitops.exchange import Exchange, exchange
 from reconciler.gitops.remotes import Login, Person, Remote
 from reconciler.model.inventory import Inventory, inventory_text, read_inventory
@@ -51,6 +53,31 @@ class Stored:
     other_service: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenInventory:
+    """The list, as one run has it.
+
+    Attributes:
+        stored: the list, as it was read before planning; None if none is used.
+        store: reads it again and stores it; None where the run stores none.
+        ancestry: the history of the checkout; None outside of one, and before its first commit.
+        obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
+            if it may.
+        lines: what the plan says about the list itself.
+        error: why the list cannot be read; None if it can, or need not be.
+    """
+
+    stored: Stored | None = None
+    store: "Store | None" = None
+    ancestry: Ancestry | None = None
+    obstacle: str = ""
+    lines: tuple[str, ...] = ()
+    error: InventoryUnreadable | None = None
+
+
+NO_INVENTORY = OpenInventory()
+
+
 class Place(Protocol):
     """A repository that has the branch."""
 
@@ -73,6 +100,17 @@ class Place(Protocol):
 
         Raises:
             InventoryNotStored: no commit can be written.
+        """
+
+
+class LoggedPlace(Place, Protocol):
+    """A place whose applies can be listed."""
+
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """Return the last applies, the latest first; none if there is no branch.
+
+        Raises:
+            InventoryUnreadable: the branch cannot be fetched, or holds anything else.
         """
 
 
@@ -166,6 +204,10 @@ class Local:
         """See `Place`."""
         return content(self, self.branch, commit)
 
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        return _log(self, self, most)
+
     def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
         """See `Place`."""
         commit = write_commit(self, text, parent, message, self.committer)
@@ -200,6 +242,12 @@ class Distant:
         """See `Place`."""
         return content(self.exchange, self.branch, commit)
 
+    def log(self, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        if self.exchange.ask(self.branch):
+            self.exchange.fetch(self.branch, most)
+        return _log(self, self.exchange, most)
+
     def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
         """See `Place`. A server that takes no options of a push gets it once more without any."""
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
@@ -225,13 +273,18 @@ class Distant:
             return False
 
 
+def is_branch(name: str) -> bool:
+    """Return whether a name is that of a branch which may hold the list."""
+    return NAME.fullmatch(name) is not None and not name.endswith(".lock")
+
+
 def checked_branch(name: str) -> str:
     """Return the name of a branch that may hold the list.
 
     Raises:
         ConfigurationError: it is not below `reconciler/`, or is no name of a branch.
     """
-    if not NAME.fullmatch(name) or name.endswith(".lock"):
+    if not is_branch(name):
         raise ConfigurationError(f"inventory: branch: must be a name below {BELOW}, such as {BRANCH}; not {name!r}")
     return name
 
@@ -251,7 +304,7 @@ def own_identity(top: Path) -> Person:
 
 
 @contextmanager
-def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[Place]:
+def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[LoggedPlace]:
     """Open the place of the list for a run.
 
     Args:
@@ -266,6 +319,14 @@ def open_place(top: Path, branch: str, remote: Remote | None, committer: Person 
     head = git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]).stdout.decode().strip()
     with exchange(remote, "sha256" if len(head) > SHA_1 else "sha1") as made:
         yield Distant(made, branch, committer)
+
+
+def _log(place: Place, repository: Repository, most: int) -> tuple[Apply, ...]:
+    commit = place.last()
+    if not commit:
+        return ()
+    place.text(commit)  # a branch with anything else is not read
+    return applies(repository, commit, most)
 
 
 def _not_stored(reason: str) -> str:

@@ -65,6 +65,11 @@ EDITOR = {
     }
 }
 
+INVENTORY_LINES = """\
+# Each apply lists what is live because these manifests declare it, and pushes that to the branch reconciler/applied.
+inventory: {remote: origin}
+"""
+
 FIRST = """\
 # Settings that others share by naming this profile: metadata: {profiles: [baseline]}
 apiVersion: reconciler/v1
@@ -86,7 +91,9 @@ def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Pa
 
     image = image or f"$CI_REGISTRY/{components}:{__version__}"
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
-    configuration = f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n"
+    configuration = (
+        f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n{INVENTORY_LINES}"
+    )
     return {
         Path(CONFIGURATION): configuration,
         Path(".gitignore"): IGNORED,

@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from reconciler import CONFIGURATION
-from reconciler.errors import ConfigurationError, NeverApplied, UsageError
+from reconciler.errors import ConfigurationError, UsageError
 from reconciler.manifests import is_manifest
 from reconciler.system.processes import git, repository
 
@@ -17,11 +17,6 @@ SHA_1 = 40
 """Characters of an object ID in most repositories; the others use SHA-256."""
 MOST_LINKS = 40
 """Symbolic links followed for one file, as by the operating system."""
-
-
-APPLIED = "applied"
-"""The revision that `apply --mark-applied` marks, in the words of `--since`."""
-APPLIED_REF = "refs/reconciler/applied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +159,6 @@ def snapshot(revision: str, path: Path) -> Snapshot:
     """Return a revision of the git repository that holds a path.
 
     Raises:
-        NeverApplied: the revision is `applied`, and there is no such ref.
         ConfigurationError: git, the repository or the revision is missing.
         UsageError: the revision is not valid.
     """
@@ -184,10 +178,7 @@ def snapshot(revision: str, path: Path) -> Snapshot:
             f"--since {revision}: {checkout} cannot be read as a git repository: {_message(found)}"
         )
     top = Path(_line(found))
-    name = APPLIED_REF if revision == APPLIED else revision
-    if revision == APPLIED and _try(top, "rev-parse", "--verify", "--quiet", name) is None:
-        raise NeverApplied(f"--since {revision}: {name} does not exist in this clone")
-    commit = _try(top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
         raise ConfigurationError(_why_missing(revision, top))
     listing = _run(top, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")

@@ -10,7 +10,7 @@ from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.state import LiveState, Lookup, Reference, Vocabulary
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """For which each is easily taken."""
@@ -172,49 +172,9 @@ def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: Concur
     )
 
 
-def current_names(
-    targets: Iterable[Target], reader: Reader, concurrency: Concurrency, known: Mapping[Reference, int]
-) -> dict[Target, frozenset[Identity]]:
-    """Return all that each target is called now; nothing for one that is not there, or not visible.
-
-    A target that no manifest mentions any more may be gone, renamed, or given by ID instead of path now: a rename must
-    not be taken for a removal.
-
-    Args:
-        targets: each is asked for once at most.
-        reader: the service.
-        concurrency: how many requests at once.
-        known: the numeric IDs of projects that need not be asked for.
-
-    Raises:
-        ServiceError: one that `ENDS_A_RUN`. After any other failure a target is called what it was.
-    """
-    others: dict[Identity, str | int] = {
-        (reference.level, number): reference.path for reference, number in known.items()
-    }
-    others |= {(reference.level, reference.path): number for reference, number in known.items()}
-
-    def ask(target: Target) -> frozenset[Identity]:
-        if target.ref is None:
-            return frozenset({target.identity})
-        if target.identity in others:
-            return frozenset({target.identity, Target(target.level, others[target.identity]).identity})
-        answer = answer_or_error(lambda: _names(fetch_record(target, reader)))
-        if isinstance(answer, NotFound):
-            return frozenset()
-        return frozenset({target.identity}) if isinstance(answer, ServiceError) else answer
-
-    return ask_each(ask, targets, concurrency)
-
-
 def is_off(value: Json) -> bool:
     """Return whether a value in a project's record says that a feature is switched off."""
     return value is False or value == "disabled"
-
-
-def _names(record: TargetRecord) -> frozenset[Identity]:
-    level = record.target.level
-    return frozenset({record.target.identity, Target(level, record.id).identity, Target(level, record.path).identity})
 
 
 def _answer_or_obstacle(where: Target, ask: Callable[[], Result]) -> Result | Obstacle:

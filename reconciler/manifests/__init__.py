@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reconciler.manifests.loader import (
-        Elsewhere,
         Inputs,
         Manifests,
-        Part,
         read_contents,
-        read_elsewhere,
-        read_found,
         read_manifests,
     )
     from reconciler.manifests.project_sets import Member, UnlistedSet
     from reconciler.manifests.sources import is_manifest
 
 __all__ = [
-    "Elsewhere",
     "Inputs",
     "Manifests",
     "Member",
-    "Part",
     "UnlistedSet",
     "is_manifest",
     "read_contents",
-    "read_elsewhere",
-    "read_found",
     "read_manifests",
 ]
 

@@ -101,7 +101,9 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
         if item is not None and not named:
             guess = closest(str(item), [str(name) for _, name in _declared(whole, name)])
             hint = f"; did you mean `{guess}`?" if guess else ""
-            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT} without --since{hint}", "warning")
+            yield Diagnostic(
+                ("item",), f"`{item}` is not declared{NO_EFFECT} unless the inventory lists it{hint}", "warning"
+            )
             return
         for number, field in enumerate(exception.fields):
             if not any(field_path(field, each) for each in (named if spec.items else [section])):

@@ -3,9 +3,8 @@
 import gc
 import hashlib
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -44,17 +43,14 @@ from reconciler.manifests.layers import (
     section_specs,
 )
 from reconciler.manifests.locks import Lock, broken_locks, lock_on
-from reconciler.manifests.mentions import may_concern_others, may_declare, names_of
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
     UnlistedSet,
     archived_left_out,
-    by_group,
     set_conflicts,
 )
 from reconciler.manifests.sources import (
-    MANIFEST,
     TEMPLATE,
     Document,
     Search,
@@ -62,7 +58,6 @@ from reconciler.manifests.sources import (
     Steps,
     located,
     open_source,
-    read_all,
     read_mapping,
     search,
     why_passed_over,
@@ -72,7 +67,6 @@ from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
 from reconciler.model.targets import LEVELS, Address, Key, Level, Target
-from reconciler.system.terminal import escaped
 
 if TYPE_CHECKING:
     from reconciler.manifests.templates import Templates
@@ -81,7 +75,6 @@ Identity = Hashable
 """See `Target.identity`."""
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
-NOT_READ: Mapping[str, bytes] = MappingProxyType({})
 NO_PATHS: Mapping[Target, str] = MappingProxyType({})
 NOT_HERE = Surroundings(digest=lambda _archive: "")
 """Archives are not looked at."""
@@ -138,7 +131,6 @@ class Manifests:
     _assembled: Mapping[Any, Assembled] = field(repr=False, compare=False)
     _diagnostics: Diagnostics = field(repr=False, compare=False)
     _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
-    _among: Container[Identity] | None = field(default=None, repr=False, compare=False)
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
@@ -207,15 +199,6 @@ class Manifests:
         ordered |= {"set": len(self._index.sets), "profile": len(self._index.profiles)}
         return {sort: number for sort, number in ordered.items() if number}
 
-    @property
-    def shared_files(self) -> frozenset[str]:
-        """The files that hold profiles or sets, and so affect more than the targets they declare."""
-        return _shared_files(self._index)
-
-    def declared_in(self, files: Container[str]) -> dict[Identity, Target]:
-        """Return the targets that have documents in some files, by `Target.identity`."""
-        return _declared_in(self._index, files)
-
     def declared(self, identity: Identity) -> DeclaredTarget | None:
         """Return the document of a target, None if it has none of its own."""
         return self._index.targets.get(identity)
@@ -265,7 +248,7 @@ class Manifests:
             KeyError: a group is missing.
         """
         with _collector_paused():
-            return _manifests(self._index, Diagnostics(), self.files, discovered, paths, among=self._among)
+            return _manifests(self._index, Diagnostics(), self.files, discovered, paths)
 
     def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
@@ -419,24 +402,12 @@ def read_manifests(
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    return read_found(search(paths), kinds, values=values, env_names=env_names, secrets=secrets)
-
-
-def read_found(
-    found: Search,
-    kinds: Kinds,
-    contents: Mapping[str, bytes] = NOT_READ,
-    *,
-    values: Mapping[str, Any] = NO_VALUES,
-    env_names: Sequence[str] = (),
-    secrets: Collection[str] = (),
-) -> Manifests:
-    """Read the manifests of a search, some of which may have been read as bytes: see `read_manifests`."""
+    found = search(paths)
     index = Index(section_specs(kinds), around=Surroundings(tokens=secrets))
     with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
         reader.note(found)
         for path in found.files:
-            reader.read(path, contents.get(path))
+            reader.read(path)
         return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
 
 
@@ -446,7 +417,6 @@ def read_contents(
     *,
     values: Mapping[str, Any] = NO_VALUES,
     env_names: Sequence[str] = (),
-    among: Container[Identity] | None = None,
     around: Surroundings = NOT_HERE,
 ) -> Manifests:
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
@@ -456,7 +426,6 @@ def read_contents(
         kinds: all kinds.
         values: see `read_manifests`.
         env_names: likewise.
-        among: targets that are read even if they have no documents there, by `Target.identity`; None for all.
         around: what `create` refers to; without it, archives are not looked at.
     """
     index = Index(section_specs(kinds), around=around)
@@ -466,101 +435,7 @@ def read_contents(
                 reader.read(path, content)
             else:
                 reader.share(path, content)
-        return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed), among=among)
-
-
-class Part:
-    """The manifests in changed files, and what these depend on, as if all files were read.
-
-    Read are the changed files, those that may concern targets that they do not mention, and those that mention a target
-    of a changed file, or a path in its lists. The others have been read before: their errors and warnings stay unknown.
-
-    Args:
-        found: all files.
-        contents: of the files that can be read.
-        changed: the files that have changed, and those that cannot be read.
-        kinds: all kinds.
-        values: see `read_manifests`.
-        env_names: likewise.
-        secrets: likewise.
-
-    Raises:
-        ConfigurationError: see `read_manifests`.
-    """
-
-    def __init__(
-        self,
-        found: Search,
-        contents: Mapping[str, bytes],
-        changed: Container[str],
-        kinds: Kinds,
-        *,
-        values: Mapping[str, Any],
-        env_names: Sequence[str],
-        secrets: Collection[str],
-    ) -> None:
-        self._found, self._contents, self._changed = found, contents, changed
-        index = Index(section_specs(kinds), around=Surroundings(tokens=secrets))
-        with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
-            for path in found.files:
-                if path in changed or may_concern_others(path, contents[path]):
-                    reader.read(path, contents.get(path))
-        self._reader = reader
-
-    @property
-    def shared_files(self) -> frozenset[str]:
-        """See `Manifests`."""
-        return _shared_files(self._reader.index)
-
-    def declared_in(self, files: Container[str]) -> dict[Identity, Target]:
-        """See `Manifests`; of other than changed files, some targets may be missing."""
-        return _declared_in(self._reader.index, files)
-
-    def manifests(self, former: Mapping[Identity, Target]) -> Manifests | None:
-        """Return the targets in changed files, now or before; None if that takes all files.
-
-        That is so if a set names a group, since it concerns documents that it does not mention; if a changed target is
-        given by ID, since any other may be the same; and if one is declared no more, since another may be its new name.
-
-        Args:
-            former: the targets that had documents in files that have changed.
-
-        Raises:
-            ManifestErrors: with all errors of the files that are read.
-        """
-        reader, targets = self._reader, {**former, **self.declared_in(self._changed)}
-        if any(each.select.group for each in reader.index.sets.values()) or any(
-            isinstance(each.ref, int) for each in targets.values()
-        ):
-            return None
-        with _collector_paused():
-            compositions = compose(reader.index, None, NO_PATHS, Diagnostics())
-            changed = [each for each in compositions if each.target.identity in targets]
-            merged = _assemble(changed, reader.index, Diagnostics())
-            created = (each.target.target for each in merged.values() if each.target.creation)
-            names = names_of(targets.values(), (each.effective for each in merged.values()), created)
-            if not names.can_be_searched:
-                return None
-            more = {
-                path: content
-                for path, content in self._contents.items()
-                if path not in reader.parsed and names.are_in(content)
-            }
-            reader = reader.with_others(more, self._found.files) if more else reader
-            reader.note(self._found)
-            files = tuple(self._found.files)
-            manifests = _manifests(reader.index, reader.diagnostics, files, among=targets)
-            return manifests if former.keys() <= {each.target.identity for each in manifests.desired.targets} else None
-
-
-def _declared_in(index: Index, files: Container[str]) -> dict[Identity, Target]:
-    declared = index.targets.items()
-    return {identity: each.target for identity, each in declared if each.layer.document.source.path in files}
-
-
-def _shared_files(index: Index) -> frozenset[str]:
-    layers = [*index.profiles.values(), *(each.layer for each in index.sets.values())]
-    return frozenset(layer.document.source.path for layer in layers)
+        return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
 
 
 @contextmanager
@@ -623,16 +498,6 @@ class _Reader:
         self.parsed[path] = parsed = _Parsed(documents, (), whole=True)
         self._add(parsed)
 
-    def with_others(self, contents: Mapping[str, bytes], order: Iterable[str]) -> "_Reader":
-        """Return a reader that has read further files too, in order: errors name the first of two places."""
-        reader = _Reader(Index(self.index.specs, around=self.index.around), self.values, self.env_names, self.secrets)
-        for path in order:
-            if path in self.parsed:
-                reader._add(self.parsed[path])
-            elif path in contents:
-                reader.read(path, contents[path])
-        return reader
-
     def _parse(self, path: str, content: bytes | None) -> "_Parsed":
         try:
             source = self._rendered(open_source(path, content, tuple(self.secrets)))
@@ -668,15 +533,13 @@ def _manifests(
     files: tuple[str, ...],
     discovered: Discovered | None = None,
     paths: Mapping[Target, str] = NO_PATHS,
-    *,
-    among: Container[Identity] | None = None,
 ) -> Manifests:
-    """Merge and check all targets, or those that have documents or are `among` some: see `Part`.
+    """Merge and check all targets.
 
     Raises:
         ManifestErrors: with all errors.
     """
-    targets = _assemble(_compositions(index, diagnostics, discovered, paths, among), index, diagnostics)
+    targets = _assemble(compose(index, discovered, paths, diagnostics), index, diagnostics)
     if diagnostics.errors:
         raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
     digest = hashlib.sha256()
@@ -684,24 +547,7 @@ def _manifests(
         digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
     desired = DesiredState(tuple(each.target for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
-    return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known, among)
-
-
-def _compositions(
-    index: Index,
-    diagnostics: Diagnostics,
-    discovered: Discovered | None,
-    paths: Mapping[Target, str],
-    among: Container[Identity] | None,
-) -> list[Composition]:
-    """Return the documents of each target, or of those that have some or are `among` some.
-
-    A target that only a set selects may have a document in a file that is not read.
-    """
-    found = compose(index, discovered, paths, diagnostics)
-    if among is None:
-        return found
-    return [each for each in found if each.target.identity in index.targets or each.target.identity in among]
+    return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known)
 
 
 def _canonical(each: Assembled) -> Any:
@@ -835,81 +681,3 @@ def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: D
         elif layer.placeholders:
             for found in clashing_names(layer.document, whole.specs[name], value, whole.values):
                 diagnostics.add(layer.document, found)
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """All readable manifests of a repository about some targets, including hidden and misnamed ones."""
-
-    _assembled: Mapping[Any, Assembled]
-    _others: frozenset[str]
-    _broken: Mapping[str, str]
-
-    def declared(self, target: Target) -> DesiredTarget | None:
-        """Return a target as the whole repository declares it."""
-        found = self._assembled.get(target.identity)
-        return None if found is None else found.target
-
-    def place(self, target: Target, section: str) -> str:
-        """Return where a `declared` section is declared outside of the named manifests, as `path:line`."""
-        found = self._assembled[target.identity]
-        places = [place for place, _ in found.effective.origins((section,))]
-        return next((each for each in reversed(places) if each.rpartition(":")[0] in self._others), found.target.origin)
-
-    def mentioned(self, target: Target) -> str | None:
-        """Return a faulty file that mentions a target, and so may declare it."""
-        return next((path for path, text in self._broken.items() if _mention(target) in text), None)
-
-
-def read_elsewhere(
-    top: Path,
-    named: Sequence[str],
-    targets: Collection[Collection[Target]],
-    kinds: Kinds,
-    *,
-    values: Mapping[str, Any],
-    env_names: Sequence[str],
-) -> Elsewhere:
-    """Read the manifests of a repository that may declare some targets: objects may have moved to files not named.
-
-    Args:
-        top: the folder of the checkout.
-        named: the files that the user named.
-        targets: the targets of interest, each by all its names. A set selects those whose path is below its group.
-        kinds: all kinds.
-        values: for templates.
-        env_names: the environment variables that templates may read.
-    """
-    sought = {target.identity: _mention(target) for names in targets for target in names}
-    mentions = frozenset(sought.values())
-    found = search([Path(os.path.relpath(top))])
-    contents = read_all([*found.files, *found.passed_over])
-    contents = {path: content for path, content in contents.items() if MANIFEST in content}
-    contents = read_all([path for path in named if path not in contents]) | contents
-    relevant = {path for path, content in contents.items() if may_declare(path, content, mentions)}
-    known = {os.path.realpath(path): path for path in named if path in relevant}
-    others = [path for path in contents if path in relevant and os.path.realpath(path) not in known]
-    index = Index(section_specs(kinds), around=NOT_HERE)
-    with _Reader(index, values, env_names) as reader:
-        for path in (*known.values(), *others):
-            reader.read(path, contents[path])
-    groups = {each.select.group for each in reader.index.sets.values()} - {""}
-    named_by_path = [(names, target.ref) for names in targets for target in names if isinstance(target.ref, str)]
-    paths = {target: path for names, path in named_by_path for target in names if isinstance(target.ref, int)}
-    members = [Member(path) for _, path in named_by_path]
-    placed = by_group(members, lambda each: each.path)
-    below = {group: placed.get(group.casefold(), []) for group in groups}
-    compositions = _compositions(reader.index, reader.diagnostics, below, paths, sought)
-    assembled = _assemble(compositions, reader.index, reader.diagnostics)
-    faulty = {each.path for each in reader.diagnostics.errors}
-    broken = [path for path in others if escaped(path) in faulty]
-    return Elsewhere(
-        assembled,
-        frozenset(escaped(path) for path in others),
-        {path: contents[path].decode(errors="replace").casefold() for path in broken},
-    )
-
-
-def _mention(target: Target) -> str:
-    """Return the text that is in each document of a target, in lower case."""
-    return str(target.level if target.ref is None else target.ref).casefold()

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
-from reconciler.model.kind import Kinds
+from reconciler.model.kind import Kinds, Part
 from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section, Unreadable
 from reconciler.model.targets import Identity, Key
@@ -233,6 +233,37 @@ def departures(
         elif line.target not in present and line.target not in unknown:
             gone.append(line)
     return [*_gone(gone), *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items()))]
+
+
+def is_listed(part: Objects) -> bool:
+    """Return whether the objects of a collection stand in the inventory."""
+    return part.prunable and not part.numbered and part.create is not None
+
+
+def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
+    """Return how many objects an earlier state declares that are no longer declared in a section that still is.
+
+    What is pruned now is deleted anyway, and does not count.
+    """
+    sections = {(each.target.identity, section.kind): section for each in now.targets for section in each.sections}
+    number = 0
+    for target in then.targets:
+        for before in target.sections:
+            section = sections.get((target.target.identity, before.kind))
+            if section is not None and not section.prune:
+                number += sum(_undeclared(before, section, part) for part in kinds[before.kind].parts)
+    return number
+
+
+def _undeclared(before: Section, now: Section, part: Part) -> int:
+    then, wanted = before.wanted.get(part.name), now.wanted.get(part.name)
+    if not isinstance(part, Objects) or not is_listed(part):
+        return 0
+    if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
+        return 0
+    former = (old for resource in wanted.values() for old in getattr(resource, "renamed_from", ()))
+    names = {part.identity(name) for name in (*wanted, *former)}
+    return sum(part.identity(name) not in names for name, resource in then.items() if resource is not None)
 
 
 def _has_nameless(shown: Mapping[int, frozenset[Key]]) -> bool:

@@ -54,24 +54,31 @@ def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], t
     return min(days, default=None)
 
 
-def due_moments(section: Section, part: Collection, live: Sequence[Found], grace: timedelta) -> Iterator[datetime]:
+def due_moments(
+    section: Section, part: Collection, live: Sequence[Found], grace: timedelta, now: datetime
+) -> Iterator[datetime]:
     """Yield when each token of a section is to be rotated, and when its predecessors are to be deleted.
 
     Args:
         section: the declared section.
         part: its collection.
-        live: its objects after the run.
+        live: its objects before the run's changes.
         grace: the age of a successor at which its predecessors are deleted.
+        now: the moment of the run, at which tokens that are missing are created.
     """
     wanted = section.wanted[part.name]
-    ours: dict[Key, list[datetime]] = {}
+    ours: dict[Key, list[datetime | None]] = {}
     for found in live:
-        if found.ours and found.created_at is not None:
+        if found.ours:
             for name in {part.identity(name) for name in found.names}:
                 ours.setdefault(name, []).append(found.created_at)
     for name, resource in () if isinstance(wanted, Resource) else wanted.items():
-        if isinstance(resource, Rotated) and resource.rotate_after and (births := ours.get(part.identity(name))):
-            yield max(births) + resource.rotate_after
+        if isinstance(resource, Rotated) and resource.rotate_after:
+            accepted = {part.identity(each) for each in (name, *getattr(resource, "renamed_from", ()))}
+            known = [born for each in accepted for born in ours.get(each, ())] or [now]
+            births = [born for born in known if born]
+            if births:
+                yield max(births) + resource.rotate_after
             if len(births) > 1:
                 yield max(births) + grace
 

@@ -277,7 +277,7 @@ class TargetPlan(Targeted):
             replace(
                 section,
                 changes=tuple(
-                    replace(each, origin=origin(each.address, _only_field(each)) or each.origin)
+                    replace(each, origin=_ended(each) or origin(each.address, _only_field(each)) or each.origin)
                     for each in section.changes
                 ),
                 problems=tuple(
@@ -288,6 +288,11 @@ class TargetPlan(Targeted):
             for section in self.sections
         )
         return replace(self, sections=tuple(sections))
+
+
+def _ended(change: Change) -> str:
+    """Return until when something was declared, where that is the reason of its deletion."""
+    return change.origin if isinstance(change, Delete) else ""
 
 
 def _only_field(change: Change) -> str | None:

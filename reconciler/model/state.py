@@ -191,6 +191,8 @@ class LiveState:
             planned for a reason; their parts are empty.
         archives: the paths of the groups that are there and that documents create from archives, which may still
             arrive, by `Target.identity`.
+        absences: the objects that are no longer declared and that the inventory lets go, by their ID, each with the
+            commit that declared it.
     """
 
     parts: Mapping[PartAddress, LivePart]
@@ -199,6 +201,7 @@ class LiveState:
     names: Mapping[Vocabulary, frozenset[str] | Obstacle] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)
+    absences: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:
         """Return how a target of that path is to be created, None if it is not."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 from unicodedata import normalize
 
+from reconciler.model.absence import SHORT
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
 from reconciler.model.obstacle import Obstacle
@@ -82,6 +83,11 @@ class DeclaredPart(Generic[PartType]):
     def address(self, name: Key | None = None) -> Address:
         """Return the address of an object, or of the part itself."""
         return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
+
+    def declared_until(self, found: Found) -> str:
+        """Return the commit that declared what is no longer declared, and is deleted for that; empty for others."""
+        number = None if found.below else found.id
+        return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Problem:
         """Return a problem of an object, or of the part itself."""
@@ -233,7 +239,9 @@ def plan_collection(
     matches = match(present, [*live, *_promoted(at, present)], canonical, at.address)
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
-        found for found in matches.leftover if at.section.prune or not absent.isdisjoint(map(canonical, found.names))
+        found
+        for found in matches.leftover
+        if at.section.prune or at.declared_until(found) or not absent.isdisjoint(map(canonical, found.names))
     ]
     # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
     yield from plan_matches(at, present, matches, live, ids=ids, unwanted=() if unresolved else unwanted)
@@ -289,7 +297,7 @@ def plan_matches(
     yield from _plan_matched(at, present, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
         if id(found) in going:
-            yield from _unless_held(at, found.names, plan_deletion(at, found))
+            yield from _unless_held(at, found.names, _with_end(plan_deletion(at, found), at.declared_until(found)))
         else:
             address = at.address(found.names[0])
             yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
@@ -594,6 +602,15 @@ def plan_rotation(
         for found in ours:
             if found is not newest:
                 yield from plan_deletion(at, found, newest.id)
+
+
+def _with_end(steps: Iterable[Step], commit: str) -> Iterator[Step]:
+    """Yield the steps of a deletion; one of what was declared once says until when."""
+    for step in steps:
+        if commit and isinstance(step, Delete):
+            yield replace(step, origin=f"was declared until {commit[:SHORT]}")
+        else:
+            yield step
 
 
 def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int | None = None) -> Iterator[Step]:

@@ -18,7 +18,7 @@ from reconciler.model.wording import closest
 from reconciler.planning.creation import needs
 from reconciler.planning.obstacles import with_problems
 
-FORGOTTEN = "not done before and no longer declared; to delete it, repeat the --since of that run"
+FORGOTTEN = "not done before and no longer declared: it stays"
 
 MOST_LABELS = 20
 """Labels that a message lists."""
@@ -224,8 +224,8 @@ def add_missing(
 ) -> Plan:
     """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
 
-    What was to be deleted because the manifests no longer declare it is planned only with the `--since` of that time:
-    without it, the deletion would silently be forgotten.
+    What was to be deleted because it was not declared is planned again only where it still is pruned, or in the
+    inventory: elsewhere the deletion would silently be forgotten.
 
     Args:
         plan: for the addresses, see `restrict`.

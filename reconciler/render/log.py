@@ -1,14 +1,14 @@
 """The log of applies as columns of text, and as JSON."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT
-from reconciler.gitops.apply_log import Apply
+from reconciler.gitops.apply_log import Apply, short
 from reconciler.model.absence import SHORT
 from reconciler.system.terminal import escaped
 
@@ -43,7 +43,7 @@ class LoggedApply:
     canary: str
     """What was applied first, as a canary; empty without one."""
     reverts: str
-    """The full ID of the apply that this one undoes; empty if it is no revert."""
+    """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,16 @@ class Log:
     """The latest first."""
 
 
-def log_text(applies: Sequence[Apply]) -> str:
-    """Return a line for each apply, the latest first, below the names of the columns."""
+def log_text(applies: Sequence[Apply], at_hand: Collection[str] = ()) -> str:
+    """Return a line for each apply, the latest first, below the names of the columns.
+
+    Args:
+        applies: the latest first.
+        at_hand: the full IDs of those whose report is in this clone; their lines say so.
+    """
     if not applies:
         return NONE_YET
-    rows = [HEADS, *(_row(apply) for apply in applies)]
+    rows = [HEADS, *(_row(apply, at_hand) for apply in applies)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(f"{line.rstrip()}\n" for line in lines)
@@ -91,10 +96,11 @@ def log_json(applies: Iterable[Apply]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _row(apply: Apply) -> tuple[str, ...]:
+def _row(apply: Apply, at_hand: Collection[str]) -> tuple[str, ...]:
     changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
     notes = [
-        f"reverts {apply.reverts[:SHORT]}" if apply.reverts else "",
+        "report at hand" if apply.id in at_hand else "",
+        f"reverts {short(apply.reverts)}" if apply.reverts else "",
         f"canary {apply.canary}" if apply.canary else "",
         f"exit code {apply.result}" if apply.result else "",
         apply.job,

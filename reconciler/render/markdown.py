@@ -97,7 +97,8 @@ def plan(saved: SavedPlan, style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers, links = saved.summary, links_of(saved, style)
     notes = "".join(
-        f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *expiry_notes(saved), *access_notes(saved.plan))
+        f"**{code(note)}**\n\n"
+        for note in (*saved.remarks, *guard_notes(saved), *expiry_notes(saved), *access_notes(saved.plan))
     )
     head = (
         f"## {plan_in_a_line(saved)}\n\n"

@@ -88,7 +88,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
     lines = _entries(saved.plan.problems if style.quiet else saved.entries, saved.targets, style)
     numbers = saved.summary
     refusals = refusal_notes(saved)
-    notes = [*rename_notes(saved), *guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
+    notes = [
+        *rename_notes(saved),
+        *saved.remarks,
+        *guard_notes(saved),
+        *([] if style.quiet else access_notes(saved.plan)),
+    ]
     for note in notes:
         shown = _folded(escaped(note), style)
         lines += [_painted(line, "error", style) for line in shown] if note in refusals else shown

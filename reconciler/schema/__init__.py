@@ -29,6 +29,7 @@ from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
 from reconciler.model.wording import one
 from reconciler.render.json import Validation
+from reconciler.render.log import Log
 from reconciler.system.files import save
 
 Schema = dict[str, Any]
@@ -76,6 +77,7 @@ OUTPUTS: Mapping[str, type] = {
     "validation": Validation,
     "diagnosis": Diagnosis,
     "history": History,
+    "log": Log,
 }
 """The types of the documents that commands write, by the name of their schema."""
 

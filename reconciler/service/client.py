@@ -155,6 +155,11 @@ class Client:
         return (lambda: self.most_in_flight) if self._policy.concurrency == AUTO else self._policy.concurrency
 
     @property
+    def token(self) -> str:
+        """The token, a secret: git pushes the inventory with it where the repository has the same origin."""
+        return self._token
+
+    @property
     def most_in_flight(self) -> int:
         """How many requests may be in flight at present."""
         return self._limiter.requests

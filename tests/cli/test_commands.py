@@ -70,7 +70,7 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
         ("apply --tokens-to a --tokens-command b", "apply takes --tokens-to or --tokens-command, not both"),
         (
             "schema nonsense",
-            "unknown schema `nonsense`; known are manifest, config, plan, report, comparison, validation, diagnosis and history",
+            "unknown schema `nonsense`; known are manifest, config, plan, report, comparison, validation, diagnosis, history and log",
         ),
     ],
 )

@@ -59,6 +59,9 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert files["reconciler.yaml"].splitlines()[1:] == [
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
+        "# Each apply lists what is live because these manifests declare it, and pushes that to the branch "
+        "reconciler/applied.",
+        "inventory: {remote: origin}",
     ]
     assert set(json.loads(files[".vscode/settings.json"])["yaml.schemas"]) == set(SCAFFOLD[6:])
     again = cli_runner("init")

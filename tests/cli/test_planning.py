@@ -58,7 +58,7 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(cli_runner: CliRunner) ->
     done = cli_runner("drift --report json=drift.json")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert json.loads(Path("drift.json").read_text())["summary"]["create"] == 0
-    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v2"
+    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v3"
 
 
 def test_a_problem_is_never_success(cli_runner: CliRunner) -> None:

@@ -181,7 +181,7 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
             "env, concurrency, rate, max_wait, max_age, format, log_format, allow_deletes, tokens_to, tokens_command, web_url, "
-            "repository_url and issue",
+            "repository_url, inventory and issue",
         ),
         (
             "paths: x\ntoken: glpat-secret\n",
@@ -223,6 +223,13 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
             "reconciler.yaml:1:9: `format` must be one of codequality, fleet, html, json, junit, markdown, prometheus, terraform-report or "
             "text",
         ),
+        (
+            "inventory: {branch: main, remot: x}\n",
+            "reconciler.yaml:1:21: `inventory` must be the name of a branch below reconciler/, such as reconciler/applied\n"
+            "reconciler.yaml:1:27: unknown key `remot`; did you mean `remote`?",
+        ),
+        ("inventory: {remote: ''}\n", "reconciler.yaml:1:21: `inventory` must not be empty"),
+        ("inventory: true\n", "reconciler.yaml:1:12: `inventory` must be a mapping, or false"),
         ("paths: {a: b}\n", "reconciler.yaml:1:8: `paths` must be text or a list, not a mapping"),
         ("paths: [a, 1]\n", "reconciler.yaml:1:12: `paths` must be text: `1` is a number, quote it"),
         ("1: x\n", "reconciler.yaml:1:1: `1` is a number, and a key must be text: quote it"),
@@ -241,9 +248,9 @@ def test_a_wrong_configuration_file_is_refused_with_every_place_and_no_line_of_i
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
-def test_every_key_of_the_configuration_but_those_of_links_is_an_option_of_some_command_or_a_command() -> None:
+def test_every_key_of_the_configuration_but_places_is_an_option_of_some_command_or_a_command() -> None:
     names = {parameter.name for command in commands().values() for parameter in command.params} | set(commands())
-    assert set(Configuration.model_fields) - names == {"web_url", "repository_url"}
+    assert set(Configuration.model_fields) - names == {"web_url", "repository_url", "inventory"}
 
 
 def test_the_configuration_allows_what_the_options_allow() -> None:

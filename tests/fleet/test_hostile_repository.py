@@ -170,22 +170,26 @@ def a_checkout_that_is_kept_elsewhere(trap: Trap) -> None:
     trap.plain_git("status")
 
 
-READ = 'project acme/api\n  + milestone "a"\n  + milestone "b"\nPlan: 2 to create, 0 '
+NO_LIST = (
+    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what is "
+    "declared and live.\n"
+)
+READ = f'project acme/api\n  + milestone "a"\n  + milestone "b"\n{NO_LIST}Plan: 2 to create, 0 '
 LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
 
 @pytest.mark.parametrize(
     ("lay", "out", "err"),
     [
-        (a_bare_folder, "Plan: 0 to create, ", ""),
+        (a_bare_folder, f"{NO_LIST}Plan: 0 to create, ", ""),
         (a_promisor_over_ssh, "", LACKING),
         (a_promisor_with_a_program_for_packs, "", LACKING),
         (a_promisor_with_a_helper_that_is_allowed, "", LACKING),
         (a_file_system_monitor, READ, ""),
         (hooks, READ, ""),
-        (conversions_and_filters, "Plan: 0 to create, ", ""),
+        (conversions_and_filters, f"{NO_LIST}Plan: 0 to create, ", ""),
         (a_pager_an_alias_and_a_prompt, READ, ""),
-        (a_submodule, "Plan: 0 to create, ", ""),
+        (a_submodule, f"{NO_LIST}Plan: 0 to create, ", ""),
         (objects_of_another_repository, READ, ""),
         (a_checkout_that_is_kept_elsewhere, READ, ""),
     ],
@@ -235,9 +239,10 @@ def test_variables_of_git_do_not_change_what_is_read(
         "other/lib.yaml", (cli_runner.folder / "manifests/project.yaml").read_text().replace("acme/api", "acme/lib")
     )
     trap.git.commit()
-    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.project("{milestones: {a: {}, c: {}}}")
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
-    expected = 'project acme/api\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, '
+    stays = "1 object is no longer declared; no inventory knows it: it stays\n"
+    expected = f'project acme/api\n  + milestone "c"\n{NO_LIST}{stays}Plan: 1 to create, 0 to update, 0 to delete, '
     monkeypatch.setenv(
         name, str(cli_runner.folder / value) if value in {".git", "manifests", "none", "trace"} else value
     )

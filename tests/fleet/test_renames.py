@@ -13,6 +13,7 @@ apiVersion: reconciler/v1
 kind: Profile
 metadata: {name: base}
 spec:
+  prune: [milestones, trigger_tokens, container_repository_protection_rules]
   milestones:
     "2027.1": {due_date: 2027-01-29}
   trigger_tokens: {nightly: {}}
@@ -33,8 +34,8 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
         name = path.rpartition("/")[2]
         text = f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}, profiles: [base]}}\n"
         cli_runner.write(f"manifests/{name}.yaml", text)
-    assert cli_runner("apply --yes --tokens-to tokens --quiet").code == 0
     git.commit()
+    assert cli_runner("apply --yes --tokens-to tokens --quiet").code == 0
 
     renamed = PROFILE.replace('"2027.1"', '"2027.01"').replace("nightly", "each-night").replace("prod", "prd")
     cli_runner.write("manifests/base.yaml", renamed)
@@ -45,10 +46,10 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
     )
     done = cli_runner("plan --since HEAD --allow-deletes 9 --out plan.json")
     hints = [
-        'milestone "2027.01" of 3 targets looks like a rename: add renamed_from: "2027.1" at manifests/base.yaml:6',
-        'trigger token "each-night" of 3 targets looks like a rename: add renamed_from: "nightly" at manifests/base.yaml:7',
+        'milestone "2027.01" of 3 targets looks like a rename: add renamed_from: "2027.1" at manifests/base.yaml:7',
+        'trigger token "each-night" of 3 targets looks like a rename: add renamed_from: "nightly" at manifests/base.yaml:8',
         'protection rule "{path}/prd*" of 3 targets looks like a rename: add renamed_from: '
-        '"{path}/prod*" at manifests/base.yaml:9',
+        '"{path}/prod*" at manifests/base.yaml:10',
     ]
     assert done.code == 0
     assert done.out.splitlines()[-6:-3] == hints
@@ -59,16 +60,16 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
         "title": "protection rule",
         "name": "{path}/prd*",
         "renamed_from": ["{path}/prod*"],
-        "origin": "manifests/base.yaml:9",
+        "origin": "manifests/base.yaml:10",
         "targets": 3,
     }
     note = cli_runner("show plan.json --format markdown").out
     assert "### 3 possible renames\n\n" + "".join(f"- `{hint}`\n" for hint in hints) in note
     page = cli_runner("show plan.json --format html").out
-    assert "renamed_from: &#34;{path}/prod*&#34; at manifests/base.yaml:9" in page
+    assert "renamed_from: &#34;{path}/prod*&#34; at manifests/base.yaml:10" in page
     quality = json.loads(cli_runner("show plan.json --format codequality").out)
     assert [(each["description"], each["severity"], each["location"]["lines"]) for each in quality[1:]] == [
-        (hint, "minor", {"begin": line}) for hint, line in zip(hints, (6, 7, 9), strict=True)
+        (hint, "minor", {"begin": line}) for hint, line in zip(hints, (7, 8, 10), strict=True)
     ]
 
     # as the hints say

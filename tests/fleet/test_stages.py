@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from reconciler.errors import InventoryUnreadable
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
 from reconciler.fleet.discover import discover
@@ -16,7 +18,11 @@ from reconciler.fleet.reading import read
 from reconciler.fleet.stages import CHECKED, GIVEN, STAGES, survey
 from reconciler.fleet.survey import Added, FleetSurvey, Scope
 from reconciler.fleet.twins import twins
-from reconciler.manifests import read_contents
+from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, Stored
+from reconciler.gitops.revision import Revision
+from reconciler.gitops.snapshot import Snapshot
+from reconciler.manifests import Inputs, read_contents
+from reconciler.model.inventory import Inventory
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 from reconciler.planning.selection import Selection, Shard
@@ -75,6 +81,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "archived_projects",
         "lacking_sections",
         "read",
+        "absences",
         "causes",
         "look_up",
         "moved_targets",
@@ -109,8 +116,32 @@ def test_discover_tells_that_a_path_is_not_known(engine: EngineDriver) -> None:
 def test_compare_without_another_revision_wants_what_is_declared(engine: EngineDriver) -> None:
     run = survey_of(engine, document("Project", "path: acme/api"))
     assert compare(run) == {"whole": run.manifests.desired}
-    assert compare(replace(run, digest="of all files"))["whole"].digest == "of all files"
     assert engine.requests() == []
+
+
+def test_compare_says_what_stays_for_want_of_an_inventory(engine: EngineDriver) -> None:
+    def compared(items: str, inventory: OpenInventory = NO_INVENTORY) -> tuple[list[str], tuple[str, ...]]:
+        run = survey_of(engine, document("Project", "path: acme/api", f"spec: {{milestones: {items}}}"))
+        added = compare(replace(run, past=past, inventory=inventory))
+        return [str(target) for target in added["changed"]], added.get("inventory", inventory).lines
+
+    then = document("Project", "path: acme/api", "spec: {milestones: {v1: {}, v2: {}}}")
+    manifests = read_contents({"fleet.yaml": then.encode()}, KINDS)
+    past = Revision(Snapshot("HEAD", Path(), ""), Inputs([], KINDS), manifests, (), {}, None)
+    changed = ["project acme/api"]
+    said = "1 object is no longer declared; no inventory knows it: it stays"
+    assert compared("{v1: {}}") == (changed, (said,))
+    assert compared("{v1: {}}", OpenInventory(Stored("", Inventory("")), lines=("None yet.",))) == (
+        changed,
+        ("None yet.", said),
+    )
+    assert compared("{}") == (changed, ("2 objects are no longer declared; no inventory knows them: they stay",))
+    assert compared("{v2: {}, v1: {}}") == ([], ())
+    for known in (
+        OpenInventory(Stored("1a2b", Inventory(""))),
+        OpenInventory(error=InventoryUnreadable("no", "right")),
+    ):
+        assert compared("{}", known) == (changed, ())
 
 
 def test_select_and_divide_narrow_what_is_planned_and_not_what_is_known(engine: EngineDriver) -> None:

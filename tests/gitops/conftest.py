@@ -1,6 +1,7 @@
 """Fixtures: the repository with the manifests, and the service that it manages and that runs its pipelines."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from reconciler.sandbox import Sandbox
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.gitops.component import read_component
 from tests.gitops.pipeline import Pipeline, Runner
+from tests.inventory.git_server import REPOSITORY, GitServer, git_server
+from tests.service.test_connection import LOOPBACK
 from tests.states import a_small_service
 
+CONFIGURATION = "inventory: {remote: origin}\n"
 HOST = "https://gitlab.example.com/acme/settings"
 ZEROS = "0" * 40
 
@@ -22,12 +26,14 @@ class Project:
     """The project with the manifests: its repository, its variables, and its pipelines.
 
     Attributes:
+        server: serves the repository to git over TLS.
         jobs: those of its configuration.
         variables: of the project, in each job.
         protected: of the project, in jobs of the default branch only.
     """
 
     repository: Repository
+    server: GitServer
     runner: Runner
     sandbox: Sandbox
     variables: dict[str, str] = field(default_factory=lambda: {"RECONCILER_READ_TOKEN": "reader-token"})
@@ -37,6 +43,20 @@ class Project:
     def uses(self, component: str, **inputs: Any) -> None:
         """Take the jobs of a component."""
         self.jobs = read_component(component).jobs(**{"image": "reconciler:1", **inputs})
+
+    def inventory(self) -> list[dict[str, Any]]:
+        """Return the lines of the inventory; none if there is no such branch."""
+        commit = self.server.last()
+        text = self.server.git("show", f"{commit}:inventory.jsonl") if commit else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def owned(self) -> list[tuple[str, str, str]]:
+        """Return target, section and name of each object in the inventory."""
+        return [(line["target"], line["section"], line["name"]) for line in self.inventory() if "section" in line]
+
+    def applied(self) -> str:
+        """Return the commit whose manifests were applied last, by the inventory; empty if there is none."""
+        return next((str(line.get("applied", "")) for line in self.inventory()), "")
 
     def commits(self, **files: str) -> str:
         """Write manifests and commit them."""
@@ -67,8 +87,8 @@ class Project:
             "CI": "true",
             "GITLAB_CI": "true",
             "CI_API_V4_URL": self.sandbox.api_url,
-            "CI_SERVER_URL": HOST.removesuffix("/acme/settings"),
-            "CI_PROJECT_PATH": "acme/settings",
+            "CI_SERVER_URL": self.server.url,
+            "CI_PROJECT_PATH": REPOSITORY.removesuffix(".git"),
             "CI_PIPELINE_ID": "1",
             "CI_RUNNER_TAGS": '["docker"]',
             "CI_PROJECT_ID": "900",
@@ -78,6 +98,7 @@ class Project:
             "CI_COMMIT_BEFORE_SHA": ZEROS,
             "CI_JOB_URL": f"{HOST}/-/jobs/1",
             "CI_JOB_TOKEN": "glcbt-job-token",
+            "RECONCILER_CA_FILE": str(LOOPBACK),
             **particular,
         }
         return Pipeline(self.runner, self.jobs, predefined)
@@ -96,8 +117,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """An empty project, on a small service."""
+def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project that keeps an inventory and has no manifests yet, on a small service."""
     for name, value in NOBODY.items():
         monkeypatch.setenv(name, value)
     state = a_small_service("deployed")
@@ -111,6 +132,12 @@ def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -
     sandbox.replace_state(state)
     folder = tmp_path / "settings"
     made = repository(folder)
+    (folder / "reconciler.yaml").write_text(CONFIGURATION)
     runner = tmp_path / "runner"
     runner.mkdir()
-    return Project(made, Runner(runner, folder), sandbox)
+    served = tmp_path / "served" / REPOSITORY
+    served.parent.mkdir(parents=True)
+    served.symlink_to(folder / ".git")
+    with git_server(tmp_path / "served") as server:
+        server.tokens = {"glcbt-job-token"}
+        yield Project(made, server, Runner(runner, folder), sandbox)

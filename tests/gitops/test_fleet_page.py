@@ -76,3 +76,17 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
     assert pipeline.run(FLEET) == [1]
     assert "move the file away to begin a new history" in pipeline.ran[FLEET][0].log
     assert project.repository.git("rev-parse", REF) == broken
+
+
+def test_the_token_goes_to_the_server_alone_whatever_the_folder_of_other_jobs_says(project: Project) -> None:
+    project.protected["RECONCILER_PUSH_TOKEN"] = "glpat-push"
+    project.server.tokens.add("glpat-push")
+    project.jobs[FLEET]["before_script"].append(
+        f"git config url.https://elsewhere.invalid/.insteadOf {project.server.url}/"
+    )
+    pipeline = project.on_main("schedule")
+    assert pipeline.run(DRIFT) == [2]
+    project.server.users()
+    assert pipeline.run(FLEET) == [0]
+    assert project.server.users() == ["fetch gitlab-ci-token:glcbt-job-token", "push reconciler:glpat-push"]
+    assert len(kept(project)["runs"]) == 1

@@ -19,6 +19,7 @@ kind: Project
 metadata: {path: acme/%s}
 spec: {milestones: %s}
 """
+NOTHING = '{"create": 0, "update": 0, "delete": 0}\n'
 NAMES = ("validate", "plan", "drift", "review", "apply")
 VALIDATE, PLAN, DRIFT, REVIEW, APPLY = (f"reconciler-{name}" for name in NAMES)
 
@@ -59,11 +60,6 @@ def apply_all(project: Project) -> None:
     project.writes()
 
 
-def marked(project: Project) -> str:
-    """Return the commit that is marked as applied in the project's repository; empty if none is."""
-    return project.repository.git("for-each-ref", "--format=%(objectname)", "refs/reconciler/applied")
-
-
 def somebody(project: Project, **fields: str) -> None:
     """Change the milestone by hand."""
     state = project.sandbox.state()
@@ -74,7 +70,8 @@ def somebody(project: Project, **fields: str) -> None:
 def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project) -> None:
     first = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
     apply_all(project)
-    assert marked(project) == first
+    assert project.applied() == first
+    assert project.owned() == [("project 100", "milestones", "1.0"), ("project 100", "milestones", "2.0")]
     project.repository.git("checkout", "--quiet", "-b", "change")
     project.commits(api=manifest("api", "{1.0: {}}"))
     pipeline = project.in_merge_request(first)
@@ -109,18 +106,20 @@ def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project
     ]
     assert set(apply.artifacts) == {f".reconciler/{name}" for name in ("report.json", "report.html", "junit.xml")}
     assert 'failures="0"' in apply.reports["junit"]
-    assert marked(project) == project.repository.git("rev-parse", "HEAD")
+    assert project.applied() == project.repository.git("rev-parse", "HEAD")
+    assert project.owned() == [("project 100", "milestones", "1.0"), ("project 100", "milestones", "3.0")]
 
 
 def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: Project) -> None:
-    settled(project)
+    first = settled(project)
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
-    assert "--since applied: refs/reconciler/applied does not exist in this clone" in pipeline.ran[PLAN][0].log
     child = applying(pipeline)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker"])
     assert "environment" not in child.jobs[APPLY]  # whoever may merge may not be allowed to deploy
     assert child.run(APPLY) == [0]
+    assert project.applied() == first
+    assert project.owned() == [("project 100", "milestones", "1.0")]
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
@@ -146,39 +145,55 @@ def test_what_was_never_applied_comes_up_again(project: Project) -> None:
     assert pipeline.run(PLAN) == [0]
     assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 1, "update": 0, "delete": 1}\n'
     assert applying(pipeline).run(APPLY) == [0]
-    assert marked(project) == last
+    assert project.applied() == last
 
 
-def test_a_mark_outside_of_the_branchs_past_deletes_nothing(project: Project) -> None:
+def test_a_declaration_outside_of_the_branchs_past_deletes_nothing(project: Project) -> None:
     settled(project, "{}", {"title": "2.0"})
     project.repository.git("checkout", "--quiet", "-b", "elsewhere")
     elsewhere = project.commits(api=manifest("api", '{"2.0": {}}'))
+    apply_all(project)
     project.repository.git("checkout", "--quiet", "main")
-    project.repository.git("update-ref", "refs/reconciler/applied", elsewhere)
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
-    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 0, "delete": 0}\n'
+    assert pipeline.ran[PLAN][0].reports["terraform"] == NOTHING
+    assert f"declared at {elsewhere[:7]}, which this branch does not contain" in pipeline.ran[PLAN][0].log
+
+
+def test_the_push_token_comes_before_that_of_the_job_which_only_fetches(project: Project) -> None:
+    project.protected["RECONCILER_PUSH_TOKEN"] = "glpat-push"
+    project.server.tokens.add("glpat-push")
+    project.server.readers.add("glcbt-job-token")
+    settled(project)
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert project.server.users() == ["fetch gitlab-ci-token:glcbt-job-token"]
+    assert applying(pipeline).run(APPLY) == [0]
+    assert project.server.users()[-1] == "push reconciler:glpat-push"
 
 
 def test_where_no_token_may_push_the_apply_counts_and_the_next_plan_covers_it_again(project: Project) -> None:
+    project.server.readers.add("glcbt-job-token")
     settled(project)
-    hook = project.repository.folder / ".git" / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
+    somebody(project, due_date="2027-01-31")
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
     child = applying(pipeline)
-    assert child.run(APPLY) == [0]
-    log = child.ran[APPLY][0].log
-    assert "is marked as applied.\n" in log
-    assert log.endswith("That mark could not be pushed: no token may push. The next plan covers this commit again.\n")
-    assert marked(project) == ""
+    assert child.run(APPLY) == [3]
+    assert project.writes() == ["PUT projects/acme%2Fapi/milestones/1"]
+    assert "the inventory could not be stored: with CI_JOB_TOKEN: " in child.ran[APPLY][0].log
+    assert project.inventory() == []
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == NOTHING
 
 
 def test_with_the_push_before_a_pipeline_plans_what_was_pushed(project: Project) -> None:
     project.uses("gitops", since="previous")
-    before = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    apply_all(project)
+    project.commits(lib=manifest("lib", '{"1.0": {}}'))
+    before = project.commits(web=manifest("web", "{}"))
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
     pipeline = project.on_main(before=before)
     assert pipeline.run(PLAN) == [0]
@@ -207,7 +222,7 @@ def test_links_that_a_merge_request_commits_are_neither_followed_nor_posted(proj
 
 
 def test_what_somebody_changes_after_the_plan_is_refused_and_fails_the_job(project: Project) -> None:
-    before = settled(project)
+    settled(project)
     apply_all(project)
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}, "2.0": {}}'))
     pipeline = project.on_main()
@@ -215,10 +230,12 @@ def test_what_somebody_changes_after_the_plan_is_refused_and_fails_the_job(proje
     child = applying(pipeline)
     somebody(project, due_date="2027-01-31")
     assert child.run(APPLY) == [3]
-    assert marked(project) == before
     [apply] = child.ran[APPLY]
     assert project.writes() == ["POST projects/acme%2Fapi/milestones"]
     assert json.loads(apply.artifacts[".reconciler/report.json"])["counts"]["stale"] == 1
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 1, "delete": 0}\n'
 
 
 def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) -> None:
@@ -261,7 +278,7 @@ def test_components_of_one_job_make_a_pipeline_of_ones_own(project: Project) -> 
     assert project.in_merge_request(before).run(VALIDATE, PLAN) == [0, 0]
     assert project.on_main().run(VALIDATE, PLAN, APPLY) == [0, 0, 0]
     assert project.writes() == ["PUT projects/acme%2Fapi/milestones/1"]
-    assert marked(project) == project.repository.git("rev-parse", "HEAD")
+    assert project.applied() == project.repository.git("rev-parse", "HEAD")
     assert project.on_main("schedule").run(DRIFT) == [0]
 
 
@@ -329,7 +346,7 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     assert child.run(APPLY) == [0]
     assert project.writes() == ["POST projects/acme%2Flib/milestones"]
     assert "1 problem" in child.ran[APPLY][0].log
-    assert marked(project) == ""
+    assert ("project 101", "milestones", "1.0") in project.owned()
     project.uses("gitops", allow_problems=True)
     assert project.in_merge_request(first).run(PLAN) == [0]
     project.uses("gitops")
@@ -360,6 +377,7 @@ def test_of_a_merged_result_only_what_the_merge_request_changes_is_planned(proje
 
 def test_what_an_earlier_merge_left_undone_is_planned_by_hand(project: Project) -> None:
     before = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    apply_all(project)
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
     merged_elsewhere(project.repository)
     pipeline = project.on_main("web", RECONCILER_SINCE=before)

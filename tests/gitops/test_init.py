@@ -32,6 +32,7 @@ select: {group: acme}
 def set_up(project: Project) -> dict[str, Any]:
     """Run the README's two commands, take the jobs of the pipeline that they write, and return its configuration."""
     project.variables["RECONCILER_READ_TOKEN"] = "ada-token"
+    (project.repository.folder / "reconciler.yaml").unlink()
     service = {"RECONCILER_API_URL": project.sandbox.api_url, "RECONCILER_TOKEN": "ada-token"}
     done = project.runner.command(project.repository.folder, "init --group acme", **service)
     assert done.returncode == 0, done.stdout

@@ -1,5 +1,6 @@
 """Fixtures: a user's folder in a git repository, and its manifests at any revision."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from reconciler.gitops.revision import Revision, read_revision
 from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, read_manifests
 from tests.building import KINDS
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
+from tests.inventory.checkout import Checkout, first_clone
 
 
 class Folder:
@@ -37,3 +40,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     made = Folder(tmp_path / "fleet")
     monkeypatch.chdir(made.git.folder)
     return made
+
+
+@pytest.fixture
+def user(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
+    """A user whose repository has no remote."""
+    return Checkout(replace(cli_runner, folder=tmp_path / "fleet"), repository(tmp_path / "fleet"))
+
+
+@pytest.fixture
+def clone(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
+    """A user whose repository has a remote, where the inventory is kept."""
+    return first_clone(cli_runner, tmp_path / "alice")

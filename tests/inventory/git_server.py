@@ -138,10 +138,11 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
 
 @contextmanager
 def git_server(folder: Path, *, push_options: bool = True) -> Iterator[GitServer]:
-    """Serve an empty repository, and what else is in a folder."""
+    """Serve a repository, which is an empty one unless it is there, and what else is in a folder."""
     server = GitServer(folder)
     bare = folder / REPOSITORY
-    subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], env={**os.environ, **NOBODY}, check=True)
+    if not bare.exists():
+        subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], env={**os.environ, **NOBODY}, check=True)
     server.git("config", "receive.advertisePushOptions", str(push_options).lower())
     server.git("config", "http.receivepack", "true")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -14,10 +14,12 @@ from reconciler.model.absence import (
     part_now,
     reasons,
     stale_absences,
+    undeclared,
 )
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.state import Unreadable
+from reconciler.model.targets import Level, Target
 from tests.building import API, KINDS, desired, live, section
 from tests.inventory.test_text import FIRST, SECOND, SERVICE
 
@@ -177,3 +179,23 @@ def test_what_has_left_is_counted() -> None:
     assert departures(listed(milestone(1, "a", target="group 5")), ()) == [
         "1 group is no longer declared; its 1 object stays"
     ]
+
+
+def test_what_only_an_earlier_state_declares_is_counted_where_the_section_is_still_declared() -> None:
+    lib = Target(Level.PROJECT, "acme/lib")
+    then = desired(
+        section("milestones", {"a": {}, "b": {}, "c": {}, "never": None}),
+        section("trigger_tokens", {"t": {}}),
+        section("job_token_scope", {"projects": ["acme/lib", "acme/web"], "groups": ["acme"], "enabled": True}),
+        section("approval_settings", {"allow_author_approval": True}),
+        section("milestones", {"a": {}}, lib),
+    )
+    now_declared = desired(
+        section("milestones", {"new": {"renamed_from": "a"}, "b": None}),
+        section("job_token_scope", {"projects": ["Acme/Web"], "enabled": True}),
+        section("approval_settings", {"allow_author_approval": True}),
+    )
+    assert undeclared(now_declared, then, KINDS) == 2, "milestone c and project acme/lib"
+    pruned = desired(section("milestones", {}, prune=True))
+    assert undeclared(pruned, then, KINDS) == 0
+    assert undeclared(then, then, KINDS) == 0

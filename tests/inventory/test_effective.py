@@ -12,6 +12,7 @@ from reconciler.model.state import DeclaredException, DesiredTarget
 from tests.building import API, KINDS, section
 
 TODAY = date(2026, 12, 1)
+NOW = datetime(2026, 12, 1, 15, tzinfo=UTC)
 
 
 def target(*sections: Any, **more: Any) -> DesiredTarget:
@@ -84,12 +85,12 @@ def moments(value: Any, births: dict[str, list[datetime | None]], grace: timedel
         for name, all_ in births.items()
         for birth in all_
     ]
-    return list(due_moments(declared, part, live, grace))
+    return list(due_moments(declared, part, live, grace, NOW))
 
 
 def test_a_rotation_and_the_end_of_a_grace_are_due() -> None:
     born, reborn = datetime(2026, 9, 1, 15, tzinfo=UTC), datetime(2026, 11, 30, 15, tzinfo=UTC)
-    declared = {"t": {"rotate_after": "90d"}, "never": {}, "gone": None, "missing": {"rotate_after": "1d"}}
+    declared = {"t": {"rotate_after": "90d"}, "never": {}, "gone": None}
     assert moments(declared, {"t": [born], "never": [born], "t*": [reborn]}) == [datetime(2026, 11, 30, 15, tzinfo=UTC)]
     assert moments(declared, {"t": [born, reborn]}, timedelta(days=2)) == [
         datetime(2027, 2, 28, 15, tzinfo=UTC),
@@ -98,12 +99,22 @@ def test_a_rotation_and_the_end_of_a_grace_are_due() -> None:
     assert moments(declared, {"t": [None]}) == []
 
 
+def test_a_token_that_the_run_creates_is_due_too() -> None:
+    declared = {"t": {"rotate_after": "90d"}}
+    assert (
+        moments(declared, {}) == moments(declared, {"t*": [datetime(2026, 9, 1, tzinfo=UTC)]}) == [NOW + timedelta(90)]
+    )
+    born = datetime(2026, 11, 1, tzinfo=UTC)
+    renamed = {"u": {"rotate_after": "90d", "renamed_from": "t"}}
+    assert moments(renamed, {"t": [born]}) == [born + timedelta(90)]
+
+
 def test_settings_are_never_due() -> None:
     part = KINDS["trigger_tokens"].part("trigger_tokens")
     assert isinstance(part, Collection)
     settings = section("approval_settings", {"allow_author_approval": True})
     declared = replace(settings, wanted={"trigger_tokens": settings.wanted["approval_settings"]})
-    assert list(due_moments(declared, part, (), timedelta())) == []
+    assert list(due_moments(declared, part, (), timedelta(), NOW)) == []
 
 
 def test_again_is_the_first_day_on_which_anything_is_due() -> None:

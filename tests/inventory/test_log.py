@@ -40,7 +40,7 @@ def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
         Apply(two, WHEN.replace(hour=11), BOT, BOT, {}, "", SERVICE, 0, "", "", one),
         Apply(one, WHEN, ADA, BOT, {"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a"),
     )
-    assert latest(log) == log[1]
+    assert latest(log) == one
     assert named(log, one[:7].upper()) == [log[1]]
     assert named(log, "") == []
 
@@ -48,10 +48,10 @@ def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
 def test_an_unfinished_revert_is_finished_first() -> None:
     old, new = (Apply(each * 40, WHEN, ADA, BOT, result=0) for each in "ab")
     unfinished = Apply("c" * 40, WHEN, ADA, BOT, result=3, reverts=old.id)
-    assert latest([unfinished, new, old]) == old
-    assert latest([replace(unfinished, result=0), new, old]) == new
-    assert latest([unfinished, new]) is None
-    assert latest([]) is None
+    assert latest([unfinished, new, old]) == old.id
+    assert latest([replace(unfinished, result=0), new, old]) == new.id
+    assert latest([replace(unfinished, reverts="applied.json"), new]) == "applied.json"
+    assert latest([]) == ""
 
 
 def test_commits_of_others_are_shown_as_far_as_they_say_anything(checkout: Repository) -> None:

@@ -82,9 +82,9 @@ def test_an_exception_for_what_is_not_declared_has_no_effect(folder: Folder) -> 
         "section: milestones, fields: [start_date]",
     ) == [
         "0:17 trigger_tokens is not declared: this exception has no effect",
-        "1:35 `other` is not declared: this exception has no effect without --since",
+        "1:35 `other` is not declared: this exception has no effect unless the inventory lists it",
         "2:48 `due_date` is not declared: this exception has no effect",
-        "3:40 `7` is not declared: this exception has no effect without --since",
+        "3:40 `7` is not declared: this exception has no effect unless the inventory lists it",
         "4:71 `retain_approvals_on_push` is not declared: this exception has no effect",
         "5:38 `start_date` is not declared: this exception has no effect",
     ]

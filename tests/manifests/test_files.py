@@ -103,6 +103,27 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
     ]
 
 
+def test_a_manifest_that_is_not_read_because_of_its_name_is_warned_of(folder: Folder) -> None:
+    for name in ["x.yml.j2", "x.YAML", ".x/api.yaml", ".x/deep/api.yml", ".api.yaml", ".git/config.yaml"]:
+        folder.put(f"fleet/{name}", USER)
+    folder.put("fleet/.hidden.yaml", "another: file\n")
+    os.mkfifo("fleet/pipe.YAML")
+    Path("fleet/unreadable.YAML").symlink_to("/proc/self/mem")
+    folder.put("fleet/user.yaml", USER)
+    hidden = "its name, or that of a folder, begins with a dot"
+    ending = "its name does not end in .yaml, .yml or .yaml.j2"
+    assert [str(each) for each in folder.read("fleet").warnings] == [
+        f"fleet/{name}: warning: this manifest is not read, because {why}: rename it"
+        for name, why in {
+            ".api.yaml": hidden,
+            ".x/api.yaml": hidden,
+            ".x/deep/api.yml": hidden,
+            "x.YAML": ending,
+            "x.yml.j2": ending,
+        }.items()
+    ]
+
+
 def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
     folder.put("a\x1b[2J.yaml", "")
     assert [str(warning) for warning in folder.read(".").warnings] == ["a\\u001b[2J.yaml: warning: holds no document"]

@@ -63,7 +63,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         time=utc(saved.created_at),
         verdict=verdict.of_plan(saved),
         refusals=guards[split:],
-        notes=[*guards[:split], *rename_notes(saved), *expiry_notes(saved), *access_notes(saved.plan)],
+        notes=[*guards[:split], *rename_notes(saved), *saved.remarks, *expiry_notes(saved), *access_notes(saved.plan)],
         facts=[
             f"Read from {saved.service} at {utc(saved.created_at)}.",
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
@@ -99,7 +99,7 @@ def report(done: Report, style: Style) -> str:
         counts=became(done),
         fleet=matrix(done),
         links=links_of(done, style),
-        commands="retry",
+        commands="none" if done.reverts else "retry",
     )
 
 
@@ -130,8 +130,8 @@ def _page(
         counts: by section and column.
         fleet: the state of each section of each target.
         links: to the pages of the service, of the manifests, and of the pipeline.
-        commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
-            that the manifests declare, else `narrow`.
+        commands: `none` of a plan that may not come from manifests and of a revert, `retry` of another report, `wide`
+            of a plan about all that the manifests declare, else `narrow`.
         values: see the templates.
     """
     sections = sorted({section for section, _ in counts})

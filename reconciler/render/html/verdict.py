@@ -77,6 +77,5 @@ def of_report(report: Report) -> Verdict:
     if is_interrupted(report):
         headline = f"Interrupted: {headline}"
     left = counted(len(outcomes) - done, "change")
-    advice = f"{left} not done. To go on, with the JSON report of this run:"
-    command = "reconciler apply --retry-failed report.json"
-    return Verdict("care" if done else "stop", headline, advice, command)
+    by = "" if report.reverts else ", with the JSON report of this run"
+    return Verdict("care" if done else "stop", headline, f"{left} not done. To go on{by}:", report.finish)

@@ -1,0 +1,176 @@
+"""`reconciler log`, and which of its applies `reconciler revert` undoes."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.inventory import opened_place
+from reconciler.cli.options import CONNECTION, Given, command
+from reconciler.cli.outputs import write_stdout
+from reconciler.cli.session import Session
+from reconciler.errors import ConfigurationError, UsageError
+from reconciler.model.inventory import COMMIT
+from reconciler.system.processes import repository
+
+if TYPE_CHECKING:
+    from reconciler.gitops.apply_log import Apply
+
+DEPTH = 100
+"""In how many of the last applies `revert` looks for one."""
+SHOWN = 10
+NAME = re.compile("[0-9a-fA-F]{4,64}")
+"""How `revert` takes an apply of the log: the beginning of its ID."""
+
+
+@command(CONNECTION, epilog="Example: reconciler log -n 3")
+@click.option(
+    "-n",
+    "number",
+    type=click.IntRange(1),
+    default=SHOWN,
+    metavar="N",
+    show_default=True,
+    help="Show N applies at most.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the result on stdout.",
+)
+def log(given: Given, number: int, form: str) -> int:
+    """List the last applies. Read-only.
+
+    Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job.
+
+    They are the commits of the inventory's branch. The ID in the first column is what `revert` takes.
+    """
+    from reconciler.render.log import log_json, log_text
+
+    Session(given)
+    with opened_place(given) as place:
+        applies = place.log(number) if place else ()
+    write_stdout(log_json(applies) if form == "json" else log_text(applies))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An apply to revert.
+
+    Attributes:
+        file: its JSON report.
+        name: its full ID in the log; the name of the file where the command gives that.
+    """
+
+    file: Path
+    name: str
+
+
+def chosen(given: Given, named: str | None, *, last: bool) -> Chosen:
+    """Return the apply that `revert` undoes.
+
+    Args:
+        given: the options.
+        named: the report, or the beginning of the ID of an apply.
+        last: whether it is the latest one.
+
+    Raises:
+        ConfigurationError: there is no such apply, or its report is not in this clone.
+    """
+    if named is not None and (Path(named).exists() or not NAME.fullmatch(named)):
+        return Chosen(Path(named), named)
+    with opened_place(given) as place:
+        applies = place.log(DEPTH) if place else ()
+    return _latest(applies) if last else _named(applies, str(named))
+
+
+def list_reports(given: Given) -> None:
+    """Write the last applies to stdout, and which of them can be reverted here.
+
+    Raises:
+        UsageError: the format is none of the log's.
+    """
+    from reconciler.gitops.kept_reports import kept_reports
+    from reconciler.render.log import log_json, log_text
+
+    if given.format not in ("text", "json"):
+        raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")
+    with opened_place(given) as place:
+        applies = place.log(SHOWN) if place else ()
+    if given.format == "json":
+        write_stdout(log_json(applies))
+        return
+    common = _common()
+    at_hand = {report.apply for report in kept_reports(common)} if common else set()
+    write_stdout(log_text(applies, at_hand) + (HOW if applies else ""))
+
+
+HOW = """\
+`reconciler revert ID` shows the way back from an apply whose report is at hand. For any other apply, download the JSON
+report from the artifacts of its job, then: reconciler revert REPORT
+"""
+
+
+def _latest(applies: "tuple[Apply, ...]") -> Chosen:
+    from reconciler.gitops.apply_log import latest
+
+    name = latest(applies)
+    if not name:
+        raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
+    if not COMMIT.fullmatch(name):
+        return Chosen(Path(name), name)
+    return _at_hand(name, applies)
+
+
+def _named(applies: "tuple[Apply, ...]", name: str) -> Chosen:
+    """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old."""
+    from reconciler.gitops.apply_log import named
+    from reconciler.gitops.kept_reports import kept_reports
+
+    common = _common()
+    ids = {apply.id for apply in named(applies, name)}
+    ids |= {
+        report.apply for report in (kept_reports(common) if common else ()) if report.apply.startswith(name.lower())
+    }
+    if not ids:
+        raise ConfigurationError(
+            f"no recorded apply begins with {name}, and there is no such file; see `reconciler log`"
+        )
+    if len(ids) > 1:
+        raise ConfigurationError(f"{len(ids)} recorded applies begin with {name}; give more of the ID")
+    return _at_hand(ids.pop(), applies)
+
+
+def _at_hand(name: str, applies: "tuple[Apply, ...]") -> Chosen:
+    """Return an apply whose report this clone has.
+
+    Raises:
+        ConfigurationError: the clone does not have it; the message says who may.
+    """
+    from reconciler.gitops.apply_log import short
+    from reconciler.gitops.kept_reports import report_of
+
+    common = _common()
+    file = report_of(common, name) if common else None
+    if file is not None:
+        return Chosen(file, name)
+    job = next((apply.job for apply in applies if apply.id == name), "")
+    where = f"among the artifacts of {job}" if job else "where that apply ran"
+    raise ConfigurationError(
+        f"the report of the apply {short(name)} is not in this clone; look for its JSON report {where}, then: "
+        "reconciler revert REPORT"
+    )
+
+
+def _common() -> Path | None:
+    """Return the folder of the repository's data; None outside of a checkout."""
+    from reconciler.gitops.kept_reports import common_folder
+
+    top = repository(Path())
+    return None if top is None else common_folder(top)

@@ -1,0 +1,212 @@
+"""The inventory around an apply: read again before the first write, and stored after the result."""
+
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli.exit_codes import ExitCode, heeding
+from reconciler.cli.outputs import report_error
+from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
+from reconciler.system.processes import repository
+
+if TYPE_CHECKING:
+    from reconciler.apply import TargetOutcome
+    from reconciler.apply.aftermath import Names
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
+    from reconciler.gitops.ancestry import Ancestry
+    from reconciler.gitops.inventory import OpenInventory
+    from reconciler.model.inventory import Inventory
+    from reconciler.model.plan import Plan
+    from reconciler.model.targets import Target
+    from reconciler.model.upkeep import Changes
+    from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
+
+NO_CHECKOUT = (
+    "no longer declared, and deleted only in a checkout of the manifests' repository, where the inventory can be read"
+)
+STILL_DECLARED = "The manifests still declare what this revert undid: revert their commit too."
+
+
+@dataclass(slots=True)
+class Recording:
+    """The inventory of one apply.
+
+    Attributes:
+        inventory: as it was opened for the run.
+        saved: the plan, without stale deletions once `check` has returned.
+        is_from_file: whether the plan was read from a file.
+        left: the plans of stale deletions, by the reason.
+    """
+
+    inventory: "OpenInventory"
+    saved: "SavedPlan"
+    is_from_file: bool = False
+    left: "dict[str, Plan]" = field(default_factory=dict)
+
+    def check(self) -> "SavedPlan":
+        """Read the list again before the first write, and return the plan without deletions that are stale by now.
+
+        Raises:
+            InventoryUnreadable: the list cannot be read.
+        """
+        from reconciler.apply.aftermath import without
+        from reconciler.model.absence import stale_absences
+
+        prospect = self.saved.inventory
+        if prospect is None or not prospect.absences:
+            return self.saved
+        store, ancestry = self.inventory.store, self._ancestry
+        if store is None or ancestry is None:
+            stale = dict.fromkeys((line.key for line in prospect.absences), NO_CHECKOUT)
+        else:
+            now = store.read().inventory
+            stale = stale_absences(prospect.absences, now, ancestry.standings([now.applied]))
+        if stale:
+            plan, self.left = without(self.saved.plan, stale, self._names)
+            self.saved = replace(self.saved, targets=plan.targets)
+        return self.saved
+
+    def outcomes(self, known: "Iterable[TargetOutcome]") -> "list[TargetOutcome]":
+        """Return what became of the plan, the stale deletions included."""
+        from reconciler.apply import Fate, Status, with_left_out
+
+        every = list(known)
+        for reason, plan in self.left.items():
+            every = with_left_out(every, plan, Fate(Status.STALE, reason))
+        return every
+
+    def store(
+        self,
+        outcomes: "list[TargetOutcome]",
+        report: "Report",
+        code: int,
+        canary: str,
+        first: "Collection[Target] | None",
+        *,
+        client: "Client",
+    ) -> int:
+        """Store what the apply did, and keep its report; return the exit code.
+
+        It asks for the numeric ID of each target that neither what was read nor the list shows: once in its life.
+
+        Args:
+            outcomes: of all targets that had changes.
+            report: of the run.
+            code: the exit code so far.
+            canary: the option.
+            first: where the run was narrowed after its plan was made, the targets of its canary; None for all.
+            client: the service.
+        """
+        stored, store = self.inventory.stored, self.inventory.store
+        if stored is None or store is None:
+            return code
+        self._number(client)
+        names = self._names
+        narrowed = None if first is None else {names[target] for target in first if target in names}
+        changes, commit = self._changes(stored.inventory, outcomes, narrowed)
+        if not (changes or report.requests.writes):
+            return code
+        from reconciler.gitops.branch import Message
+        from reconciler.gitops.inventory import author_of
+        from reconciler.model.upkeep import with_changes
+
+        counts = report.counts
+        message = Message(
+            {"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
+            commit,
+            store.service,
+            code,
+            os.environ.get("CI_JOB_URL", ""),
+            canary,
+            self.saved.reverts,
+            author_of(os.environ),
+            report.finished_at,
+        )
+        contains = self._contains
+        try:
+            with heeding(patience=1):
+                name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), message)
+                if report.requests.writes:
+                    _keep(name, report)
+        except (InventoryNotStored, OutputFailed) as error:
+            report_error(error)
+            return code or ExitCode.IN_PART
+        return code
+
+    def _number(self, client: "Client") -> None:
+        """Name the targets as the inventory does; those whose ID cannot be read wait for a later run."""
+        from reconciler.apply.aftermath import unnumbered, with_numbers
+        from reconciler.live.records import look_up
+        from reconciler.model.state import Reference
+
+        prospect = self.saved.inventory
+        if prospect is None:
+            return
+        lacking = {Reference(each.level, str(each.ref)): name for name, each in unnumbered(prospect.run).items()}
+        numbers = dict[str, int]()
+        with suppress(ServiceError):
+            answers = look_up(lacking, client, client.concurrency)
+            numbers = {lacking[place]: number for place, number in answers.items() if isinstance(number, int)}
+        self.saved = replace(self.saved, inventory=replace(prospect, run=with_numbers(prospect.run, numbers)))
+
+    def _changes(
+        self, inventory: "Inventory", outcomes: "list[TargetOutcome]", narrowed: Collection[str] | None
+    ) -> "tuple[Changes, str]":
+        """Return what changes in the list, and the commit whose manifests were applied."""
+        from reconciler.apply.aftermath import aftermath, deleted_keys, still_listed, touched
+        from reconciler.model.absence import Standing
+        from reconciler.model.upkeep import Changes, changes_of, undone
+
+        names = self._names
+        prospect = self.saved.inventory
+        if self.saved.reverts:
+            writes = {names[target] for target in touched(outcomes) if target in names}
+            return undone(inventory, deleted_keys(outcomes, names), writes), ""
+        if prospect is None:
+            return Changes(inventory), ""
+        ancestry = self._ancestry
+        run = still_listed(prospect.run, inventory, self._contains) if self.is_from_file else prospect.run
+        ahead = ancestry and ancestry.standings([inventory.applied])[inventory.applied] is Standing.AHEAD
+        run = replace(run, backwards=bool(inventory.applied and ahead))
+        return changes_of(aftermath(run, outcomes, names, narrowed=narrowed), inventory, self._contains), run.commit
+
+    @property
+    def _names(self) -> "Names":
+        from reconciler.apply.aftermath import names_of
+
+        prospect, stored = self.saved.inventory, self.inventory.stored
+        targets = [target.target for target in self.saved.targets]
+        return names_of(targets, prospect.run.targets if prospect else (), stored.inventory if stored else None)
+
+    @property
+    def _ancestry(self) -> "Ancestry | None":
+        """Return the history of the plan's commit; that of the checkout for manifests that are not as committed."""
+        ancestry, prospect = self.inventory.ancestry, self.saved.inventory
+        if ancestry and prospect and prospect.run.commit:
+            return replace(ancestry, head=prospect.run.commit)
+        return ancestry
+
+    @property
+    def _contains(self) -> Callable[[str], bool]:
+        ancestry = self._ancestry
+        return ancestry.contains if ancestry else lambda _commit: False
+
+
+def _keep(name: str, report: "Report") -> None:
+    """Keep the report of an apply for `revert`.
+
+    Raises:
+        OutputFailed: it cannot be written.
+    """
+    from reconciler.documents.report import save_report
+    from reconciler.gitops.kept_reports import common_folder, keep_report
+
+    common = common_folder(repository(Path()) or Path())
+    keep_report(common, name, f"{report.finished_at:%Y%m%dT%H%M%S}", save_report(report))

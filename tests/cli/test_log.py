@@ -1,0 +1,186 @@
+"""`log`, and `revert` by the log: the applies that are recorded, and those whose report is in this clone."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.gitops.branch import Message
+from reconciler.gitops.inventory import BRANCH, Store, open_place
+from reconciler.gitops.kept_reports import common_folder, keep_report
+from reconciler.gitops.remotes import Person
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import Repository, repository
+from tests.render.test_html import data_of
+
+ADA = Person("Ada", "ada@example.com")
+WHEN = datetime(2026, 12, 1, 10, tzinfo=UTC)
+JOB = "https://gitlab.example.com/acme/settings/-/jobs/1"
+
+HOW = """\
+`reconciler revert ID` shows the way back from an apply whose report is at hand. For any other apply, download the JSON
+report from the artifacts of its job, then: reconciler revert REPORT
+"""
+
+
+class Recorder:
+    """Records applies in the repository of a user's folder."""
+
+    def __init__(self, cli_runner: CliRunner) -> None:
+        self.cli_runner = cli_runner
+        self.git: Repository = repository(cli_runner.folder)
+        self.number = 0
+
+    def record(self, *, job: str = "", result: int = 0, reverts: str = "", report: str = "") -> str:
+        """Record an apply and return its ID; keep its report, if there is one."""
+        self.number += 1
+        when = WHEN.replace(hour=10 + self.number)
+        with open_place(self.git.folder, BRANCH, None, ADA) as place:
+            store = Store(place, self.cli_runner.sandbox.api_url.removesuffix("/api/v4"), ())
+            message = Message({"created": self.number}, "", store.service, result, job, "", reverts, ADA, when)
+            stored = store.read()
+            name = store.write(stored, lambda inventory: replace(inventory, applied=""), message)
+        if report:
+            keep_report(common_folder(self.git.folder), name, f"{when:%Y%m%dT%H%M%S}", report)
+        return name
+
+
+@pytest.fixture
+def recorder(cli_runner: CliRunner) -> Recorder:
+    return Recorder(cli_runner)
+
+
+def applied(cli_runner: CliRunner, name: str) -> str:
+    """Create a milestone and return the report."""
+    cli_runner.project(f"{{milestones: {{{name}: {{}}}}}}")
+    assert cli_runner("apply --yes --no-inventory --report json=applied.json").code == 0
+    report = Path("applied.json").read_text()
+    Path("applied.json").unlink()
+    return report
+
+
+def test_the_log_shows_the_last_applies(cli_runner: CliRunner, recorder: Recorder) -> None:
+    none = cli_runner("log")
+    assert (none.code, none.out, none.err) == (0, "No apply is recorded yet.\n", "")
+    assert cli_runner("revert").out == none.out
+    first, second = recorder.record(job=JOB), recorder.record(result=3)
+    shown = cli_runner("log")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out == (
+        "apply    when                  by   changes    manifests\n"
+        f"{second[:7]}  2026-12-01 12:00 UTC  Ada  2 created             exit code 3\n"
+        f"{first[:7]}  2026-12-01 11:00 UTC  Ada  1 created             {JOB}\n"
+    )
+    content = json.loads(cli_runner("log -n 1 --format json").out)
+    assert [apply["id"] for apply in content["applies"]] == [second]
+    assert json.loads(cli_runner("revert --format json").out) == json.loads(cli_runner("log --format json").out)
+
+
+def test_outside_of_a_repository_no_apply_is_recorded(cli_runner: CliRunner) -> None:
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    assert json.loads(cli_runner("revert --format json").out)["applies"] == []
+    assert cli_runner("revert").out == "No apply is recorded yet.\n"
+    assert cli_runner("revert abcdef1").err == (
+        "reconciler: no recorded apply begins with abcdef1, and there is no such file; see `reconciler log`\n"
+    )
+
+
+def test_a_branch_that_holds_anything_else_is_not_read(cli_runner: CliRunner, recorder: Recorder) -> None:
+    recorder.git.commit()
+    recorder.git.git("branch", BRANCH)
+    done = cli_runner("log")
+    assert (done.code, done.out) == (1, "")
+    assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
+
+
+def test_the_log_is_that_of_the_branch_in_the_configuration(
+    cli_runner: CliRunner, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.record()
+    cli_runner.write("reconciler.yaml", "inventory: false\n")
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    elsewhere = repository(cli_runner.folder.parent / f"{cli_runner.folder.name}-elsewhere")
+    recorder.git.git("remote", "add", "origin", str(elsewhere.folder))
+    cli_runner.write("reconciler.yaml", "inventory: {branch: reconciler/staging, remote: origin}\n")
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    elsewhere.git("fetch", "--quiet", str(cli_runner.folder), f"{BRANCH}:reconciler/staging")
+    assert cli_runner("log").out.count("1 created") == 1
+    monkeypatch.setenv("CI_SERVER_URL", "http://gitlab.example.com")
+    monkeypatch.setenv("CI_PROJECT_PATH", "acme/settings")
+    monkeypatch.setenv("GITLAB_CI", "true")
+    assert "CI_SERVER_URL is not an https URL" in cli_runner("log").err
+
+
+def test_an_apply_is_reverted_by_its_id(cli_runner: CliRunner, recorder: Recorder) -> None:
+    first = recorder.record(report=applied(cli_runner, "one"))
+    elsewhere, unknown = recorder.record(job=JOB), recorder.record()
+    listed = cli_runner("revert")
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.splitlines()[3].endswith("1 created             report at hand")
+    assert listed.out.count("report at hand") == 1
+    assert listed.out.endswith(HOW)
+    planned = cli_runner(f"revert {first[:7].upper()} --out back.json")
+    assert (planned.code, planned.err) == (0, "")
+    assert '- milestone "one"' in planned.out
+    assert json.loads(Path("back.json").read_text())["reverts"] == first
+    missing = cli_runner(f"revert {elsewhere[:8]}")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err == (
+        f"reconciler: the report of the apply {elsewhere[:7]} is not in this clone; look for its JSON report among the "
+        f"artifacts of {JOB}, then: reconciler revert REPORT\n"
+    )
+    assert "where that apply ran, then" in cli_runner(f"revert {unknown}").err
+    twin = keep_report(common_folder(recorder.git.folder), first[:7] + "0" * 33, "20261201T090000", "{}")
+    assert cli_runner(f"revert {first[:7]}").err == (
+        f"reconciler: 2 recorded applies begin with {first[:7]}; give more of the ID\n"
+    )
+    twin.unlink()
+
+
+def test_the_latest_apply_is_reverted_and_an_unfinished_revert_is_finished(
+    cli_runner: CliRunner, recorder: Recorder
+) -> None:
+    assert cli_runner("revert --last").err == (
+        "reconciler: no apply to revert is recorded; with its JSON report: reconciler revert REPORT\n"
+    )
+    first = recorder.record(report=applied(cli_runner, "one"))
+    recorder.record(report=applied(cli_runner, "two"))
+    assert '- milestone "two"' in cli_runner("revert --last").out
+    recorder.record(reverts=first, result=3)
+    assert '- milestone "one"' in cli_runner("revert --last").out
+    recorder.record(reverts=first)
+    assert '- milestone "two"' in cli_runner("revert --last").out
+    recorder.record(reverts="applied.json", result=3)
+    assert cli_runner("revert --last").err == "reconciler: applied.json: No such file or directory\n"
+
+
+def test_the_report_of_a_revert_is_finished_by_the_same_command(cli_runner: CliRunner, recorder: Recorder) -> None:
+    first = recorder.record(report=applied(cli_runner, "one"))
+    cli_runner.sandbox.set_faults(["status=403,method=DELETE,match=/milestones"])
+    failed = cli_runner("revert --last --yes --report json=back.json --report html=back.html")
+    assert (failed.code, "1 failed" in failed.out) == (3, True)
+    refused = cli_runner("apply --yes --retry-failed back.json")
+    command = f"reconciler revert {first[:7]} --yes"
+    assert (refused.code, refused.out) == (64, "")
+    assert refused.err == f"reconciler: back.json is the report of a revert; finish that with: {command}\n"
+    page = Path("back.html").read_text()
+    assert command in page
+    assert data_of(page)["commands"] == "none"
+    cli_runner.sandbox.set_faults([])
+    done = cli_runner(command.removeprefix("reconciler "))
+    assert (done.code, "1 deleted; 0 failed" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("revert --yes", "nothing to revert: give the report or the ID of an apply, or --last"),
+        ("revert abcd --last", "revert takes a report, the ID of an apply, or --last; not two of them"),
+        ("revert --format html", "without REPORT or SHA, revert lists the applies, as text or json; not html"),
+    ],
+)
+def test_a_revert_of_nothing_in_particular_is_refused(cli_runner: CliRunner, line: str, error: str) -> None:
+    done = cli_runner(line)
+    assert (done.code, done.out, done.err) == (64, "", f"reconciler: {error}\n")

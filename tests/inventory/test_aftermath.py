@@ -1,0 +1,96 @@
+"""What an apply leaves for the inventory, of a run that was narrowed after its plan was made, and of a saved plan."""
+
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply.aftermath import aftermath, deleted_keys, names_of, still_listed, touched
+from reconciler.model.diff import AsRead
+from reconciler.model.inventory import Inventory, ObjectLine
+from reconciler.model.plan import Create, Delete, SectionPlan, TargetPlan, Update
+from reconciler.model.targets import Address, Level, Target
+from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
+from tests.inventory.test_text import FIRST, SECOND, SERVICE
+
+ONE, TWO, THREE = (Target(Level.PROJECT, path) for path in ("acme/One", "acme/two", "acme/three"))
+NAMES = {ONE: "project 1", TWO: "project 2", THREE: "project 3"}
+
+
+def read(number: int) -> AsRead:
+    return AsRead(number, (), {}, {})
+
+
+def address(target: Target, name: str) -> Address:
+    return Address(target, "milestones", "milestones", "milestone", name)
+
+
+def part(name: str) -> PartAfter:
+    return PartAfter(name, "milestones", "milestones", {"kept": (1,), "new": ()}, listed=(1, 2))
+
+
+RUN = Applied(
+    FIRST,
+    (part("project 1"), part("project 2"), part("project 3")),
+    tuple(TargetAfter(f"project {each}", f"acme/{each}", "1:abc", None, done=True) for each in (1, 2, 3)),
+)
+
+
+def became(target: Target, *outcomes: Outcome) -> TargetOutcome:
+    changes = tuple(outcome.change for outcome in outcomes)
+    section = SectionPlan("milestones", 2, changes)
+    return TargetOutcome(TargetPlan(target, (section,)), outcomes)
+
+
+def outcomes() -> list[TargetOutcome]:
+    created = Outcome(Create(address(ONE, "new"), {}, ()), Status.DONE, created=read(3))
+    deleted = Outcome(Delete(address(ONE, "old"), {}, (), read(2)), Status.DONE)
+    updated = Outcome(Update(address(ONE, "kept"), {}, {}, (), read(1)), Status.DONE)
+    unknown = Outcome(Create(address(ONE, "lost"), {}, ()), Status.FAILED, unconfirmed=True)
+    skipped = Outcome(Delete(address(TWO, "old"), {}, (), read(2)), Status.SKIPPED)
+    return [became(ONE, created, deleted, updated, unknown), became(TWO, skipped)]
+
+
+def test_a_whole_run_leaves_what_it_read_and_did() -> None:
+    after = aftermath(RUN, outcomes(), NAMES)
+    assert after.parts[0] == PartAfter(
+        "project 1",
+        "milestones",
+        "milestones",
+        {"kept": {1}, "new": {3}},
+        created=frozenset({3}),
+        deleted=frozenset({2}),
+        listed={1, 3},
+    )
+    assert [(target.done, target.wrote) for target in after.targets] == [(False, True), (False, False), (True, False)]
+    assert deleted_keys(outcomes(), NAMES) == {("project 1", "milestones", "milestones", 2)}
+    assert touched(outcomes()) == {ONE}
+
+
+def test_targets_of_other_shards_are_left_out() -> None:
+    after = aftermath(RUN, [], {THREE: "project 3"})
+    assert (after.whole, [part.target for part in after.parts]) == (True, ["project 3"])
+    assert [target.target for target in after.targets] == ["project 3"]
+
+
+def test_a_run_that_was_narrowed_leaves_the_other_targets_alone() -> None:
+    after = aftermath(RUN, outcomes(), NAMES, narrowed={"project 3"})
+    assert not after.whole
+    assert [part.target for part in after.parts] == ["project 1", "project 3"]
+    assert [(target.target, target.done) for target in after.targets] == [("project 1", False), ("project 3", True)]
+
+
+def test_a_line_that_is_newer_than_a_saved_plan_is_not_missing() -> None:
+    lines = [
+        ObjectLine("project 1", "milestones", "milestones", name, number, at)
+        for name, number, at in [("kept", 7, FIRST), ("theirs", 8, SECOND), ("dead", 9, FIRST), ("waits", 10, "")]
+    ]
+    inventory = Inventory(SERVICE, objects={line.key: line for line in lines})
+    parts = still_listed(RUN, inventory, {FIRST}.__contains__).parts
+    assert [part.listed for part in parts] == [{1, 2, 7, 8, 10}, {1, 2}, {1, 2}]
+    unlisted = Applied(FIRST, (PartAfter("project 1", "milestones", "milestones", {}),))
+    assert still_listed(unlisted, inventory, {FIRST}.__contains__).parts[0].listed is None
+
+
+def test_targets_are_named_by_what_is_known_of_them() -> None:
+    user, numbered, unknown = Target(Level.USER, None), Target(Level.GROUP, 5), Target(Level.GROUP, "acme")
+    read_now = [TargetAfter("project 1", "acme/one", "", None, done=False)]
+    named = {user: "user", numbered: "group 5", ONE: "project 1"}
+    assert names_of([user, numbered, ONE, unknown], read_now, None) == named
+    assert names_of([unknown], (), Inventory(SERVICE)) == {}

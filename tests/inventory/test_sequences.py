@@ -1,0 +1,350 @@
+"""Sequences of commits and applies that a list of what was applied could be misled by: each of them by name."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.fleet.repository import Repository
+from tests.inventory.checkout import Checkout
+
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: tools}
+select: {group: acme/tools}
+spec: {milestones: {s: {}}}
+"""
+
+
+def test_a_checkout_that_is_behind_deletes_nothing_that_others_have_just_applied(clone: Checkout) -> None:
+    clone.milestones("a")
+    clone.commit("first")
+    clone.git.git("push", "--quiet", "origin", "main")
+    other = clone.clone("bob")
+    clone.milestones("a", "b")
+    clone.commit("second")
+    clone.git.git("push", "--quiet", "origin", "main")
+    assert clone.apply()[0] == 0
+    stays = "1 object no longer declared stays: declared at <second>, which this branch does not contain"
+    assert other.plan() == (0, [stays])
+    assert other.apply() == (0, [])
+    assert (other.live(), other.listed()) == (
+        ["a", "b"],
+        ["project 100 a <first>", "project 100 b <second>"],
+    )
+    other.git.git("pull", "--quiet")
+    assert other.plan() == (0, [])
+    other.milestones("a")
+    other.commit("third")
+    assert other.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
+    assert (other.live(), other.listed()) == (["a"], ["project 100 a <first>"])
+
+
+@pytest.mark.parametrize("options", ["--values three.yaml", "--set x=1", "--env HOME", "manifests/project.yaml.j2"])
+def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: Checkout, options: str) -> None:
+    user.write("reconciler.yaml", "values: one.yaml\n")
+    for name, titles in {"one": "ab", "two": "a", "three": "a"}.items():
+        user.write(f"{name}.yaml", f"titles: {titles}\n")
+    user.declare(
+        "{milestones: { {% for title in titles %}{{ title }}: {}, {% endfor %} }}", name="manifests/project.yaml.j2"
+    )
+    user.milestones("x", path="acme/lib", name="manifests/lib.yaml")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.write("reconciler.yaml", "values: two.yaml\n")
+    user.commit("second")
+    stays = "1 object no longer declared stays: "
+    done = user.plan(options)
+    assert (done[0], [line[: len(stays)] for line in done[1]]) == (0, [stays])
+    assert user.apply(options) == (0, [])
+    assert user.listed() == ["project 100 a <first>", "project 100 b <first>", "project 101 x <first>"]
+    assert user.apply("./manifests") == (0, ["project acme/api", '  - milestone "b"                             done'])
+
+
+def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -> None:
+    user.milestones("v1", "a")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.declare("{milestones: {v2: {renamed_from: v1}, a: {}}}")
+    user.commit("second")
+    assert user.apply() == (0, ["project acme/api", '  ~ milestone "v2"                            done'])
+    assert user.listed() == ["project 100 a <first>", "project 100 v2 <second>"]
+    user.milestones("v3", "a")
+    user.commit("third")
+    assert user.plan() == (
+        0,
+        [
+            "project acme/api",
+            '  + milestone "v3"',
+            '  - milestone "v2"     was declared until <second>',
+            'milestone "v3" looks like a rename: add renamed_from: "v2" at manifests/project.yaml:4',
+        ],
+    )
+    assert user.apply()[0] == 0
+    assert (user.live(), user.listed()) == (["a", "v3"], ["project 100 a <first>", "project 100 v3 <third>"])
+
+
+def test_a_milestone_that_somebody_renamed_on_the_service_stays(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.change(lambda project: project["milestones"][1].update(title="theirs"))
+    user.milestones("a")
+    user.commit("second")
+    stays = "1 object no longer declared stays: the service shows the object by another name"
+    assert user.plan() == (0, [stays])
+    assert user.apply() == (0, [])
+    assert user.live() == ["a", "theirs"]
+
+
+def test_a_token_and_its_successor_are_both_ours_during_the_grace(user: Checkout) -> None:
+    user.declare("{trigger_tokens: {deploy: {rotate_after: 90d}}}")
+    user.commit("first")
+    assert user.apply("--tokens-to ../tokens.jsonl")[0] == 0
+    born = (datetime.now(UTC) - timedelta(days=100)).isoformat()
+    user.change(lambda project: project["trigger_tokens"][0].update(created_at=born))
+    assert user.apply("--tokens-to ../tokens.jsonl --grace 7d")[0] == 0
+    assert user.live(section="trigger_tokens", name="description") == ["deploy", "deploy"]
+    assert user.listed() == ["project 100 deploy <first>", "project 100 deploy <first>"]
+    assert user.apply("--grace 7d") == (0, [])
+    assert user.apply("--since applied --grace 7d") == (0, [])
+    user.declare("{trigger_tokens: {}}")
+    user.commit("second")
+    assert user.apply("--grace 7d") == (
+        0,
+        ["project acme/api", *['  - trigger token "deploy"                    done'] * 2],
+    )
+    assert (user.live(section="trigger_tokens", name="description"), user.listed()) == ([], [])
+
+
+@pytest.mark.untraced
+def test_a_killed_run_makes_nothing_ours_and_the_next_one_does(user: Checkout) -> None:
+    user.declare("{milestones: {a: {}, b: {}}, trigger_tokens: {t: {}, u: {}}}")
+    user.commit("first")
+    line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--tokens-command", "sh -c 'kill -9 $PPID'"]
+    assert subprocess.run(line, cwd=user.git.folder, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert user.inventory() == []
+    created = user.live(section="trigger_tokens", name="description")
+    assert len(created) == 1
+    user.declare("{milestones: {}, trigger_tokens: {t: {}, u: {}}}")
+    user.commit("second")
+    assert user.apply("--tokens-to ../tokens.jsonl")[0] == 0
+    assert user.listed() == ["project 100 t <second>", "project 100 u <second>"]
+    user.declare("{milestones: {}, trigger_tokens: {}}")
+    user.commit("third")
+    assert user.apply()[0] == 0
+    assert user.live(section="trigger_tokens", name="description") == []
+
+
+def test_a_plan_is_stale_once_somebody_has_declared_again_what_it_deletes(clone: Checkout) -> None:
+    clone.milestones("a", "b")
+    clone.commit("first")
+    assert clone.apply()[0] == 0
+    clone.milestones("a")
+    clone.commit("second")
+    clone.git.git("push", "--quiet", "origin", "main")
+    assert clone.plan("--out ../plan.json") == (
+        0,
+        ["project acme/api", '  - milestone "b"     was declared until <first>'],
+    )
+    other = clone.clone("bob")
+    other.milestones("a", "b")
+    other.commit("third")
+    assert other.apply() == (0, [])
+    newer = "stale: newer manifests were applied, <third>: plan again"
+    assert clone.apply("--plan ../plan.json") == (
+        3,
+        ["project acme/api", f'  - milestone "b"                             {newer}'],
+    )
+    assert (clone.live(), clone.listed()) == (["a", "b"], ["project 100 a <first>", "project 100 b <first>"])
+
+
+def test_a_plan_is_stale_once_the_list_no_longer_has_what_it_deletes(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.milestones("a")
+    user.commit("second")
+    assert user.plan("--out ../plan.json")[0] == 0
+    user.forge(lambda lines: lines.pop())
+    assert user.apply("--plan ../plan.json") == (
+        3,
+        [
+            "project acme/api",
+            '  - milestone "b"                             stale: the inventory no longer lists it: plan again',
+        ],
+    )
+    assert user.live() == ["a", "b"]
+
+
+def test_a_plan_that_is_applied_without_a_checkout_deletes_nothing_by_absence(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.milestones("a", "c")
+    user.commit("second")
+    assert user.plan("--out ../plan.json")[0] == 0
+    elsewhere = replace(user, git=Repository(user.git.folder.parent))
+    code, lines = elsewhere.apply("--plan plan.json")
+    stale = (
+        "stale: no longer declared, and deleted only in a checkout of the manifests' repository, where the inventory can be "
+        "read"
+    )
+    assert (code, lines) == (
+        3,
+        [
+            "project acme/api",
+            '  + milestone "c"                             done',
+            f'  - milestone "b"                             {stale}',
+        ],
+    )
+    assert user.live() == ["a", "b", "c"]
+
+
+def test_a_shallow_clone_deletes_nothing_until_it_has_the_history(clone: Checkout) -> None:
+    clone.milestones("a", "b")
+    clone.commit("first")
+    assert clone.apply()[0] == 0
+    clone.milestones("a")
+    clone.commit("second")
+    clone.git.git("push", "--quiet", "origin", "main")
+    shallow = clone.clone("bob", "--depth=1")
+    stays = "1 object no longer declared stays: declared at <first>, which is not in this clone: fetch the history"
+    assert shallow.plan() == (0, [stays])
+    assert shallow.apply() == (0, [])
+    assert (shallow.live(), shallow.listed()) == (["a", "b"], ["project 100 a <second>", "project 100 b <first>"])
+    shallow.git.git("fetch", "--quiet", "--unshallow")
+    assert shallow.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
+    assert (shallow.live(), shallow.listed()) == (["a"], ["project 100 a <second>"])
+
+
+def test_a_squash_makes_ours_what_it_declares_and_nothing_else(user: Checkout) -> None:
+    user.milestones("a")
+    user.commit("first")
+    user.git.git("switch", "--quiet", "--create", "feature")
+    user.milestones("a", "b", "c")
+    user.commit("feature")
+    assert user.apply()[0] == 0
+    user.git.git("switch", "--quiet", "main")
+    user.milestones("a", "b")
+    user.commit("squash")
+    stays = "1 object no longer declared stays: declared at <feature>, which this branch does not contain"
+    assert user.plan() == (0, [stays])
+    assert user.apply() == (0, [])
+    assert user.listed() == ["project 100 a <squash>", "project 100 b <squash>", "project 100 c <feature>"]
+    user.milestones("a")
+    user.commit("last")
+    assert user.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
+    assert user.live() == ["a", "c"]
+
+
+def test_a_forged_line_deletes_nothing_that_reviewed_manifests_never_declared(user: Checkout) -> None:
+    user.milestones("a")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.change(lambda project: project["milestones"].append({"id": 999, "title": "theirs"}))
+    line = {"target": "project 100", "section": "milestones", "name": "theirs", "id": 999, "at": 0}
+    user.forge(lambda lines: lines.append(line))
+    stays = "1 object no longer declared stays: the manifests at <first> do not declare it"
+    assert user.plan() == (0, [stays])
+    number = next(
+        item["id"] for item in user.cli.sandbox.state()["projects"][0]["milestones"] if item["title"] == "theirs"
+    )
+    user.forge(lambda lines: lines.append({**line, "name": "a", "id": number}))
+    assert user.apply()[0] == 0
+    assert user.live() == ["a", "theirs"]
+
+
+def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None:
+    for name in ("api", "lib", "web"):
+        user.declare(
+            "{milestones: {a: {}}, job_token_scope: {projects: [acme/tools/cli]}}",
+            f"acme/{name}",
+            f"manifests/{name}.yaml",
+        )
+    user.write("manifests/set.yaml", SET)
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.declare("{job_token_scope: {projects: []}}", "acme/api", "manifests/api.yaml")
+    (user.git.folder / "manifests" / "lib.yaml").unlink()
+    (user.git.folder / "manifests" / "set.yaml").unlink()
+    user.declare("{milestones: {}, job_token_scope: {enabled: true}}", "acme/web", "manifests/web.yaml")
+    user.commit("second")
+    left = [
+        "2 projects are no longer declared; their 3 objects stay",
+        "job_token_scope.projects of 1 project is no longer declared; its 1 object stays "
+        "(`job_token_scope: {projects: []}` deletes it)",
+        "milestones of 1 project is no longer declared; its 1 object stays (`milestones: {}` deletes it)",
+    ]
+    assert user.plan() == (
+        0,
+        [
+            "project acme/api",
+            '  - allowlisted project "acme/tools/cli"     was declared until <first>',
+            "project acme/web",
+            '  - milestone "a"     was declared until <first>',
+            *left,
+        ],
+    )
+    assert user.apply()[0] == 0
+    assert user.listed() == []
+    assert [user.live(f"acme/{name}") for name in ("api", "lib", "web", "tools/cli")] == [["a"], ["a"], [], ["s"]]
+    user.declare("{milestones: {}}", "acme/api", "manifests/api.yaml")
+    assert user.apply() == (0, [])
+
+
+def test_another_host_that_the_checkout_names_gets_nothing(clone: Checkout) -> None:
+    other = clone.git.folder.parent / "other.git"
+    clone.git.git("init", "--quiet", "--bare", str(other))
+    for name in ("insteadOf", "pushInsteadOf"):
+        clone.git.git("config", f"url.{other.as_uri()}.{name}", clone.remote.as_uri())
+    clone.git.git("config", "remote.origin.pushurl", other.as_uri())
+    clone.milestones("a")
+    clone.commit("first")
+    assert clone.apply()[0] == 0
+    assert clone.listed() == ["project 100 a <first>"]
+    assert Repository(other).git("for-each-ref") == ""
+
+
+@pytest.mark.parametrize("options", [True, False])
+def test_a_server_may_take_no_options_of_a_push(clone: Checkout, *, options: bool) -> None:
+    server = Repository(clone.remote)
+    server.git("config", "receive.advertisePushOptions", str(options).lower())
+    hook = clone.remote / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\necho "$GIT_PUSH_OPTION_0" >>pushed\n')
+    hook.chmod(0o755)
+    clone.milestones("a")
+    clone.commit("first")
+    assert clone.apply() == (0, ["project acme/api", '  + milestone "a"                             done'])
+    assert clone.listed() == ["project 100 a <first>"]
+    assert (clone.remote / "pushed").read_text() == ("ci.skip\n" if options else "\n")
+
+
+@pytest.mark.untraced
+def test_two_applies_at_the_same_time_lose_no_line(clone: Checkout) -> None:
+    """The other apply stores its list while ours is pushed: git refuses ours, and ours is made on top of it."""
+    clone.milestones("a")
+    clone.commit("first")
+    clone.git.git("push", "--quiet", "origin", "main")
+    other = clone.clone("bob")
+    other.milestones("b", path="acme/lib", name="manifests/lib.yaml")
+    other.commit("second")
+    command = (
+        f"env -i PATH='{os.environ['PATH']}' RECONCILER_API_URL={clone.cli.sandbox.api_url} RECONCILER_TOKEN=ada-token"
+    )
+    hook = clone.remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        "#!/bin/sh\nmkdir once 2>/dev/null || exit 0\n"
+        f"cd {other.git.folder} && {command} {sys.executable} -m reconciler apply --yes >&2\n"
+    )
+    hook.chmod(0o755)
+    assert clone.apply() == (0, ["project acme/api", '  + milestone "a"                             done'])
+    assert clone.listed() == ["project 100 a <second>", "project 101 b <second>"]
+    assert len(Repository(clone.remote).git("log", "--format=%h", "reconciler/applied").splitlines()) == 2
