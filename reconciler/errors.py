@@ -30,10 +30,11 @@ ReconcilerError                 1
 """
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class ReconcilerError(Exception):
@@ -146,6 +147,13 @@ class ServiceError(ReconcilerError):
     def __str__(self) -> str:
         """The request and the reason."""
         return f"{self.request}: {self.reason}"
+
+    def about(self, request: str) -> Self:
+        """Return the same error with another name of the request, such as one that holds no secret."""
+        error = copy(self)
+        error.request = request
+        error.args = (request, *self.args[1:])
+        return error
 
 
 class ConnectionFailure(Enum):

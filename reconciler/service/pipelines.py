@@ -6,16 +6,17 @@ request started nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ssl import SSLContext
 from typing import Self
 
 from reconciler import __version__
 from reconciler.errors import Refused, UsageError
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connection, tls_context
-from reconciler.service.policy import DEFAULT_POLICY, Clock
+from reconciler.service.connection import tls_context
+from reconciler.service.elsewhere import ask_once
+from reconciler.service.policy import DEFAULT_POLICY
 from reconciler.service.responses import plain, read_response, without_secrets
-from reconciler.service.transport import open_transport
 
 POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
 """The service creates the pipeline before it answers."""
@@ -74,18 +75,15 @@ class PipelineTrigger:
         Raises:
             ServiceError: it was not started, or nobody knows whether it was.
         """
-        connection = Connection(api_url, POLICY, Clock(), tls_context(api_url, ca_file), open_transport)
+        tls = tls_context(api_url, ca_file)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}
         body |= {"inputs": dict(self.inputs)} if self.inputs else {}
         try:
-            try:
-                made = self._post(connection, body | ({"variables": dict(variables)} if variables else {}))
-            except Refused as error:
-                if not variables or NO_VARIABLES not in error.reason:
-                    raise
-                made = self._post(connection, body)
-        finally:
-            connection.close()
+            made = self._post(api_url, tls, body | ({"variables": dict(variables)} if variables else {}))
+        except Refused as error:
+            if not variables or NO_VARIABLES not in error.reason:
+                raise
+            made = self._post(api_url, tls, body)
         page = made.get("web_url") if isinstance(made, dict) else None
         return plain(page) if isinstance(page, str) and page.startswith(("https://", "http://")) else ""
 
@@ -94,6 +92,6 @@ class PipelineTrigger:
         ref = int(self.project) if self.project.isdecimal() else self.project
         return f"{Target(Level.PROJECT, ref).url}trigger/pipeline"
 
-    def _post(self, connection: Connection, body: Json) -> Json:
-        response = connection.exchange("POST", self._path, HEADERS, body)
+    def _post(self, api_url: str, tls: SSLContext, body: Json) -> Json:
+        response = ask_once("POST", f"{api_url}/{self._path}", HEADERS, tls, name=self._path, body=body, policy=POLICY)
         return read_response(f"POST {self._path}", without_secrets(response, [self.token]))

@@ -7,14 +7,12 @@ token of ours is sent, no redirect is followed, and nothing is sent twice.
 from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
-import httpx
-
 from reconciler import __version__
-from reconciler.errors import ServiceError, Unsendable, UsageError
-from reconciler.service.connection import Connection, is_loopback, tls_context
-from reconciler.service.policy import DEFAULT_POLICY, Clock
+from reconciler.errors import ServiceError, UsageError
+from reconciler.service.connection import is_loopback, tls_context
+from reconciler.service.elsewhere import ask_once
+from reconciler.service.policy import DEFAULT_POLICY
 from reconciler.service.responses import plain
-from reconciler.service.transport import open_transport
 
 POLICY = replace(DEFAULT_POLICY, connect_timeout=5, read_timeout=10, total_timeout=15, largest_response=2**20)
 """A chat that does not answer holds up no run."""
@@ -43,8 +41,7 @@ class Webhook:
         self.host = plain(parts.hostname or "")
         if parts.scheme == "http" and not (insecure_http or is_loopback(url)):
             raise UsageError("--notify: http would send the URL, which is a secret, unprotected; use https")
-        self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._path = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
+        self._url = url
         self._tls = tls_context(url, ca_file, besides=True)
 
     def post(self, text: str) -> None:
@@ -53,20 +50,10 @@ class Webhook:
         Raises:
             ServiceError: it was not taken, or nobody knows whether it was; names the host and no more of the URL.
         """
-        request = f"POST {self.host}"
-        try:
-            connection = Connection(self._origin, POLICY, Clock(), self._tls, open_transport)
-            try:
-                response = connection.exchange("POST", self._path, HEADERS, {"text": text})
-            finally:
-                connection.close()
-        except ServiceError as error:
-            raise type(error)(request, error.reason) from None
-        except (httpx.InvalidURL, ValueError):
-            raise Unsendable(request, "the proxy of the environment cannot be used") from None
+        response = ask_once("POST", self._url, HEADERS, self._tls, name=self.host, body={"text": text}, policy=POLICY)
         if not 200 <= response.status < 300:
             why = ", and redirects are not followed" if 300 <= response.status < 400 else ""
-            raise ServiceError(request, f"{response.status} {plain(response.phrase)}{why}", response.status)
+            raise ServiceError(f"POST {self.host}", f"{response.status} {plain(response.phrase)}{why}", response.status)
 
 
 def _parts(url: str) -> SplitResult:
