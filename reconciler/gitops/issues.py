@@ -103,10 +103,8 @@ def keep_issue(board: Board, project: str, name: str, drift: Drift) -> Filed:
     Raises:
         ServiceError: the issue could not be kept.
     """
-    own = _Own(board, f"{project_path(project)}/issues", marker("issue", name), drift)
-    if not drift.now.marks:
-        return own.close()
-    return keep_one(own.found, own.keep, own.open)
+    keeper = _IssueKeeper(board, f"{project_path(project)}/issues", marker("issue", name), drift)
+    return keep_one(keeper) if drift.now.marks else keeper.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +128,15 @@ class _Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """The issues of one name, of the token's own user."""
+class _IssueKeeper:
+    """Keeps one issue of a name, by the token's own user."""
 
     board: Board
     path: str
     marker: str
     drift: Drift
 
-    def found(self) -> Sequence[_Issue]:
+    def existing(self) -> Sequence[_Issue]:
         """Return the existing ones, the oldest first."""
         user = own_user(self.board)
         issues = []
@@ -147,9 +145,9 @@ class _Own:
                 case {"iid": int(iid), "state": str(state), "description": str(text), "author": {"id": author}}:
                     if author == user and text.startswith(self.marker):
                         issues.append(_Issue(iid, text, state == "opened", _ids(issue.get("assignees"))))
-        return sorted(issues, key=lambda each: each.iid)
+        return sorted(issues, key=lambda issue: issue.iid)
 
-    def open(self) -> Filed:
+    def make(self) -> Filed:
         """Open the issue."""
         ids, unknown = self._looked_up(Memory())
         assigned: dict[str, Any] = {"assignee_ids": ids} if ids else {}
@@ -164,12 +162,12 @@ class _Own:
             return Filed(Filing.OPENED, made["iid"], unknown)
         raise BadAnswer(f"POST {self.path}", "unexpected response: the issue has no number")
 
-    def keep(self, found: Sequence[_Issue]) -> Filed:
+    def keep(self, issues: Sequence[_Issue]) -> Filed:
         """Update the first one if anything is new or gone, reopen it if it is closed, and close the others."""
-        first, *others = found
-        for each in others:
-            if each.is_open:
-                self._change(each, f"This issue is a duplicate of #{first.iid}.", "close")
+        first, *others = issues
+        for duplicate in others:
+            if duplicate.is_open:
+                self._change(duplicate, f"This issue is a duplicate of #{first.iid}.", "close")
         memory = first.memory
         if first.is_open and Counter(memory.marks) == Counter(self.drift.now.marks):
             return Filed(Filing.UNCHANGED, first.iid)
@@ -182,11 +180,11 @@ class _Own:
     def close(self) -> Filed:
         """Close those that are open: a sentence stands above the last report."""
         closed = None
-        for each in self.found():
-            if each.is_open:
-                closed = closed or each.iid
-                report = _divided(each.text)[0].removeprefix(self.marker).strip()
-                self._change(each, f"{self.drift.in_order}{RULE}{report}", "close")
+        for issue in self.existing():
+            if issue.is_open:
+                closed = closed or issue.iid
+                report = _divided(issue.text)[0].removeprefix(self.marker).strip()
+                self._change(issue, f"{self.drift.in_order}{RULE}{report}", "close")
         return Filed(Filing.CLOSED, closed) if closed else Filed(Filing.NOT_NEEDED)
 
     def _change(self, issue: _Issue, text: str, event: str, **more: Json) -> None:
@@ -205,9 +203,9 @@ class _Own:
         """Return the IDs of the users to assign, and the usernames that nobody has."""
         ids, unknown = [], []
         for username in self.drift.assignees(memory):
-            found = _ids(self.board.get(f"users?username={quote(username, safe='')}"))
-            ids += found[:1]
-            unknown += [] if found else [username]
+            users = _ids(self.board.get(f"users?username={quote(username, safe='')}"))
+            ids += users[:1]
+            unknown += [] if users else [username]
         return ids, unknown
 
 

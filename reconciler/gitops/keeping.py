@@ -1,6 +1,6 @@
 """One thing of each name on the service: found again by a marker in its text, updated in place, never doubled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
@@ -13,8 +13,8 @@ LONGEST = 1_000_000
 TRIES = 3
 """Attempts to make a thing whose response is lost each time and which is then missing."""
 
-Found = TypeVar("Found")
-Result = TypeVar("Result")
+Thing = TypeVar("Thing")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
 class Board(Protocol):
@@ -30,15 +30,23 @@ class Board(Protocol):
         """See `protocols.Service`."""
 
 
-def keep_one(
-    find: Callable[[], Sequence[Found]], keep: Callable[[Sequence[Found]], Result], make: Callable[[], Result]
-) -> Result:
+class Keeper(Protocol[Thing, Outcome_co]):
+    """What one sort of thing needs, so that `keep_one` can keep one of it. Each method may raise `ServiceError`."""
+
+    def existing(self) -> Sequence[Thing]:
+        """Return what is there, the oldest first."""
+
+    def keep(self, things: Sequence[Thing], /) -> Outcome_co:
+        """Update the first of those that are there, and remove the others."""
+
+    def make(self) -> Outcome_co:
+        """Make one."""
+
+
+def keep_one(keeper: Keeper[Thing, Outcome_co]) -> Outcome_co:
     """Update what is there, or make it; whatever others do at the same time.
 
-    Args:
-        find: returns what is there, the oldest first.
-        keep: updates the first one, and removes duplicates.
-        make: makes one. If nobody knows whether it was made, or another run was faster, it is looked for again.
+    If nobody knows whether it was made, or another run was faster, it is looked for again.
 
     Raises:
         ServiceError: it could not be kept.
@@ -46,11 +54,11 @@ def keep_one(
     left = TRIES
     while True:
         left -= 1
-        found = find()
+        things = keeper.existing()
         try:
-            return keep(found) if found else make()
+            return keeper.keep(things) if things else keeper.make()
         except ServiceError as error:
-            somebody_was_faster = isinstance(error, NotFound) if found else error.ambiguous or error.status == 409
+            somebody_was_faster = isinstance(error, NotFound) if things else error.ambiguous or error.status == 409
             if not (somebody_was_faster and left):
                 raise
 

@@ -59,8 +59,7 @@ def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Postin
         ConfigurationError: the text is empty, or too long for a note.
         ServiceError: the note could not be posted.
     """
-    own = _Own(board, place, marker("note", name), _body(name, text))
-    return keep_one(own.found, own.keep, own.post)
+    return keep_one(_NoteKeeper(board, place, marker("note", name), _body(name, text)))
 
 
 def _body(name: str, text: str) -> str:
@@ -85,15 +84,15 @@ class _Note:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """The notes of one name, of the token's own user."""
+class _NoteKeeper:
+    """Keeps one note of a name, by the token's own user."""
 
     board: Board
     place: MergeRequest
     marker: str
     body: str
 
-    def found(self) -> Sequence[_Note]:
+    def existing(self) -> Sequence[_Note]:
         """Return the existing ones, the oldest first."""
         marked = []
         for note in self.board.visible(f"{self.place.notes}{QUERY}"):
@@ -104,17 +103,17 @@ class _Own:
         user = own_user(self.board) if marked else None
         return sorted((note for author, note in marked if author == user), key=lambda note: note.id)
 
-    def post(self) -> Posting:
-        """Post it."""
+    def make(self) -> Posting:
+        """Post the note."""
         self.board.send(Request("POST", self.place.notes, {"body": self.body}))
         return Posting.POSTED
 
-    def keep(self, found: Sequence[_Note]) -> Posting:
+    def keep(self, notes: Sequence[_Note]) -> Posting:
         """Update the first one if it differs, and delete the others."""
-        first, *others = found
+        first, *others = notes
         if first.body != self.body:
             self.board.send(Request("PUT", f"{self.place.notes}/{first.id}", {"body": self.body}))
-        for each in others:
+        for duplicate in others:
             with suppress(NotFound):
-                self.board.send(Request("DELETE", f"{self.place.notes}/{each.id}"))
+                self.board.send(Request("DELETE", f"{self.place.notes}/{duplicate.id}"))
         return Posting.UNCHANGED if first.body == self.body and not others else Posting.UPDATED

@@ -10,7 +10,6 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from hashlib import sha1, sha256
 from urllib.parse import quote, urlencode
 
@@ -79,17 +78,19 @@ def propose(board: Board, place: Place, proposal: Proposal) -> tuple[Proposing, 
             the repository is empty; nothing was done.
         ServiceError: the service refuses. There is no commit, or no merge request for it: a second run makes up for it.
     """
-    own = _Own(board, place, proposal, _default_branch(board, place))
-    actions = own.actions()
-    committed = keep_one(own.committed, lambda _head: False, partial(own.commit, actions))
-    done, number = keep_one(own.merge_requests, own.keep, own.open)
+    target = _default_branch(board, place)
+    changes, actions = _planned(board, place, proposal, target)
+    committed = keep_one(_CommitKeeper(board, place, target, proposal.title, _digest(changes), actions))
+    done, number = keep_one(_MergeRequestKeeper(board, place, target, proposal))
     return (Proposing.UPDATED if committed and done is Proposing.UNCHANGED else done), number
 
 
 def open_merge_request(board: Board, place: Place) -> int | None:
     """Return the number of the open merge request of the branch; None if there is none."""
-    found = _numbers(board.visible(f"{place.url}/merge_requests?{_query(state='opened', source_branch=place.branch)}"))
-    return next(iter(found), None)
+    numbers = _numbers(
+        board.visible(f"{place.url}/merge_requests?{_query(state='opened', source_branch=place.branch)}")
+    )
+    return next(iter(numbers), None)
 
 
 def _default_branch(board: Board, place: Place) -> str:
@@ -127,56 +128,26 @@ class _Entry:
 
 
 @dataclass(slots=True)
-class _Own:
-    """The branch and the merge request of a proposal.
+class _CommitKeeper:
+    """Keeps one commit of ours on the branch, on top of the target branch.
 
     Attributes:
-        board: the service.
-        place: the project and the branch.
-        proposal: what is proposed.
         target: the default branch.
-        digest: of the files that the proposal changes, once they are read.
+        title: the first line of its message.
+        digest: of the files that the proposal changes.
+        actions: of the commit.
         exists: whether the branch was there when it was last looked for.
     """
 
     board: Board
     place: Place
-    proposal: Proposal
     target: str
-    digest: str = ""
+    title: str
+    digest: str
+    actions: Sequence[Json]
     exists: bool = False
 
-    def actions(self) -> list[Json]:
-        """Return an action for each file.
-
-        Raises:
-            ConfigurationError: with each file that is not on the default branch as it was read.
-        """
-        actions: list[Json] = []
-        changes, moved = [], []
-        for path, text in self.proposal.texts.items():
-            before = self.proposal.before.get(path)
-            file = self._read(path)
-            if file is None and before is None:
-                actions.append({"action": "create", "file_path": path, "content": text})
-                changes.append(_Change(path, None, _blob(text.encode())))
-            elif file is not None and before is not None and file[0].removeprefix(BYTE_ORDER_MARK) == before.encode():
-                content, commit = file
-                new = (BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b"") + text.encode()
-                action = {"action": "update", "file_path": path, "content": new.decode(), "last_commit_id": commit}
-                actions.append(action)
-                changes.append(_Change(path, _blob(content), _blob(new)))
-            else:
-                moved.append(f"{path} {_fault(file is not None, before is not None)} {self.target}")
-        if moved:
-            raise ConfigurationError(
-                f"nothing was committed to {self.place.project}: {', '.join(moved)}; "
-                f"bring the checkout in line with {self.target} and try again"
-            )
-        self.digest = _digest(changes)
-        return actions
-
-    def committed(self) -> Sequence[str]:
+    def existing(self) -> Sequence[str]:
         """Return the message of the branch's last commit, if that is this proposal.
 
         Raises:
@@ -195,6 +166,23 @@ class _Own:
                 "it, or name another one with --branch"
             )
         return ()
+
+    def keep(self, _messages: Sequence[str]) -> bool:
+        """Leave it; return that nothing was committed."""
+        return False
+
+    def make(self) -> bool:
+        """Make one commit on top of the default branch; it takes the place of an older proposal. Return True."""
+        body = {
+            "branch": self.place.branch,
+            "start_branch": self.target,
+            "commit_message": f"{self.title}\n\nReconciler-Proposal: {self.digest}",
+            "actions": list(self.actions),
+            "stats": False,
+            **({"force": True} if self.exists else {}),
+        }
+        self.board.send(Request("POST", f"{self.place.url}/repository/commits", body))
+        return True
 
     def _is_as_left(self, digest: str) -> bool:
         """Whether the branch has nothing but the proposal of that digest, whose message an amended commit keeps."""
@@ -233,47 +221,6 @@ class _Own:
                     raise BadAnswer(f"GET {path}", "unexpected response: a file has no path, ID, mode or type")
         return entries
 
-    def commit(self, actions: Sequence[Json]) -> bool:
-        """Make one commit on top of the default branch; it takes the place of an older proposal. Return True."""
-        body = {
-            "branch": self.place.branch,
-            "start_branch": self.target,
-            "commit_message": f"{self.proposal.title}\n\nReconciler-Proposal: {self.digest}",
-            "actions": list(actions),
-            "stats": False,
-            **({"force": True} if self.exists else {}),
-        }
-        self.board.send(Request("POST", f"{self.place.url}/repository/commits", body))
-        return True
-
-    def merge_requests(self) -> list[dict[str, Json]]:
-        """Return the open merge requests of the branch into the default branch, the oldest first."""
-        query = _query(state="opened", source_branch=self.place.branch, target_branch=self.target, sort="asc")
-        found = self.board.visible(f"{self.place.url}/merge_requests?{query}")
-        return [each for each in found if _numbers([each])]
-
-    def open(self) -> tuple[Proposing, int]:
-        """Open the merge request."""
-        branches = {"source_branch": self.place.branch, "target_branch": self.target, "remove_source_branch": True}
-        path = f"{self.place.url}/merge_requests"
-        made = self.board.send(Request("POST", path, branches | self._texts()))
-        for number in _numbers([made]):
-            return Proposing.OPENED, number
-        raise BadAnswer(f"POST {path}", "unexpected response: the merge request has no number")
-
-    def keep(self, found: Sequence[dict[str, Json]]) -> tuple[Proposing, int]:
-        """Update title and description of the first merge request, if they differ."""
-        first = found[0]
-        (number,) = _numbers([first])
-        texts = self._texts()
-        if all(first.get(name) == text for name, text in texts.items()):
-            return Proposing.UNCHANGED, number
-        self.board.send(Request("PUT", f"{self.place.url}/merge_requests/{number}", texts))
-        return Proposing.UPDATED, number
-
-    def _texts(self) -> dict[str, str]:
-        return {"title": self.proposal.title, "description": as_stored(self.proposal.description)}
-
     def _last_message(self) -> str | None:
         """Return the message of the branch's last commit; None if there is no such branch."""
         path = f"{self.place.url}/repository/branches/{quote(self.place.branch, safe='')}"
@@ -286,20 +233,89 @@ class _Own:
                 return message
         raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
 
-    def _read(self, path: str) -> tuple[bytes, str] | None:
-        """Return the content of a file on the default branch, and the commit it was read at; None if there is none."""
-        url = f"{self.place.url}/repository/files/{quote(path, safe='')}"
-        try:
-            file = self.board.get(f"{url}?{_query(ref=self.target)}")
-        except NotFound:
-            return None
-        match file:
-            case {"content": str(content), "commit_id": str(commit)}:
-                try:
-                    return b64decode(content), commit
-                except ValueError:
-                    raise BadAnswer(f"GET {url}", "unexpected response: the file's content is not base64") from None
-        raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
+
+@dataclass(frozen=True, slots=True)
+class _MergeRequestKeeper:
+    """Keeps one open merge request of the branch into the target branch."""
+
+    board: Board
+    place: Place
+    target: str
+    proposal: Proposal
+
+    def existing(self) -> list[dict[str, Json]]:
+        """Return the open merge requests of the branch into the default branch, the oldest first."""
+        query = _query(state="opened", source_branch=self.place.branch, target_branch=self.target, sort="asc")
+        listed = self.board.visible(f"{self.place.url}/merge_requests?{query}")
+        return [each for each in listed if _numbers([each])]
+
+    def make(self) -> tuple[Proposing, int]:
+        """Open the merge request."""
+        branches = {"source_branch": self.place.branch, "target_branch": self.target, "remove_source_branch": True}
+        path = f"{self.place.url}/merge_requests"
+        made = self.board.send(Request("POST", path, branches | self._texts()))
+        for number in _numbers([made]):
+            return Proposing.OPENED, number
+        raise BadAnswer(f"POST {path}", "unexpected response: the merge request has no number")
+
+    def keep(self, merge_requests: Sequence[dict[str, Json]]) -> tuple[Proposing, int]:
+        """Update title and description of the first merge request, if they differ."""
+        first = merge_requests[0]
+        (number,) = _numbers([first])
+        texts = self._texts()
+        if all(first.get(name) == text for name, text in texts.items()):
+            return Proposing.UNCHANGED, number
+        self.board.send(Request("PUT", f"{self.place.url}/merge_requests/{number}", texts))
+        return Proposing.UPDATED, number
+
+    def _texts(self) -> dict[str, str]:
+        return {"title": self.proposal.title, "description": as_stored(self.proposal.description)}
+
+
+def _planned(board: Board, place: Place, proposal: Proposal, target: str) -> tuple[Sequence[_Change], Sequence[Json]]:
+    """Return the changes of the files, and the action of each for the service.
+
+    Raises:
+        ConfigurationError: with each file that is not on the default branch as it was read.
+    """
+    actions: list[Json] = []
+    changes, moved = [], []
+    for path, text in proposal.texts.items():
+        before = proposal.before.get(path)
+        file = _read(board, place, path, target)
+        if file is None and before is None:
+            actions.append({"action": "create", "file_path": path, "content": text})
+            changes.append(_Change(path, None, _blob(text.encode())))
+        elif file is not None and before is not None and file[0].removeprefix(BYTE_ORDER_MARK) == before.encode():
+            content, commit = file
+            new = (BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b"") + text.encode()
+            action = {"action": "update", "file_path": path, "content": new.decode(), "last_commit_id": commit}
+            actions.append(action)
+            changes.append(_Change(path, _blob(content), _blob(new)))
+        else:
+            moved.append(f"{path} {_fault(file is not None, before is not None)} {target}")
+    if moved:
+        raise ConfigurationError(
+            f"nothing was committed to {place.project}: {', '.join(moved)}; "
+            f"bring the checkout in line with {target} and try again"
+        )
+    return changes, actions
+
+
+def _read(board: Board, place: Place, path: str, target: str) -> tuple[bytes, str] | None:
+    """Return the content of a file on the target branch, and the commit it was read at; None if there is none."""
+    url = f"{place.url}/repository/files/{quote(path, safe='')}"
+    try:
+        file = board.get(f"{url}?{_query(ref=target)}")
+    except NotFound:
+        return None
+    match file:
+        case {"content": str(content), "commit_id": str(commit)}:
+            try:
+                return b64decode(content), commit
+            except ValueError:
+                raise BadAnswer(f"GET {url}", "unexpected response: the file's content is not base64") from None
+    raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
 
 
 def _digest(changes: Iterable[_Change]) -> str:
@@ -324,5 +340,5 @@ def _query(**values: str) -> str:
 
 
 def _numbers(merge_requests: Sequence[Json]) -> list[int]:
-    found = (each.get("iid") for each in merge_requests if isinstance(each, dict))
-    return [number for number in found if isinstance(number, int)]
+    numbers = (each.get("iid") for each in merge_requests if isinstance(each, dict))
+    return [number for number in numbers if isinstance(number, int)]
