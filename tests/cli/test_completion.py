@@ -101,7 +101,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
         (
             "reconciler schema",
             "",
-            ["manifest", "config", "plan", "report", "comparison", "validation", "diagnosis", "history"],
+            ["manifest", "config", "plan", "report", "comparison", "validation", "diagnosis", "history", "log"],
         ),
         ("reconciler schema", "man", ["manifest"]),
         ("reconciler completion", "", ["bash", "zsh", "fish"]),

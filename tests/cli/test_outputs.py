@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.cli import main
 from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
 from tests.limits import no_file_longer_than
 from tests.states import a_small_service
 
@@ -177,7 +178,7 @@ def test_reports_link_to_what_the_job_or_the_configuration_tells(
     state = a_small_service(dialect)
     state["projects"][0]["milestones"] = [{"id": 70, "title": "a"}]
     cli_runner.sandbox.replace_state(state)
-    (cli_runner.folder / ".git").mkdir()
+    repository(cli_runner.folder)
     cli_runner.project("{milestones: {a: null, b: {}}}")
     assert "](" not in cli_runner("plan --format markdown").out
     cli_runner.write(
