@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 import click
 
+from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from reconciler.export.run import ExportResult
 
 MANIFESTS = Path("manifests")
+
+NEW_PROJECT = ", with the URL of an empty project that will hold this repository"
 
 
 @command(CONNECTION, SERVICE, epilog="Example: reconciler init --group acme")
@@ -81,7 +85,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
         for each in shared:
             session.info(f"  {each}")
     if new:
-        session.info("Next:\n" + "".join(f"  {line}\n" for line in _next_commands(groups)).rstrip("\n"))
+        _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 
@@ -98,15 +102,27 @@ def _by_folder(files: Iterable[Path]) -> Iterator[str]:
     yield from (f"{folder}/: {counted(number, 'file')}" for folder, number in numbers.items())
 
 
-def _next_commands(groups: tuple[str, ...]) -> Iterator[str]:
-    """Yield what to do next."""
+def _tell_next(session: Session, groups: tuple[str, ...], *, shared: bool) -> None:
+    """Say what to do next.
+
+    Args:
+        session: the run.
+        groups: whose manifests were written.
+        shared: whether the new configuration says that the inventory is kept on the remote `origin`.
+    """
+    from reconciler.gitops.remotes import has_remote
     from reconciler.system.processes import repository
 
+    top = repository(Path())
+    lacks_remote = shared and (top is None or (which("git") is not None and not has_remote(top, "origin")))
+    session.info(f"Next{NEW_PROJECT if lacks_remote else ''}:")
     if not groups:
-        yield "reconciler export --group GROUP --as-set -o manifests"
-    start = "" if repository(Path()) else "git init && "
-    yield f'{start}git add . && git commit --message "The settings as they are"'
-    yield "reconciler plan"
+        session.info("  reconciler export --group GROUP --as-set -o manifests")
+    start = "" if top else "git init && "
+    session.info(f'  {start}git add . && git commit --message "The settings as they are"')
+    if lacks_remote:
+        session.info("  git remote add origin URL")
+    session.info("  reconciler plan")
 
 
 def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":

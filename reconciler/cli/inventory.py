@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.errors import InventoryUnreadable
+from reconciler.errors import ConfigurationError, InventoryUnreadable
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         yield OpenInventory(lines=("git is not installed here: there is no inventory.",))
         return
     branch = checked_branch(settings.get("branch", "reconciler/applied"))
-    remote = _remote(session.given, client.api_url, client.token, top, settings)
+    try:
+        remote = _remote(session.given, client.api_url, client.token, top, settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
     with open_place(top, branch, remote, committer) as place:
         yield _read(session, client.api_url.removesuffix(API), place, top, defaults)
 

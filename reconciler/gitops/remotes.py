@@ -121,6 +121,11 @@ def job_remote(
     return Remote(url, (*its, *ours) or (OWN,), (*ours, *its) or (OWN,), ca_file)
 
 
+def has_remote(top: Path, name: str) -> bool:
+    """Return whether a checkout has a remote of that name."""
+    return bool(_url(top, name))
+
+
 def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
     """Return a remote of a checkout, by its URL.
 
@@ -129,14 +134,19 @@ def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
     """
     if name.startswith("-"):
         raise ConfigurationError(f"inventory: remote: {name!r} is not the name of a remote")
-    done = git(top, ["config", "--get", f"remote.{name}.url"])
-    url = os.fsdecode(done.stdout).rstrip("\n")
-    if done.returncode or not url:
+    url = _url(top, name)
+    if not url:
         raise ConfigurationError(
-            f"inventory: remote: {top} has no remote {name!r}; `git remote` lists those that there are. Without "
-            "`remote`, the inventory is kept in this clone alone"
+            f"inventory: remote: {top} has no remote {name!r}: add it (git remote add {name} URL), or name one that "
+            "`git remote` lists; without `remote`, the inventory is kept in this clone alone"
         )
     return _remote(url, top, name, ca_file)
+
+
+def _url(top: Path, name: str) -> str:
+    """Return the URL of a remote as the checkout has it; empty if there is no such remote."""
+    done = git(top, ["config", "--get", f"remote.{name}.url"])
+    return "" if done.returncode else os.fsdecode(done.stdout).rstrip("\n")
 
 
 def _remote(url: str, top: Path, name: str, ca_file: str) -> Remote:

@@ -9,6 +9,7 @@ from reconciler import __version__
 from reconciler.sandbox import generate
 from tests.cli_runner import CliRunner
 from tests.export.exporting import contents
+from tests.fleet.repository import repository
 
 SCAFFOLD = [
     ".gitignore",
@@ -20,6 +21,8 @@ SCAFFOLD = [
     "schemas/config.schema.json",
     "schemas/manifest.schema.json",
 ]
+
+NEW_PROJECT = "Next, with the URL of an empty project that will hold this repository:"
 
 
 @pytest.fixture(autouse=True)
@@ -47,9 +50,10 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     ]
     assert done.err.splitlines() == [
         "8 files written.",
-        "Next:",
+        NEW_PROJECT,
         "  reconciler export --group GROUP --as-set -o manifests",
         '  git init && git add . && git commit --message "The settings as they are"',
+        "  git remote add origin URL",
         "  reconciler plan",
     ]
     assert sorted(contents(Path())) == SCAFFOLD
@@ -104,7 +108,8 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
         {"id": 201, "path": "partners/till", "trigger_tokens": double},
     ]
     cli_runner.sandbox.replace_state(state)
-    Path(".git").mkdir()
+    repository(Path("../origin"))
+    repository(Path()).git("remote", "add", "origin", "../origin")
     done = cli_runner("init --group acme --group partners")
     assert done.code == 0
     assert done.err.splitlines()[1:] == [
@@ -124,6 +129,46 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
     assert {"acme.set.yaml", "partners.set.yaml", "partners.yaml"} <= {*contents(Path("manifests"))}
 
 
+def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: CliRunner) -> None:
+    assert cli_runner("init --group acme").err.splitlines()[-4:] == [
+        NEW_PROJECT,
+        '  git init && git add . && git commit --message "The settings as they are"',
+        "  git remote add origin URL",
+        "  reconciler plan",
+    ]
+    before = cli_runner("plan --detailed-exitcode")
+    assert (before.code, before.err) == (0, "")
+    git = repository(Path())
+    git.commit("The settings as they are")
+    lacking = cli_runner("plan")
+    assert (lacking.code, lacking.out) == (1, "")
+    assert lacking.err == (
+        f"reconciler: inventory: remote: {Path().resolve()} has no remote 'origin': add it (git remote add origin URL), "
+        "or name one that `git remote` lists; without `remote`, the inventory is kept in this clone alone; or go on "
+        "without an inventory: --no-inventory\n"
+    )
+    assert cli_runner("plan --detailed-exitcode --no-inventory").out == before.out
+    git.git("init", "--quiet", "--bare", "../origin.git")
+    git.git("remote", "add", "origin", "../origin.git")
+    planned = cli_runner("plan --detailed-exitcode")
+    assert (planned.code, planned.err) == (0, "")
+    assert planned.out.startswith("There is no inventory yet: ")
+    assert cli_runner("apply --yes").code == 0
+    assert git.git("ls-remote", "origin").endswith("\trefs/heads/reconciler/applied")
+
+
+def test_a_repository_that_says_where_its_inventory_is_needs_no_remote_for_it(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("reconciler.yaml").write_text("inventory: false\n")
+    assert cli_runner("init --group acme").err.splitlines()[-3] == "Next:"
+    Path("reconciler.yaml").unlink()
+    Path(".gitignore").unlink()
+    repository(Path())
+    monkeypatch.setenv("PATH", "")
+    assert cli_runner("init --group acme").err.splitlines()[-3] == "Next:", "without git, nobody knows the remotes"
+
+
 @pytest.mark.untraced
 def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no_command(
     cli_runner: CliRunner,
@@ -141,8 +186,9 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         "on, or leave the section out",
         "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
         "others, then export again",
-        "Next:",
+        NEW_PROJECT,
         '  git init && git add . && git commit --message "The settings as they are"',
+        "  git remote add origin URL",
         "  reconciler plan",
     ]
     details = contents(Path())["init-left-out.md"].splitlines()

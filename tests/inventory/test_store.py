@@ -412,8 +412,8 @@ def test_a_remote_that_does_not_exist_is_a_wrong_configuration(checkout: Reposit
     with pytest.raises(ConfigurationError) as raised:
         checkout_remote(checkout.folder, "upstream")
     assert str(raised.value) == (
-        f"inventory: remote: {checkout.folder} has no remote 'upstream'; `git remote` lists those that there are. "
-        "Without `remote`, the inventory is kept in this clone alone"
+        f"inventory: remote: {checkout.folder} has no remote 'upstream': add it (git remote add upstream URL), or "
+        "name one that `git remote` lists; without `remote`, the inventory is kept in this clone alone"
     )
     with pytest.raises(ConfigurationError, match="inventory: remote: '--help' is not the name of a remote"):
         checkout_remote(checkout.folder, "--help")
