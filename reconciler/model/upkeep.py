@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from reconciler.model.inventory import TARGET, Inventory, ObjectKey, ObjectLine, TargetLine
+from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine, TargetLine
 from reconciler.model.targets import Key
 
 Contains = Callable[[str], bool]
@@ -95,31 +95,6 @@ class Prospect:
 
     run: Applied
     absences: tuple[ObjectLine, ...] = ()
-
-    @property
-    def nameless(self) -> frozenset[str]:
-        """The targets whose IDs nothing shows yet: they stand here with their paths, such as `project acme/api`."""
-        return frozenset(name for after in self.run.targets if not TARGET.fullmatch(name := after.target))
-
-    def numbered(self, numbers: Mapping[str, int]) -> "Prospect":
-        """Return it with IDs instead of paths, as far as they are known; what is of other targets is left out."""
-        levels = {name: name.partition(" ")[0] for name in numbers}
-        known = {name: f"{levels[name]} {number}" for name, number in numbers.items()}
-
-        def name(target: str) -> str:
-            return target if TARGET.fullmatch(target) else known.get(target, "")
-
-        run = replace(
-            self.run,
-            parts=tuple(replace(part, target=name(part.target)) for part in self.run.parts if name(part.target)),
-            targets=tuple(
-                replace(after, target=name(after.target)) for after in self.run.targets if name(after.target)
-            ),
-            declared=frozenset(
-                (name(target), section, part) for target, section, part in self.run.declared if name(target)
-            ),
-        )
-        return replace(self, run=run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,20 @@ def test_a_malformed_line_is_ignored_with_a_warning(cli_runner: CliRunner, git: 
 
 
 @pytest.mark.usefixtures("git")
+def test_without_git_there_is_none_and_the_rest_is_done(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli_runner.project("{milestones: {one: {}}}")
+    monkeypatch.setenv("PATH", "")
+    planned = cli_runner("plan --out plan.json")
+    assert (planned.code, planned.err) == (0, "")
+    assert planned.out.splitlines()[-2] == "git is not installed here: there is no inventory."
+    for line in ("apply --plan plan.json --yes", "apply --yes"):
+        applied = cli_runner(line)
+        assert (applied.code, applied.err) == (0, "")
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    assert [*live(cli_runner)] == ["one"]
+
+
+@pytest.mark.usefixtures("git")
 def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     cli_runner("apply --yes")
@@ -232,12 +246,6 @@ def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> Non
 def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()
-    drawn = prospect(cli_runner)
-    assert drawn is not None
-    assert drawn.nameless == {"project acme/api"}
-    numbered = drawn.numbered({"project acme/api": 100})
-    assert (numbered.nameless, numbered.run.declared) == (frozenset(), {("project 100", "milestones", "milestones")})
-    assert drawn.numbered({}).run.parts == ()
     newer = git.commit("newer")
     place = store(cli_runner)
     place.write(place.read(), lambda now: replace(now, applied=newer), Message({}, newer, place.service, 0))
