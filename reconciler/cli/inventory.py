@@ -2,8 +2,9 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.errors import ConfigurationError, InventoryUnreadable
+from reconciler.errors import ConfigurationError, InventoryUnreadable, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
     from reconciler.gitops.inventory import LoggedPlace, OpenInventory, Place
-    from reconciler.gitops.remotes import Remote
+    from reconciler.gitops.remotes import Person, Remote
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -37,7 +38,15 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
     """
-    from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, checked_branch, open_place, own_identity
+    from reconciler.gitops.inventory import (
+        NO_INVENTORY,
+        NOBODY,
+        OpenInventory,
+        checked_branch,
+        open_place,
+        own_identity,
+    )
+    from reconciler.gitops.remotes import in_job
 
     defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
     settings: Mapping[str, str] | bool = defaults.get("inventory", {})
@@ -49,17 +58,16 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         LOG.debug("outside of a git repository there is no inventory")
         yield NO_INVENTORY
         return
-    try:
-        committer = own_identity(top)
-    except FileNotFoundError:
+    if which("git") is None:
         yield OpenInventory(lines=("git is not installed here: there is no inventory.",))
         return
     branch = checked_branch(settings.get("branch", "reconciler/applied"))
     try:
-        remote = _remote(session.given, client.api_url, client.token, top, settings)
+        owner = cache(partial(_owner, client))
+        remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
-    with open_place(top, branch, remote, committer) as place:
+    with open_place(top, branch, remote, NOBODY if in_job(os.environ) else own_identity(top)) as place:
         yield _read(session, client.api_url.removesuffix(API), place, top, defaults)
 
 
@@ -78,21 +86,53 @@ def opened_place(given: Given) -> "Iterator[LoggedPlace | None]":
     if isinstance(settings, bool) or top is None or which("git") is None:
         yield None
         return
-    remote = _remote(given, given.api_url or "", os.environ.get("RECONCILER_TOKEN", "").strip(), top, settings)
+    token = os.environ.get("RECONCILER_TOKEN", "").strip()
+    remote = _remote(given, top, settings, api_url=given.api_url or "", token=token)
     with open_place(top, checked_branch(settings.get("branch", "reconciler/applied")), remote) as place:
         yield place
 
 
-def _remote(given: Given, api_url: str, token: str, top: Path, settings: Mapping[str, str]) -> "Remote | None":
-    """Return where the list lives; None for the local repository."""
-    from reconciler.gitops.remotes import checkout_remote, in_job, job_remote
+def _remote(
+    given: Given,
+    top: Path,
+    settings: Mapping[str, str],
+    *,
+    api_url: str,
+    token: str,
+    user: "Callable[[], Person | None] | None" = None,
+) -> "Remote | None":
+    """Return where the list lives; None for the local repository.
+
+    Args:
+        given: the options.
+        top: the top folder of the checkout.
+        settings: `inventory` of `reconciler.yaml`.
+        api_url: of the service that is managed.
+        token: for it.
+        user: returns whose token it is; None where nothing is pushed.
+    """
+    from reconciler.gitops.remotes import checkout_remote, in_job, job_remote, nobody
 
     name, ca_file = settings.get("remote"), given.ca_file or ""
     if name is None:
         return None
     if in_job(os.environ):
-        return job_remote(os.environ, api_url=api_url, api_token=token, ca_file=ca_file)
+        return job_remote(os.environ, api_url=api_url, api_token=token, user=user or nobody, ca_file=ca_file)
     return checkout_remote(top, name, ca_file)
+
+
+def _owner(client: "Client") -> "Person | None":
+    """Return the token's owner as commits name people; None where the service does not tell.
+
+    A project may take the commits only of whoever pushes them.
+    """
+    from reconciler.gitops.remotes import Person
+
+    with suppress(ServiceError):
+        match client.get("user"):
+            case {"name": str(name), "commit_email": str(email)}:
+                return Person(name, email)
+    return None
 
 
 def _read(session: "Session", service: str, place: "Place", top: Path, defaults: Mapping[str, Any]) -> "OpenInventory":

@@ -114,7 +114,7 @@ class Recording:
         if not (changes or report.requests.writes):
             return code
         from reconciler.gitops.branch import Message
-        from reconciler.gitops.inventory import author_of
+        from reconciler.gitops.remotes import starter
         from reconciler.model.upkeep import with_changes
 
         counts = report.counts
@@ -126,7 +126,7 @@ class Recording:
             os.environ.get("CI_JOB_URL", ""),
             canary,
             self.saved.reverts,
-            author_of(os.environ),
+            starter(os.environ),
             report.finished_at,
         )
         contains = self._contains

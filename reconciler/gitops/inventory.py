@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -253,7 +253,7 @@ class Distant:
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
         for skip_ci in (True, False):
             for login in self.exchange.remote.pushing:
-                committer = (login and login.person) or self.committer
+                committer = (login and login.person()) or self.committer
                 commit = write_commit(self.exchange, text, parent, message, committer)
                 refusal = self.exchange.push(commit, self.branch, login, skip_ci=skip_ci)
                 if not refusal:
@@ -287,12 +287,6 @@ def checked_branch(name: str) -> str:
     if not is_branch(name):
         raise ConfigurationError(f"inventory: branch: must be a name below {BELOW}, such as {BRANCH}; not {name!r}")
     return name
-
-
-def author_of(environment: Mapping[str, str]) -> Person | None:
-    """Return who started a CI job; None elsewhere."""
-    name, email = environment.get("GITLAB_USER_NAME", ""), environment.get("GITLAB_USER_EMAIL", "")
-    return Person(name, email) if environment.get("GITLAB_CI") and name else None
 
 
 def own_identity(top: Path) -> Person:

@@ -5,7 +5,7 @@ Of the checkout, only the URL of the remote is read. In a CI job not even that: 
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -33,6 +33,10 @@ class Person:
     email: str
 
 
+def nobody() -> None:
+    """Return that a person is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     """Credentials for one origin.
@@ -41,13 +45,13 @@ class Login:
         name: what messages call them, such as the variable that holds them.
         username: beside the token.
         token: a secret.
-        person: whose they are, where that is known.
+        person: returns whose they are, None where that is not known; called before each push.
     """
 
     name: str
     username: str
     token: str = field(repr=False)
-    person: Person | None = None
+    person: Callable[[], Person | None] = field(default=nobody, repr=False, compare=False)
 
 
 OWN: Login | None = None
@@ -92,8 +96,19 @@ def in_job(environment: Mapping[str, str]) -> bool:
     return all(environment.get(name) for name in ("GITLAB_CI", "CI_SERVER_URL", "CI_PROJECT_PATH"))
 
 
+def starter(environment: Mapping[str, str]) -> Person | None:
+    """Return who started a CI job; None elsewhere."""
+    name, email = environment.get("GITLAB_USER_NAME", ""), environment.get("GITLAB_USER_EMAIL", "")
+    return Person(name, email) if environment.get("GITLAB_CI") and name else None
+
+
 def job_remote(
-    environment: Mapping[str, str], *, api_url: str, api_token: str, user: Person | None = None, ca_file: str = ""
+    environment: Mapping[str, str],
+    *,
+    api_url: str,
+    api_token: str,
+    user: Callable[[], Person | None] = nobody,
+    ca_file: str = "",
 ) -> Remote:
     """Return the repository of a CI job.
 
@@ -101,7 +116,7 @@ def job_remote(
         environment: of the job.
         api_url: of the service that is managed.
         api_token: for it; git gets it only if the repository has the same origin.
-        user: whose it is.
+        user: returns whose it is; see `Login.person`.
         ca_file: see `Remote`.
 
     Raises:
@@ -117,7 +132,8 @@ def job_remote(
     if api_token and origin_of(url) == origin_of(api_url):
         ours.append(Login(API_TOKEN, ANY_USER, api_token, user))
     job = environment.get(JOB_TOKEN, "")
-    its = [Login(JOB_TOKEN, JOB_USER, job)] if job else []
+    person = starter(environment)
+    its = [Login(JOB_TOKEN, JOB_USER, job, lambda: person)] if job else []
     return Remote(url, (*its, *ours) or (OWN,), (*ours, *its) or (OWN,), ca_file)
 
 

@@ -5,8 +5,9 @@ import ssl
 import subprocess
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -29,6 +30,7 @@ class GitServer:
         asked: for each request, what it is about and the credentials that came with it.
         before_push: is called once before the next push is carried out.
         redirect: where every request is sent instead.
+        api: host and port of the service that answers requests to the API; empty for none.
     """
 
     folder: Path
@@ -38,6 +40,7 @@ class GitServer:
     asked: list[tuple[str, str]] = field(default_factory=list)
     before_push: Callable[[], object] | None = None
     redirect: str = ""
+    api: str = ""
 
     @property
     def remote(self) -> str:
@@ -63,6 +66,10 @@ class GitServer:
             return 401, {"WWW-Authenticate": 'Basic realm="git"'}
         return (403 if service == "push" and token in self.readers else 0), {}
 
+    def is_api(self, path: str) -> bool:
+        """Return whether the service of the API answers the requests for a path."""
+        return bool(self.api) and path.startswith("/api/")
+
     def push_begins(self) -> None:
         """Do what is to be done right before a push."""
         action, self.before_push = self.before_push, None
@@ -74,6 +81,42 @@ class GitServer:
         asked = [f"{service} {login}" for service, login in self.asked if login]
         self.asked.clear()
         return list(dict.fromkeys(asked))
+
+
+def _forwarded(api: str, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and content of what the service of the API answers."""
+    with closing(HTTPConnection(api)) as connection:
+        connection.request(asked.command, asked.path, body, dict(asked.headers))
+        answer = connection.getresponse()
+        kept = {"Content-Type", "Content-Encoding", "X-Next-Page"} & {*answer.headers}
+        return answer.status, {name: answer.headers[name] for name in kept}, answer.read()
+
+
+def _backend(
+    server: GitServer, asked: BaseHTTPRequestHandler, path: str, query: str, body: bytes
+) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and content of what git answers."""
+    if path.endswith("git-receive-pack"):
+        server.push_begins()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "GIT_PROJECT_ROOT": str(server.folder),
+        "GIT_PROTOCOL": asked.headers.get("Git-Protocol", ""),
+        "HTTP_CONTENT_ENCODING": asked.headers.get("Content-Encoding", ""),
+        "PATH_INFO": path,
+        "QUERY_STRING": query,
+        "REQUEST_METHOD": asked.command,
+        "CONTENT_TYPE": asked.headers.get("Content-Type", ""),
+        "CONTENT_LENGTH": str(len(body)),
+        "REMOTE_USER": "ada",
+    }
+    command = ["git", "-c", "safe.directory=*", "http-backend"]
+    done = subprocess.run(command, input=body, env=environment, capture_output=True, check=False)
+    head, _, content = done.stdout.partition(b"\r\n\r\n")
+    headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+    return int(headers.pop("Status", "200").split()[0]), headers, content
 
 
 def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
@@ -99,6 +142,9 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if server.is_api(path):
+                self.answer(*_forwarded(server.api, self, body))
+                return
             login = b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
             service = "push" if "receive-pack" in self.path else "fetch"
             server.asked.append((service, login))
@@ -106,32 +152,9 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
             if status:
                 self.answer(status, headers, b"You are not allowed to do this.")
             else:
-                self.backend(path, query, body)
+                self.answer(*_backend(server, self, path, query, body))
 
-        do_POST = do_GET  # noqa: N815 - the name is the library's
-
-        def backend(self, path: str, query: str, body: bytes) -> None:
-            if path.endswith("git-receive-pack"):
-                server.push_begins()
-            environment = {
-                **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                "GIT_HTTP_EXPORT_ALL": "1",
-                "GIT_PROJECT_ROOT": str(server.folder),
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "REQUEST_METHOD": self.command,
-                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-                "CONTENT_LENGTH": str(len(body)),
-                "REMOTE_USER": "ada",
-            }
-            command = ["git", "-c", "safe.directory=*", "http-backend"]
-            done = subprocess.run(command, input=body, env=environment, capture_output=True, check=False)
-            head, _, content = done.stdout.partition(b"\r\n\r\n")
-            headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-            self.answer(int(headers.pop("Status", "200").split()[0]), headers, content)
+        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names are the library's
 
     return Handler
 

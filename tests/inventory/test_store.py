@@ -18,12 +18,11 @@ from reconciler.gitops.inventory import (
     Place,
     Store,
     Stored,
-    author_of,
     checked_branch,
     open_place,
     own_identity,
 )
-from reconciler.gitops.remotes import Login, Person, Remote, checkout_remote, in_job, job_remote
+from reconciler.gitops.remotes import Login, Person, Remote, checkout_remote, in_job, job_remote, starter
 from reconciler.model.inventory import Inventory, inventory_text
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.inventory.git_server import REPOSITORY, GitServer, git_server
@@ -73,7 +72,7 @@ def job(server: GitServer, **more: str) -> dict[str, str]:
 
 def remote_of(environment: Mapping[str, str], api_url: str = "", **more: str) -> Remote:
     settings = {"api_token": "", "ca_file": str(LOOPBACK), **more}
-    return job_remote(environment, api_url=api_url, user=BOT, **settings)
+    return job_remote(environment, api_url=api_url, user=lambda: BOT, **settings)
 
 
 class Waits(list[float]):
@@ -109,7 +108,7 @@ def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
 ) -> None:
     environment = job(server, RECONCILER_PUSH_TOKEN="push-token")
     remote = remote_of(environment)
-    message = replace(MESSAGE, author=author_of(environment), job="https://x/-/jobs/1", result=3, canary="acme/a")
+    message = replace(MESSAGE, author=starter(environment), job="https://x/-/jobs/1", result=3, canary="acme/a")
     commit = write_once(checkout, remote, message=message)
     assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:push-token"]
     assert server.last() == commit
@@ -452,8 +451,8 @@ def test_no_other_branch_may_hold_the_list(name: str) -> None:
 
 
 def test_the_author_is_who_started_the_job(server: GitServer) -> None:
-    assert author_of(job(server)) == Person("Ada", "ada@example.com")
-    assert author_of({"GITLAB_USER_NAME": "Ada"}) is None
+    assert starter(job(server)) == Person("Ada", "ada@example.com")
+    assert starter({"GITLAB_USER_NAME": "Ada"}) is None
 
 
 def test_git_is_not_waited_for_for_ever(tmp_path: Path, checkout: Repository) -> None:

@@ -1,0 +1,90 @@
+"""Applies and reverts in a CI job: with whose token the list is pushed, and in whose name."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.gitops.inventory import BRANCH
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
+from tests.inventory.checkout import REMOTE, Checkout
+from tests.inventory.git_server import REPOSITORY, GitServer, git_server
+from tests.service.test_connection import LOOPBACK
+
+
+@pytest.fixture
+def server(tmp_path: Path, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitServer]:
+    """The server of the job: it has the repository and the API. Its job token may not push."""
+    (tmp_path / "served").mkdir()
+    with git_server(tmp_path / "served") as made:
+        made.api = cli_runner.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
+        made.tokens, made.readers = {"ada-token", "push-token", "job-token"}, {"job-token"}
+        variables = {
+            "CI": "true",
+            "GITLAB_CI": "true",
+            "CI_SERVER_URL": made.url,
+            "CI_PROJECT_PATH": REPOSITORY.removesuffix(".git"),
+            "CI_JOB_TOKEN": "job-token",
+            "GITLAB_USER_NAME": "Mona",
+            "GITLAB_USER_EMAIL": "mona@example.com",
+            "RECONCILER_API_URL": f"{made.url}/api/v4",
+            "RECONCILER_CA_FILE": str(LOOPBACK),
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+def job(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
+    """The checkout of a job, in a folder that others have configured."""
+    made = Checkout(replace(cli_runner, folder=tmp_path / "build"), repository(tmp_path / "build"))
+    made.git.git("config", "user.name", "Somebody else")
+    made.git.git("remote", "add", "origin", "https://elsewhere.invalid/")
+    made.write("reconciler.yaml", REMOTE)
+    return made
+
+
+def last(server: GitServer) -> str:
+    """Return author and committer of the last apply."""
+    return server.git("show", "--no-patch", "--format=%an <%ae>, %cn <%ce>", BRANCH)
+
+
+def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(
+    server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = job.cli.sandbox
+    job.milestones("a", "b")
+    job.commit("first")
+    sandbox.clear_log()
+    assert job.apply()[0] == 0
+    assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:ada-token"]
+    assert [entry["target"] for entry in sandbox.log()].count("/api/v4/user") == 1
+    assert last(server) == "Mona <mona@example.com>, Ada <ada@example.com>"
+    job.milestones("a")
+    job.commit("second")
+    sandbox.set_faults(["status=403,method=GET,match=/user"])
+    assert job.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
+    assert last(server) == "Mona <mona@example.com>, reconciler <>"
+    sandbox.set_faults([])
+    monkeypatch.setenv("RECONCILER_PUSH_TOKEN", "push-token")
+    server.users()
+    code, lines = job.run("revert --last --yes")
+    assert (code, lines[:2]) == (0, ["project acme/api", '  + milestone "b"                             done'])
+    assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:push-token"]
+    assert last(server) == "Mona <mona@example.com>, reconciler <>"
+    assert (job.live(), job.run("log")[1][0][:5]) == (["a", "b"], "apply")
+
+
+def test_the_token_of_the_job_is_that_of_who_started_it(
+    server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.readers = set()
+    monkeypatch.setenv("RECONCILER_API_URL", job.cli.sandbox.api_url)
+    job.milestones("a")
+    job.commit("first")
+    assert job.apply()[0] == 0
+    assert server.users() == ["fetch gitlab-ci-token:job-token", "push gitlab-ci-token:job-token"]
+    assert last(server) == "Mona <mona@example.com>, Mona <mona@example.com>"
