@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from pydantic_core import PydanticSerializationError
 
+from reconciler.documents.checksum import with_checksum
 from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_current, save_plan
 from reconciler.documents.report import load_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
-from reconciler.model.inventory import ObjectLine
+from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
@@ -60,12 +61,28 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
         released=frozenset({("project 7", "epics"), ("project 7", "milestones")}),
         backwards=True,
     )
-    prospect = Prospect(run, (ObjectLine("project 7", "milestones", "milestones", "0.9", 30, "2b" * 20),))
+    old = ObjectLine("project 7", "milestones", "milestones", "0.9", 30, "2b" * 20)
+    entry = ObjectLine("project 7", "job_token_scope", "groups", 8, 8, "1a" * 20)
+    seen = Inventory(
+        "https://gitlab.example.com",
+        "2b" * 20,
+        {"project 7": TargetLine("project 7", "acme/api", "1:8a")},
+        {old.key: old, entry.key: entry},
+        (UnknownLine("project 7", '{"target": "project 7", "section": "later", "name": "\u2028"}', "1a" * 20),),
+    )
+    prospect = Prospect(run, seen, (old,))
     saved = replace(sample(), inventory=prospect, remarks=("1 object no longer declared stays",))
     text = save_plan(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
         load_plan(text.replace('"id": 30', '"id": 31'), KINDS)
+    content = json.loads(text)
+    content["inventory"]["seen"][0] = "{}"
+    del content["checksum"]
+    with pytest.raises(
+        PlanRefused, match="is damaged: the inventory in it cannot be read: its first line is malformed"
+    ):
+        load_plan(with_checksum(content), KINDS)
 
 
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:

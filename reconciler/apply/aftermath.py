@@ -7,7 +7,7 @@ from reconciler.apply.outcomes import Outcome, Status, TargetOutcome
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
 from reconciler.model.plan import Change, Create, Delete, Plan, TargetPlan
 from reconciler.model.targets import PATHLESS, Level, Target
-from reconciler.model.upkeep import Applied, Contains, PartAfter, TargetAfter
+from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
 
 SENT = frozenset({Status.DONE, Status.DROPPED, Status.FAILED})
 """The outcomes of changes for which a write may have been sent."""
@@ -138,23 +138,6 @@ def aftermath(
         and (narrowed is None or after.target in narrowed or any(place[0] == after.target for place in begun))
     ]
     return replace(run, parts=tuple(parts), targets=tuple(targets), whole=run.whole and narrowed is None)
-
-
-def still_listed(run: Applied, inventory: Inventory, contains: Contains) -> Applied:
-    """Return the apply of a saved plan, whose lists may be older than lines of the inventory: such lines stay.
-
-    Args:
-        run: the apply.
-        inventory: the list, as it was read after the plan was made.
-        contains: whether the plan's commit contains another.
-    """
-    parts = []
-    for part in run.parts:
-        lines = [line for line in inventory.objects.values() if line.key[:3] == (part.target, part.section, part.part)]
-        newer = {line.id for line in lines if line.name in part.wanted or not (line.at and contains(line.at))}
-        listed = None if part.listed is None else {*part.listed, *newer}
-        parts.append(replace(part, listed=listed))
-    return replace(run, parts=tuple(parts))
 
 
 def deleted_keys(outcomes: Iterable[TargetOutcome], names: Names) -> set[ObjectKey]:

@@ -182,7 +182,7 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
-        recording = Recording(inventory, saved, is_from_file=flags.plan_file is not None)
+        recording = Recording(inventory, saved)
         return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after, left=left)
 
 

@@ -41,13 +41,11 @@ class Recording:
     Attributes:
         inventory: as it was opened for the run.
         saved: the plan, without stale deletions once `check` has returned.
-        is_from_file: whether the plan was read from a file.
         left: the plans of stale deletions, by the reason.
     """
 
     inventory: "OpenInventory"
     saved: "SavedPlan"
-    is_from_file: bool = False
     left: "dict[str, Plan]" = field(default_factory=dict)
 
     def check(self) -> "SavedPlan":
@@ -110,13 +108,14 @@ class Recording:
         self._number(client)
         names = self._names
         narrowed = None if first is None else {names[target] for target in first if target in names}
-        changes, commit = self._changes(stored.inventory, outcomes, narrowed)
-        if not (changes or report.requests.writes):
-            return code
         from reconciler.gitops.branch import Message
         from reconciler.gitops.remotes import starter
         from reconciler.model.upkeep import with_changes
 
+        changes, commit = self._changes(stored.inventory, outcomes, narrowed)
+        contains = self._contains
+        if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
+            return code
         counts = report.counts
         message = Message(
             {"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
@@ -129,7 +128,6 @@ class Recording:
             starter(os.environ),
             report.finished_at,
         )
-        contains = self._contains
         try:
             with heeding(patience=1):
                 name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), message)
@@ -159,9 +157,8 @@ class Recording:
     def _changes(
         self, inventory: "Inventory", outcomes: "list[TargetOutcome]", narrowed: Collection[str] | None
     ) -> "tuple[Changes, str]":
-        """Return what changes in the list, and the commit whose manifests were applied."""
-        from reconciler.apply.aftermath import aftermath, deleted_keys, still_listed, touched
-        from reconciler.model.absence import Standing
+        """Return what changes in the list that the plan saw, and the commit whose manifests were applied."""
+        from reconciler.apply.aftermath import aftermath, deleted_keys, touched
         from reconciler.model.upkeep import Changes, changes_of, undone
 
         names = self._names
@@ -171,11 +168,8 @@ class Recording:
             return undone(inventory, deleted_keys(outcomes, names), writes), ""
         if prospect is None:
             return Changes(inventory), ""
-        ancestry = self._ancestry
-        run = still_listed(prospect.run, inventory, self._contains) if self.is_from_file else prospect.run
-        ahead = ancestry and ancestry.standings([inventory.applied])[inventory.applied] is Standing.AHEAD
-        run = replace(run, backwards=bool(inventory.applied and ahead))
-        return changes_of(aftermath(run, outcomes, names, narrowed=narrowed), inventory, self._contains), run.commit
+        after = aftermath(prospect.run, outcomes, names, narrowed=narrowed)
+        return changes_of(after, prospect.seen, self._contains), prospect.run.commit
 
     @property
     def _names(self) -> "Names":

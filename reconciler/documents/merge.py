@@ -7,6 +7,7 @@ from typing import TypeVar
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, Requests, TargetReport, alike
 from reconciler.errors import PlanRefused
+from reconciler.model.inventory import Inventory
 from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Target
 from reconciler.model.upkeep import Prospect
@@ -63,8 +64,25 @@ def _merged(prospects: Sequence[Prospect | None]) -> Prospect | None:
         declared=frozenset().union(*(run.declared for run in runs)),
         unknown=frozenset().union(*(run.unknown for run in runs)),
         released=frozenset().union(*(run.released for run in runs)),
+        backwards=any(run.backwards for run in runs),
     )
-    return Prospect(run, tuple(line for prospect in known for line in prospect.absences))
+    absences = tuple(line for prospect in known for line in prospect.absences)
+    return Prospect(run, _seen_by_all([prospect.seen for prospect in known]), absences)
+
+
+def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
+    """Return the lines that all shards saw: of any other line, one of them does not know whether it is newer."""
+    first = lists[0]
+    return replace(
+        first,
+        applied=first.applied if len({each.applied for each in lists}) == 1 else "",
+        targets={
+            name: line for name, line in first.targets.items() if all(each.targets.get(name) == line for each in lists)
+        },
+        objects={
+            key: line for key, line in first.objects.items() if all(each.objects.get(key) == line for each in lists)
+        },
+    )
 
 
 def merge_reports(parts: Mapping[str, Report]) -> Report:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated
 
-from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationInfo
 
-from reconciler.model.inventory import ObjectLine
+from reconciler.errors import InventoryUnreadable, PlanRefused
+from reconciler.model.inventory import ObjectLine, inventory_text, read_inventory
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Key
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
@@ -95,6 +96,8 @@ class KeptProspect:
     """Their collections that were read."""
     absences: tuple[KeptObject, ...]
     """The objects that the plan deletes, since they are no longer declared."""
+    seen: tuple[str, ...]
+    """The lines of the inventory that the plan was made from: an apply takes all other lines for newer ones."""
 
 
 def _kept(prospect: Prospect) -> KeptProspect:
@@ -120,6 +123,7 @@ def _kept(prospect: Prospect) -> KeptProspect:
         tuple(
             KeptObject(line.target, line.section, line.part, line.name, line.id, line.at) for line in prospect.absences
         ),
+        tuple(inventory_text(prospect.seen).removesuffix("\n").split("\n")),
     )
 
 
@@ -130,8 +134,13 @@ def _by_target(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _from_kept(content: Json) -> Prospect:
+def _from_kept(content: Json, info: ValidationInfo) -> Prospect:
+    """Return what `_kept` turned into JSON; the context of the validation is all kinds."""
     kept = TypeAdapter(KeptProspect).validate_python(content)
+    try:
+        seen, _ = read_inventory("\n".join(kept.seen), info.context or {})
+    except InventoryUnreadable as error:
+        raise PlanRefused(f"the saved plan is damaged: the inventory in it cannot be read: {error.reason}") from error
     run = Applied(
         kept.commit,
         tuple(
@@ -154,7 +163,7 @@ def _from_kept(content: Json) -> Prospect:
     absences = tuple(
         ObjectLine(each.target, each.section, each.part, each.name, each.id, each.at) for each in kept.absences
     )
-    return Prospect(run, absences)
+    return Prospect(run, seen, absences)
 
 
 SavedProspect = Annotated[Prospect, PlainValidator(_from_kept), PlainSerializer(_kept, return_type=KeptProspect)]

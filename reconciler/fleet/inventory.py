@@ -98,7 +98,7 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         unknown=_unknown(run, inventory) if whole else frozenset(),
         backwards=backwards,
     )
-    return Prospect(applied, tuple(line for line in run.absences.deletions if line.key in deleted))
+    return Prospect(applied, inventory, tuple(line for line in run.absences.deletions if line.key in deleted))
 
 
 def with_inventory_problem(run: FleetSurvey, plan: Plan) -> Plan:

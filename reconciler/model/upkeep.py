@@ -90,10 +90,12 @@ class Prospect:
     Attributes:
         run: the apply, as if it had ended before its first change; `TargetAfter.done` says there that nothing is
             missing but the changes of the plan.
+        seen: the list that the plan was made from; whatever stands in the list by then and not here is newer.
         absences: the lines whose objects the plan deletes, since they are no longer declared.
     """
 
     run: Applied
+    seen: Inventory
     absences: tuple[ObjectLine, ...] = ()
 
 
@@ -102,9 +104,10 @@ class Changes:
     """Additions and removals, to be made on top of whatever the list is by then.
 
     Attributes:
-        base: the list that they were made from.
+        base: the list that they were made from: of a saved plan, the one that the plan saw.
         added: lines that are new, or have another name or commit.
-        gone: objects that this run deleted, or that no longer exist.
+        gone: objects that this run deleted.
+        missing: objects that its lists lack; removed unless newer manifests, which may have made them, were applied.
         left: lines of what is no longer declared, or was released; removed if others have not changed them.
         targets: new lines of targets; None removes one.
         applied: the commit of the manifests that were applied; empty to leave the list's.
@@ -113,14 +116,10 @@ class Changes:
     base: Inventory
     added: tuple[ObjectLine, ...] = ()
     gone: frozenset[ObjectKey] = frozenset()
+    missing: frozenset[ObjectKey] = frozenset()
     left: Mapping[ObjectKey, ObjectLine] = field(default_factory=dict)
     targets: Mapping[str, TargetLine | None] = field(default_factory=dict)
     applied: str = ""
-
-    def __bool__(self) -> bool:
-        """Return whether any line changes, the header's `applied` included: by it, older plans are told to be stale."""
-        newer = bool(self.applied) and self.applied != self.base.applied
-        return newer or bool(self.added or self.gone or self.left or self.targets)
 
 
 def changes_of(run: Applied, inventory: Inventory, contains: Contains) -> Changes:
@@ -128,17 +127,20 @@ def changes_of(run: Applied, inventory: Inventory, contains: Contains) -> Change
 
     Args:
         run: the apply.
-        inventory: the list, as the run read it last.
+        inventory: the list that the plan was made from.
         contains: of the commits in the list.
     """
-    gone = frozenset(_gone(run, inventory))
-    left = {line.key: line for line in _left(run, inventory, contains) if line.key not in gone}
+    parts = {(part.target, part.section, part.part): part for part in run.parts}
+    gone = frozenset((*place, number) for place, part in parts.items() for number in part.deleted)
+    missing = frozenset(_missing(parts, inventory)) - gone
+    removed = gone | missing
+    left = {line.key: line for line in _left(run, inventory, contains) if line.key not in removed}
     added = tuple(
         line
         for line in _wanted(run, inventory, contains)
-        if line.key not in gone and inventory.objects.get(line.key) != line
+        if line.key not in removed and inventory.objects.get(line.key) != line
     )
-    staying = {key[0] for key in inventory.objects if key not in gone and key not in left}
+    staying = {key[0] for key in inventory.objects if key not in removed and key not in left}
     staying |= {line.target for line in added} | {line.target for line in inventory.unknown}
     targets: dict[str, TargetLine | None] = {}
     for after in run.targets:
@@ -150,14 +152,14 @@ def changes_of(run: Applied, inventory: Inventory, contains: Contains) -> Change
         known = {target for target, _, _ in run.declared} | {after.target for after in run.targets} | {*run.unknown}
         targets |= dict.fromkeys(inventory.targets.keys() - known - staying)
     applied = "" if run.backwards else run.commit
-    return Changes(inventory, added, gone, left, targets, applied)
+    return Changes(inventory, added, gone, missing, left, targets, applied)
 
 
 def undone(inventory: Inventory, deleted: Iterable[ObjectKey], touched: Iterable[str]) -> Changes:
     """Return what a revert changes: it removes the lines of what it deleted and the digests of what it touched."""
     lines = {name: inventory.targets[name] for name in touched if name in inventory.targets}
     without = {name: replace(line, digest="", again=None) for name, line in lines.items() if line.digest}
-    return Changes(inventory, gone=frozenset(deleted) & inventory.objects.keys(), targets=without)
+    return Changes(inventory, gone=frozenset(deleted), targets=without)
 
 
 def with_changes(theirs: Inventory, changes: Changes, contains: Contains) -> Inventory:
@@ -171,7 +173,9 @@ def with_changes(theirs: Inventory, changes: Changes, contains: Contains) -> Inv
         contains: whether the commit that we applied contains another.
     """
     base = changes.base
-    objects = {key: line for key, line in theirs.objects.items() if key not in changes.gone}
+    moved = theirs.applied != base.applied and not contains(theirs.applied)
+    removed = changes.gone if moved else changes.gone | changes.missing
+    objects = {key: line for key, line in theirs.objects.items() if key not in removed}
     for key, line in changes.left.items():
         if objects.get(key) == line:
             del objects[key]
@@ -188,7 +192,6 @@ def with_changes(theirs: Inventory, changes: Changes, contains: Contains) -> Inv
                 targets.pop(name, None)
         else:
             targets[name] = target if alone else replace(other or target, digest="", again=None)
-    moved = theirs.applied != base.applied and not contains(theirs.applied)
     applied = theirs.applied if moved or not changes.applied else changes.applied
     return replace(theirs, applied=applied, targets=targets, objects=objects)
 
@@ -216,12 +219,11 @@ def _wanted(run: Applied, inventory: Inventory, contains: Contains) -> Iterable[
                     yield line
 
 
-def _gone(run: Applied, inventory: Inventory) -> Iterable[ObjectKey]:
-    """Yield the listed objects that were deleted, or that a whole list of the run lacks."""
-    parts = {(part.target, part.section, part.part): part for part in run.parts}
+def _missing(parts: Mapping[tuple[str, str, str], PartAfter], inventory: Inventory) -> Iterable[ObjectKey]:
+    """Yield the listed objects that a whole list of the run lacks."""
     for key in inventory.objects:
         part = parts.get(key[:3])
-        if part and (key[3] in part.deleted or (part.listed is not None and key[3] not in part.listed)):
+        if part and part.listed is not None and key[3] not in part.listed:
             yield key
 
 

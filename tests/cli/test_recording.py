@@ -45,7 +45,9 @@ class User:
             (TargetAfter(API, "acme/api", "1:abc", None, done=True),),
             declared=frozenset({(API, "milestones", "milestones")}),
         )
-        Path("plan.json").write_text(save_plan(replace(saved, inventory=Prospect(run, absences))))
+        Path("plan.json").write_text(
+            save_plan(replace(saved, inventory=Prospect(run, self.stored().inventory, absences)))
+        )
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-"""What an apply leaves for the inventory, of a run that was narrowed after its plan was made, and of a saved plan."""
+"""What an apply leaves for the inventory, also of a run that was narrowed after its plan was made."""
 
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.apply.aftermath import aftermath, deleted_keys, names_of, still_listed, touched
+from reconciler.apply.aftermath import aftermath, deleted_keys, names_of, touched
 from reconciler.model.diff import AsRead
-from reconciler.model.inventory import Inventory, ObjectLine
+from reconciler.model.inventory import Inventory
 from reconciler.model.plan import Create, Delete, SectionPlan, TargetPlan, Update
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
-from tests.inventory.test_text import FIRST, SECOND, SERVICE
+from tests.inventory.test_text import FIRST, SERVICE
 
 ONE, TWO, THREE = (Target(Level.PROJECT, path) for path in ("acme/One", "acme/two", "acme/three"))
 NAMES = {ONE: "project 1", TWO: "project 2", THREE: "project 3"}
@@ -74,18 +74,6 @@ def test_a_run_that_was_narrowed_leaves_the_other_targets_alone() -> None:
     assert not after.whole
     assert [part.target for part in after.parts] == ["project 1", "project 3"]
     assert [(target.target, target.done) for target in after.targets] == [("project 1", False), ("project 3", True)]
-
-
-def test_a_line_that_is_newer_than_a_saved_plan_is_not_missing() -> None:
-    lines = [
-        ObjectLine("project 1", "milestones", "milestones", name, number, at)
-        for name, number, at in [("kept", 7, FIRST), ("theirs", 8, SECOND), ("dead", 9, FIRST), ("waits", 10, "")]
-    ]
-    inventory = Inventory(SERVICE, objects={line.key: line for line in lines})
-    parts = still_listed(RUN, inventory, {FIRST}.__contains__).parts
-    assert [part.listed for part in parts] == [{1, 2, 7, 8, 10}, {1, 2}, {1, 2}]
-    unlisted = Applied(FIRST, (PartAfter("project 1", "milestones", "milestones", {}),))
-    assert still_listed(unlisted, inventory, {FIRST}.__contains__).parts[0].listed is None
 
 
 def test_targets_are_named_by_what_is_known_of_them() -> None:

@@ -348,3 +348,47 @@ def test_two_applies_at_the_same_time_lose_no_line(clone: Checkout) -> None:
     assert clone.apply() == (0, ["project acme/api", '  + milestone "a"                             done'])
     assert clone.listed() == ["project 100 a <second>", "project 101 b <second>"]
     assert len(Repository(clone.remote).git("log", "--format=%h", "reconciler/applied").splitlines()) == 2
+
+
+def test_a_line_that_is_newer_than_a_saved_plan_is_kept(clone: Checkout) -> None:
+    """The plan knows which lines there were: an object that its lists lack may have been created since then."""
+    clone.milestones("a", "x")
+    clone.commit("first")
+    clone.git.git("push", "--quiet", "origin", "main")
+    behind = clone.clone("bob")
+    clone.milestones("a", "b")
+    clone.commit("second")
+    assert clone.plan("--out ../plan.json")[0] == 0
+    assert behind.apply()[0] == 0
+    assert clone.apply("--plan ../plan.json")[0] == 0
+    assert clone.listed() == ["project 100 a <first>", "project 100 b <second>", "project 100 x <first>"]
+    assert "digest" not in next(line for line in clone.inventory() if line.get("path") == "acme/api")
+    assert clone.apply() == (0, ["project acme/api", '  - milestone "x"                             done'])
+
+
+def test_a_line_that_others_have_written_since_a_plan_was_saved_stays_as_it_is(clone: Checkout) -> None:
+    clone.change(lambda project: project["milestones"].append({"title": "b"}))
+    clone.milestones("a")
+    clone.commit("first")
+    clone.git.git("push", "--quiet", "origin", "main")
+    other = clone.clone("bob")
+    clone.milestones("a", "b")
+    clone.commit("second")
+    assert clone.plan("--out ../plan.json")[0] == 0
+    other.milestones("b")
+    other.commit("third")
+    assert other.apply() == (0, [])
+    assert clone.apply("--plan ../plan.json")[0] == 0
+    assert clone.listed() == ["project 100 a <second>", "project 100 b <third>"]
+
+
+def test_a_saved_plan_that_changes_nothing_by_now_is_not_recorded(user: Checkout) -> None:
+    user.milestones("a")
+    user.commit("first")
+    assert user.plan("--out ../plan.json")[0] == 0
+    assert user.apply()[0] == 0
+    user.change(lambda project: project["milestones"][0].update(description="theirs"))
+    before = user.git.git("rev-parse", "reconciler/applied")
+    assert user.plan("--out ../same.json")[0] == 0
+    assert user.apply("--plan ../same.json") == (0, [])
+    assert user.git.git("rev-parse", "reconciler/applied") == before
