@@ -1,11 +1,15 @@
 """What an apply means for the inventory: which of its deletions by absence are stale, and what it leaves. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection as Some
 from dataclasses import replace
 
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome
+from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
+from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, TargetPlan
+from reconciler.model.state import LivePart, PartAddress
 from reconciler.model.targets import PATHLESS, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
 
@@ -106,7 +110,7 @@ def aftermath(
     outcomes: Iterable[TargetOutcome],
     names: Names,
     *,
-    narrowed: Collection[str] | None = None,
+    narrowed: Some[str] | None = None,
 ) -> Applied:
     """Return an apply as it ended.
 
@@ -138,6 +142,33 @@ def aftermath(
         and (narrowed is None or after.target in narrowed or any(place[0] == after.target for place in begun))
     ]
     return replace(run, parts=tuple(parts), targets=tuple(targets), whole=run.whole and narrowed is None)
+
+
+def as_read(run: Applied, read: Mapping[PartAddress, LivePart], names: Names, kinds: Kinds) -> Applied:
+    """Return an apply whose collections are as it read them last, such as those of targets that it has created.
+
+    Args:
+        run: as if it had ended before its first change.
+        read: what it has read since.
+        names: of its targets.
+        kinds: all kinds.
+    """
+    live = {(names[target], *place): part for (target, *place), part in read.items() if target in names}
+    parts = []
+    for part in run.parts:
+        shown = live.get((part.target, part.section, part.part))
+        collection = kinds[part.section].part(part.part)
+        if not isinstance(shown, tuple) or not isinstance(collection, Collection):
+            parts.append(part)
+            continue
+        identity = collection.identity
+        called = {each.id: set(map(identity, each.names)) for each in shown if each.id is not None and not each.below}
+        wanted = {
+            name: {number for number, others in called.items() if number in known or identity(name) in others}
+            for name, known in part.wanted.items()
+        }
+        parts.append(replace(part, wanted=wanted, listed=frozenset(called)))
+    return replace(run, parts=tuple(parts))
 
 
 def deleted_keys(outcomes: Iterable[TargetOutcome], names: Names) -> set[ObjectKey]:

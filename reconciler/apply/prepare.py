@@ -165,9 +165,8 @@ class Preparation:
         return planned
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
-        kind = self.kinds[section.kind]
         return {
-            (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
+            (section.target, section.kind, name): self.verifier.read(section.kind, name, wanted)
             for name, wanted in section.wanted.items()
         }
 

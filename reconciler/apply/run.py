@@ -28,6 +28,7 @@ from reconciler.apply.outcomes import (
 from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
+    Numbers,
     Reread,
     Verifier,
     collection_of,
@@ -41,7 +42,7 @@ from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, makes
 from reconciler.model.protocols import Json, Service
-from reconciler.model.state import Section
+from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 
 
@@ -50,6 +51,7 @@ class Application:
 
     Attributes:
         unfinished, left_out: see `Creations`.
+        numbers: the IDs of paths, as far as the run has learned them.
     """
 
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
@@ -59,6 +61,7 @@ class Application:
         self._stop = Stop()
         self.unfinished: list[str] = []
         self.left_out: list[str] = []
+        self.numbers = Numbers()
 
     def run(self, options: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
@@ -70,6 +73,7 @@ class Application:
         stages = self._stages(again, options.canary)
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
         targets = Targets(self._service, options, tokens_of(self._plan))
+        self.numbers = targets.numbers
         imports = Imports(targets, self._kinds)
         self.unfinished, self.left_out = imports.unfinished, imports.left_out
         runs = Runs(targets, imports, self._kinds, again, self._begun)
@@ -108,6 +112,12 @@ class Application:
     def outcomes(self) -> list[TargetOutcome]:
         """The outcome of each target that had changes, as far as known by now, in the order of the plan."""
         return [self._outcome(target) for target in self._busy]
+
+    @property
+    def read(self) -> dict[PartAddress, LivePart]:
+        """The parts that the run has read, as it read them last."""
+        runs = [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun)]
+        return {(run.target.target, *place): live for run in runs for place, live in run.verifier.read_last.items()}
 
     def _outcome(self, target: TargetPlan) -> TargetOutcome:
         """Return what became of a target, some of whose sections may not have been begun."""

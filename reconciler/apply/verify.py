@@ -112,6 +112,11 @@ class Numbers:
         """Take in what was read."""
         self._known.update(ids)
 
+    def known(self, reference: Reference) -> int | None:
+        """Return the ID of a path, if it is known."""
+        number = self._known.get(replace(reference, path=reference.path.casefold()))
+        return number if isinstance(number, int) else None
+
     def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
         """Return the ID of a path."""
         with self._asking.setdefault(reference, Lock()):
@@ -158,7 +163,11 @@ class Lists:
 
 
 class Verifier:
-    """Reads parts of one target again."""
+    """Reads parts of one target again.
+
+    Attributes:
+        read_last: by section and part, what was read, as it was read last.
+    """
 
     def __init__(
         self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, numbers: Numbers | None = None
@@ -166,6 +175,7 @@ class Verifier:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
         self.numbers = numbers or Numbers()
         self.names: dict[Vocabulary, frozenset[str] | Obstacle] = {}
+        self.read_last: dict[tuple[str, str], LivePart] = {}
 
     def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
         """Return live state with what planning lacks.
@@ -190,15 +200,17 @@ class Verifier:
             raise LookupError("; ".join(unknown))
         return live
 
-    def read(self, part: Part, wanted: Resource | Mapping[Any, Any]) -> LivePart:
+    def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
-            return read_part(self.lists, part, self.target, wanted)
+            live = read_part(self.lists, self.kinds[section].part(name), self.target, wanted)
         except ServiceError as error:
             self.stop.after(error)
             return Unreadable(str(error))
+        self.read_last[section, name] = live
+        return live
 
     def again(self, changes: Iterable[Change]) -> Reread:
         """Read the parts that some changes are about, once each."""
@@ -222,7 +234,7 @@ class Verifier:
 
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
         part = self.kinds[section].part(name)
-        live = self.read(part, wanted)
+        live = self.read(section, name, wanted)
         self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else Objects(part, live)
 

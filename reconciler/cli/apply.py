@@ -477,7 +477,7 @@ def _carry_out(
     incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
     first = _canary(flags, saved) if stop.reason or flags.interactive else None
-    code = recording.store(outcomes(), report, code, flags.canary or "", first, client=client)
+    code = recording.store(outcomes(), report, code, flags.canary or "", first, application=application, client=client)
     return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
 
 

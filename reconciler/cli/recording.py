@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
-    from reconciler.apply import TargetOutcome
+    from reconciler.apply import Application, TargetOutcome
     from reconciler.apply.aftermath import Names
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.inventory import Inventory
     from reconciler.model.plan import Plan
+    from reconciler.model.state import LivePart, PartAddress
     from reconciler.model.targets import Target
     from reconciler.model.upkeep import Changes
     from reconciler.service import Client
@@ -88,11 +89,13 @@ class Recording:
         canary: str,
         first: "Collection[Target] | None",
         *,
+        application: "Application",
         client: "Client",
     ) -> int:
         """Store what the apply did, and keep its report; return the exit code.
 
-        It asks for the numeric ID of each target that neither what was read nor the list shows: once in its life.
+        It asks for the numeric ID of each target that neither what was read nor the list nor its creation shows: once
+        in its life.
 
         Args:
             outcomes: of all targets that had changes.
@@ -100,19 +103,20 @@ class Recording:
             code: the exit code so far.
             canary: the option.
             first: where the run was narrowed after its plan was made, the targets of its canary; None for all.
+            application: the run.
             client: the service.
         """
         stored, store = self.inventory.stored, self.inventory.store
         if stored is None or store is None:
             return code
-        self._number(client)
+        self._number(application, client)
         names = self._names
         narrowed = None if first is None else {names[target] for target in first if target in names}
         from reconciler.gitops.branch import Message
         from reconciler.gitops.remotes import starter
         from reconciler.model.upkeep import with_changes
 
-        changes, commit = self._changes(stored.inventory, outcomes, narrowed)
+        changes, commit = self._changes(stored.inventory, outcomes, application.read, narrowed)
         contains = self._contains
         if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
             return code
@@ -138,7 +142,7 @@ class Recording:
             return code or ExitCode.IN_PART
         return code
 
-    def _number(self, client: "Client") -> None:
+    def _number(self, application: "Application", client: "Client") -> None:
         """Name the targets as the inventory does; those whose ID cannot be read wait for a later run."""
         from reconciler.apply.aftermath import unnumbered, with_numbers
         from reconciler.live.records import look_up
@@ -147,18 +151,25 @@ class Recording:
         prospect = self.saved.inventory
         if prospect is None:
             return
-        lacking = {Reference(each.level, str(each.ref)): name for name, each in unnumbered(prospect.run).items()}
-        numbers = dict[str, int]()
+        lacking = {name: Reference(each.level, str(each.ref)) for name, each in unnumbered(prospect.run).items()}
+        learned = {name: application.numbers.known(each) for name, each in lacking.items()}
+        numbers = {name: number for name, number in learned.items() if number is not None}
+        asked = {each: name for name, each in lacking.items() if name not in numbers}
         with suppress(ServiceError):
-            answers = look_up(lacking, client, client.concurrency)
-            numbers = {lacking[place]: number for place, number in answers.items() if isinstance(number, int)}
+            answers = look_up(asked, client, client.concurrency)
+            numbers |= {asked[place]: number for place, number in answers.items() if isinstance(number, int)}
         self.saved = replace(self.saved, inventory=replace(prospect, run=with_numbers(prospect.run, numbers)))
 
     def _changes(
-        self, inventory: "Inventory", outcomes: "list[TargetOutcome]", narrowed: Collection[str] | None
+        self,
+        inventory: "Inventory",
+        outcomes: "list[TargetOutcome]",
+        read: "Mapping[PartAddress, LivePart]",
+        narrowed: Collection[str] | None,
     ) -> "tuple[Changes, str]":
         """Return what changes in the list that the plan saw, and the commit whose manifests were applied."""
-        from reconciler.apply.aftermath import aftermath, deleted_keys, touched
+        from reconciler.apply.aftermath import aftermath, as_read, deleted_keys, touched
+        from reconciler.kinds import all_kinds
         from reconciler.model.upkeep import Changes, changes_of, undone
 
         names = self._names
@@ -168,7 +179,8 @@ class Recording:
             return undone(inventory, deleted_keys(outcomes, names), writes), ""
         if prospect is None:
             return Changes(inventory), ""
-        after = aftermath(prospect.run, outcomes, names, narrowed=narrowed)
+        run = as_read(prospect.run, read, names, all_kinds())
+        after = aftermath(run, outcomes, names, narrowed=narrowed)
         return changes_of(after, prospect.seen, self._contains), prospect.run.commit
 
     @property
