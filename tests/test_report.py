@@ -47,6 +47,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "commit": None,
         "reverts": "",
         "shard": None,
+        "remarks": [],
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "in_order": [
             {

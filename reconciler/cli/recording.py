@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import ExitCode, heeding
+from reconciler.cli.inventory import NO_LIST
 from reconciler.cli.outputs import report_error
 from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
@@ -52,12 +53,15 @@ class Recording:
     def check(self) -> "SavedPlan":
         """Read the list again before the first write, and return the plan without deletions that are stale by now.
 
+        Whether there was a list before is said by the plan: the apply makes one.
+
         Raises:
             InventoryUnreadable: the list cannot be read.
         """
         from reconciler.apply.aftermath import without
         from reconciler.model.absence import stale_absences
 
+        self.saved = replace(self.saved, remarks=tuple(each for each in self.saved.remarks if each != NO_LIST))
         prospect = self.saved.inventory
         if prospect is None or not prospect.absences:
             return self.saved

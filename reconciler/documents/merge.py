@@ -110,6 +110,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
         ),
         targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
         in_order=alike(group for report in reports for group in report.in_order),
+        remarks=tuple(dict.fromkeys(remark for report in reports for remark in report.remarks)),
         shard=None,
     )
 

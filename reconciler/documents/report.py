@@ -166,6 +166,8 @@ class Report:
     """The apply that the run undid: its full ID, or the name of its report; empty if the run was no revert."""
     shard: Shard | None = None
     """The part of the targets that the plan was about; null for all of them."""
+    remarks: tuple[str, ...] = ()
+    """Sentences on the inventory: objects that are no longer declared and stay, and why."""
     requests: Requests
     """The number of requests that the run made."""
     targets: tuple[TargetReport, ...]
@@ -255,6 +257,7 @@ def make_report(
         commit=saved.commit,
         reverts=saved.reverts,
         shard=saved.shard,
+        remarks=saved.remarks,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),
         in_order=alike(_in_order(target) for target in targets if not _is_told(target)),

@@ -43,7 +43,8 @@ def absences(run: FleetSurvey) -> Added:
     if opened.ancestry is not None:
         standings = opened.ancestry.standings(commits)
     verdict = judge(candidates, standings, _proof(run, inventory, called).declares, opened.obstacle)
-    stays = (*stays, *verdict.stays)
+    pruned = {(called(target), each.kind) for target in run.desired.targets for each in target.sections if each.prune}
+    stays = tuple(stay for stay in (*stays, *verdict.stays) if stay.line.key[:2] not in pruned)
     deleted: dict[PartAddress, dict[int, str]] = {}
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)

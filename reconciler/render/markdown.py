@@ -123,8 +123,10 @@ def plan(saved: SavedPlan, style: Style) -> str:
 def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     waited, links = ", ".join(map(code, waits(done.requests.waited))), links_of(done, style)
+    notes = "".join(f"**{code(remark)}**\n\n" for remark in done.remarks)
     head = (
         f"## {report_in_a_line(done)}\n\n"
+        f"{notes}"
         f"{_table(BECAME, became(done))}"
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"

@@ -120,6 +120,7 @@ def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
     entries = (each for each in done.entries if not (style.quiet and is_done(each)))
     lines = _entries(entries, done.targets, style)
+    lines += [line for remark in done.remarks for line in _folded(escaped(remark), style)]
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))
     of = f"{of_report(done.shard)}:"

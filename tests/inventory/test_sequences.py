@@ -1,5 +1,6 @@
 """Sequences of commits and applies that a list of what was applied could be misled by: each of them by name."""
 
+import json
 import os
 import signal
 import subprocess
@@ -32,7 +33,7 @@ def test_a_checkout_that_is_behind_deletes_nothing_that_others_have_just_applied
     assert clone.apply()[0] == 0
     stays = "1 object no longer declared stays: declared at <second>, which this branch does not contain"
     assert other.plan() == (0, [stays])
-    assert other.apply() == (0, [])
+    assert other.apply() == (0, [stays])
     assert (other.live(), other.listed()) == (
         ["a", "b"],
         ["project 100 a <first>", "project 100 b <second>"],
@@ -61,9 +62,19 @@ def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: 
     stays = "1 object no longer declared stays: "
     done = user.plan(options)
     assert (done[0], [line[: len(stays)] for line in done[1]]) == (0, [stays])
-    assert user.apply(options) == (0, [])
+    assert user.apply(options) == done
     assert user.listed() == ["project 100 a <first>", "project 100 b <first>", "project 101 x <first>"]
     assert user.apply("./manifests") == (0, ["project acme/api", '  - milestone "b"                             done'])
+
+
+def test_what_a_pruned_section_deletes_does_not_stay(user: Checkout) -> None:
+    """Such a deletion needs no proof, and none is missed."""
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.declare("{prune: [milestones], milestones: {a: {}}}")
+    assert user.plan("--set x=1") == (0, ["project acme/api", '  - milestone "b"'])
+    assert user.apply("--set x=1") == (0, ["project acme/api", '  - milestone "b"                             done'])
 
 
 def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -> None:
@@ -98,7 +109,7 @@ def test_a_milestone_that_somebody_renamed_on_the_service_stays(user: Checkout) 
     user.commit("second")
     stays = "1 object no longer declared stays: the service shows the object by another name"
     assert user.plan() == (0, [stays])
-    assert user.apply() == (0, [])
+    assert user.apply() == (0, [stays])
     assert user.live() == ["a", "theirs"]
 
 
@@ -216,7 +227,7 @@ def test_a_shallow_clone_deletes_nothing_until_it_has_the_history(clone: Checkou
     shallow = clone.clone("bob", "--depth=1")
     stays = "1 object no longer declared stays: declared at <first>, which is not in this clone: fetch the history"
     assert shallow.plan() == (0, [stays])
-    assert shallow.apply() == (0, [])
+    assert shallow.apply() == (0, [stays])
     assert (shallow.live(), shallow.listed()) == (["a", "b"], ["project 100 a <second>", "project 100 b <first>"])
     shallow.git.git("fetch", "--quiet", "--unshallow")
     assert shallow.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
@@ -235,11 +246,11 @@ def test_a_squash_makes_ours_what_it_declares_and_nothing_else(user: Checkout) -
     user.commit("squash")
     stays = "1 object no longer declared stays: declared at <feature>, which this branch does not contain"
     assert user.plan() == (0, [stays])
-    assert user.apply() == (0, [])
+    assert user.apply() == (0, [stays])
     assert user.listed() == ["project 100 a <squash>", "project 100 b <squash>", "project 100 c <feature>"]
     user.milestones("a")
     user.commit("last")
-    assert user.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
+    assert user.apply() == (0, ["project acme/api", '  - milestone "b"                             done', stays])
     assert user.live() == ["a", "c"]
 
 
@@ -392,3 +403,29 @@ def test_a_saved_plan_that_changes_nothing_by_now_is_not_recorded(user: Checkout
     assert user.plan("--out ../same.json")[0] == 0
     assert user.apply("--plan ../same.json") == (0, [])
     assert user.git.git("rev-parse", "reconciler/applied") == before
+
+
+@pytest.mark.parametrize("options", ["", "--quiet", "--verbose", "--plan ../plan.json", "--section milestones"])
+def test_an_apply_says_what_stays_as_its_plan_does(user: Checkout, options: str) -> None:
+    user.milestones("a", "b")
+    user.milestones("x", path="acme/lib", name="manifests/lib.yaml")
+    user.commit("first")
+    done = user.apply()
+    assert done == (0, [*done[1][:3], "project acme/lib", '  + milestone "x"                             done'])
+    user.change(lambda project: project["milestones"][1].update(title="theirs"))
+    user.milestones("a")
+    (user.git.folder / "manifests" / "lib.yaml").unlink()
+    user.commit("second")
+    stays = [
+        "1 object no longer declared stays: the service shows the object by another name",
+        "1 project is no longer declared; its 1 object stays",
+    ]
+    assert user.plan("--out ../plan.json") == (0, stays)
+    reports = " ".join(f"--report {form}=../report.{form}" for form in ("json", "markdown", "html"))
+    code, lines = user.apply(f"{options} {reports}")
+    assert (code, [line for line in lines if "stays" in line]) == (0, stays)
+    folder = user.git.folder.parent
+    assert json.loads((folder / "report.json").read_text())["remarks"] == stays
+    for form in ("markdown", "html"):
+        text = (folder / f"report.{form}").read_text()
+        assert all(stay in text for stay in stays)

@@ -88,7 +88,7 @@ def report(done: Report, style: Style) -> str:
         time=utc(done.finished_at),
         verdict=verdict.of_report(done),
         refusals=[],
-        notes=[],
+        notes=done.remarks,
         facts=[
             f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
             f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
