@@ -6,6 +6,7 @@ ReconcilerError                 1
 ├── ConfigurationError          1   a setting is missing or invalid: no URL, no token, a bad reconciler.yaml
 ├── UsageError                 64   the command line itself is wrong
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
+│   └── Outdated                    a plan or a report of an older format
 ├── OutputFailed                1   a report, a plan or a token could not be written
 ├── InventoryUnreadable         1   the list of what was applied cannot be read: no network, no right, malformed
 ├── InventoryNotStored          3   what an apply did could not be added to that list
@@ -96,6 +97,10 @@ class UsageError(ReconcilerError):
 
 class PlanRefused(ReconcilerError):
     """A plan that must not be applied."""
+
+
+class Outdated(PlanRefused):
+    """A document of an older format."""
 
 
 class OutputFailed(ReconcilerError):

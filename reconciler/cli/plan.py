@@ -12,7 +12,7 @@ from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
 from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
-from reconciler.errors import ConfigurationError, PlanRefused
+from reconciler.errors import ConfigurationError, Outdated, PlanRefused
 
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
@@ -93,11 +93,11 @@ def drift(given: Given, baseline: Path | None) -> int:
 
 
 def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":
-    """Return the plan that is known already; None without a file, and, with a warning, where there is none.
+    """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
 
     Raises:
         ConfigurationError: the file cannot be read.
-        PlanRefused: the file is not a plan, was edited, or is about another service.
+        PlanRefused: the file is not a plan, was edited, is of a newer format, or is about another service.
     """
     from reconciler.documents.plan_file import is_about
 
@@ -109,6 +109,9 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         write_stderr(f"{file} does not exist; without a baseline everything is new")
+        return None
+    except Outdated:
+        write_stderr(f"{file} was written by an older reconciler; without a baseline everything is new")
         return None
     if not is_about(before.service, api_url):
         raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")

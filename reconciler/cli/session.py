@@ -51,7 +51,7 @@ def naming_document(file: Path) -> Iterator[None]:
     try:
         yield
     except PlanRefused as error:
-        raise PlanRefused(f"{file}: {error}") from error
+        raise type(error)(f"{file}: {error}") from error
 
 
 class Session:

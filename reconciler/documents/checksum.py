@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from reconciler.errors import PlanRefused
+from reconciler.errors import Outdated, PlanRefused
 from reconciler.model.protocols import Json
 from reconciler.model.wording import advised
 
@@ -156,7 +156,7 @@ def _expect(wanted: str, named: Json) -> None:
     if f"reconciler.{other[1]}" == stem:
         newer = (len(other[2]), other[2]) > (len(version), version)
         maker, advice = ("a newer", "update this one") if newer else ("an older", "make it again")
-        raise PlanRefused(
+        raise (PlanRefused if newer else Outdated)(
             f"{_the(wanted)} was made by {maker} reconciler: its format is {named}, not {wanted}; {advice}"
         )
     raise _no_such_document(wanted, f" but {CALLED.get(other[1], 'something else')}: its format is {named}")
