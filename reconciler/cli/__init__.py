@@ -8,6 +8,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
+from reconciler.cli.logs import warn_after_error
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.system.secrets import concealed
@@ -113,7 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors go to stderr."""
     with heeding():
-        return _run(arguments)
+        try:
+            return _run(arguments)
+        finally:
+            warn_after_error()
 
 
 def _run(arguments: list[str]) -> int:

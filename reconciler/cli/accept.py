@@ -179,7 +179,7 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.fleet.stages import STAGES, survey
 
     given = session.given
-    with session.client() as client, session.watched(client) as progress:
+    with session.client() as client, session.planning(client) as progress:
         progress.begin("reading manifests")
         run = begin(session, client, progress, None)
         run = survey(run, STAGES)

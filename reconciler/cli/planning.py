@@ -56,7 +56,7 @@ def draw(
     """
     given = session.given
     failed = failed_before(session)
-    with session.watched(client) as progress:
+    with session.planning(client) as progress:
         progress.begin("reading manifests")
         run = begin(session, client, progress, failed, grace=grace)
         secrets = tokens_of(given)
@@ -111,7 +111,7 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str) -> Sa
         raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
     way_back = WayBack(report.done, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
-    with session.watched(client) as progress:
+    with session.planning(client) as progress:
         run = Survey(
             client,
             client.concurrency,

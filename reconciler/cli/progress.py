@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from reconciler.cli.logs import handlers
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import is_terminal, write_stderr
-from reconciler.system.secrets import concealed
-from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,22 +25,6 @@ EVERY = 10.0
 
 WORTH_ESTIMATING = 3.0
 """Seconds after which the rate of a stage is worth an estimate."""
-
-
-class ToStderr(logging.Handler):
-    """Writes our own log to stderr, above the live line while there is one.
-
-    Attributes:
-        write: writes one message.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.write: Callable[[str], None] = write_stderr
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, safe for a terminal and for the log of a CI job, and without secrets."""
-        self.write(escaped_lines(concealed(self.format(record))))
 
 
 @contextmanager
@@ -128,15 +111,14 @@ def _moving(progress: "Progress", traffic: "Traffic") -> Iterator[None]:
         table.add_row(spinner, bar, Text(sentence(progress, traffic), no_wrap=True, overflow="ellipsis"))
         return table
 
-    handlers = [handler for handler in LOG.handlers if isinstance(handler, ToStderr)]
     live = Live(console=console, get_renderable=line, transient=True, redirect_stdout=False, redirect_stderr=False)
     with live:
-        for handler in handlers:
+        for handler in handlers():
             handler.write = lambda text: console.print(Text(text), soft_wrap=True)
         try:
             yield
         finally:
-            for handler in handlers:
+            for handler in handlers():
                 handler.write = write_stderr
 
 

@@ -1,13 +1,11 @@
 """The first and last steps of most commands: read the manifests, connect to the service, write the result."""
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -18,9 +16,10 @@ import click
 
 from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
+from reconciler.cli.logs import start_log, warnings_last
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
-from reconciler.cli.progress import ToStderr, is_coloured, shown
+from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import ENDED, on_command_line, open_client, read_file, template_variables, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
@@ -59,7 +58,8 @@ class Session:
 
     def __init__(self, given: Given) -> None:
         self.given = given
-        _set_up_logging(given)
+        level = logging.ERROR if given.quiet else logging.DEBUG if given.verbose else logging.INFO
+        start_log(level, as_json=given.log_format == "json")
 
     @property
     def kinds(self) -> "Kinds":
@@ -161,6 +161,12 @@ class Session:
 
         progress = Progress(lambda: client.traffic.requests)
         with shown(progress, client.traffic, self.given):
+            yield progress
+
+    @contextmanager
+    def planning(self, client: "Client") -> "Iterator[Progress]":
+        """Show progress on stderr while this block makes a plan; its warnings come afterwards, or after its error."""
+        with warnings_last(), self.watched(client) as progress:
             yield progress
 
     def select(
@@ -327,21 +333,3 @@ class Session:
         root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
         settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
         return Links(document, Places.of(os.environ, settings, self.kinds, root=str(root), folder=str(here)))
-
-
-class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage()})
-
-
-def _set_up_logging(given: Given) -> None:
-    """Send our own log to stderr; each request is in it with `-v`."""
-    handler = ToStderr()
-    if given.log_format == "json":
-        handler.setFormatter(_JsonLines())
-    LOG.handlers = [handler]
-    LOG.propagate = False
-    LOG.setLevel(logging.ERROR if given.quiet else logging.DEBUG if given.verbose else logging.INFO)

@@ -81,7 +81,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
 
     given, kinds = session.given, session.kinds
     failed = failed_before(session)
-    with session.watched(client) as progress:
+    with session.planning(client) as progress:
         progress.begin("reading manifests")
         run = begin(session, client, progress, failed)
         run = survey(run, CHECKED)

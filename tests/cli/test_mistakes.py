@@ -16,21 +16,21 @@ CASES = [
 STEP = re.compile(r"^(?=[@$!] )", re.MULTILINE)
 
 
-@pytest.mark.parametrize(("title", "case"), CASES, ids=[title for title, _ in CASES])
-def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -> None:
+def answered(case: str, cli_runner: CliRunner) -> str:
+    """Take the steps of a case, and return them with the answers that came."""
     sections = listed(["prune", *KINDS])
     address = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     port = int(address.rpartition(":")[2])
     words = {address: "<service>", f"{port}": "<port>", f"{port + 1}": "<port + 1>", sections: "<all sections>"}
-    answered = []
+    steps = []
     for step in STEP.split(case)[1:]:
         first, _, rest = step.partition("\n")
         if first.startswith("@"):
             cli_runner.write(first.removeprefix("@ "), rest)
-            answered.append(step)
+            steps.append(step)
         elif first.startswith("!"):
             cli_runner.sandbox.set_faults([first.removeprefix("! ")])
-            answered.append(step)
+            steps.append(step)
         else:
             line = first.removeprefix("$ ")
             for written, word in words.items():
@@ -39,5 +39,10 @@ def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -
             text = f"{done.out}{done.err}"
             for written, word in words.items():
                 text = text.replace(written, word)
-            answered.append(f"{first}\n{text}[{done.code}]\n")
-    assert "".join(answered).rstrip("\n") == case.rstrip("\n"), title
+            steps.append(f"{first}\n{text}[{done.code}]\n")
+    return "".join(steps).rstrip("\n")
+
+
+@pytest.mark.parametrize(("title", "case"), CASES, ids=[title for title, _ in CASES])
+def test_the_answer_to_a_mistake(title: str, case: str, cli_runner: CliRunner) -> None:
+    assert answered(case, cli_runner) == case.rstrip("\n"), title

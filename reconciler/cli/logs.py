@@ -1,0 +1,91 @@
+"""Our own log, which goes to stderr: warnings that come while a plan is made wait until its end."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from reconciler.cli.outputs import write_stderr
+from reconciler.system.secrets import concealed
+from reconciler.system.terminal import escaped_lines
+
+LOG = logging.getLogger("reconciler")
+
+AFTER_AN_ERROR = 3
+"""How many warnings are written after an error: more would push it off the screen."""
+
+
+class ToStderr(logging.Handler):
+    """Writes our own log to stderr, above the live line while there is one.
+
+    Attributes:
+        write: writes one message.
+        held: the warnings that wait; None while warnings are written at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.write: Callable[[str], None] = write_stderr
+        self.held: list[logging.LogRecord] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, safe for a terminal and for the log of a CI job, and without secrets."""
+        if self.held is not None and record.levelno == logging.WARNING:
+            self.held.append(record)
+        else:
+            self.write(escaped_lines(concealed(self.format(record))))
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage()})
+
+
+def start_log(level: int, *, as_json: bool) -> None:
+    """Send our own log to stderr, from this level on."""
+    handler = ToStderr()
+    if as_json:
+        handler.setFormatter(_JsonLines())
+    LOG.handlers = [handler]
+    LOG.propagate = False
+    LOG.setLevel(level)
+
+
+@contextmanager
+def warnings_last() -> Iterator[None]:
+    """Hold warnings back while this block runs; after an error they wait for `warn_after_error`."""
+    for handler in handlers():
+        handler.held = []
+    yield
+    for record in _released():
+        LOG.handle(record)
+
+
+def warn_after_error() -> None:
+    """Write the last of the warnings that wait: they are the likeliest to explain the error before them."""
+    warnings = _released()
+    for record in warnings[-AFTER_AN_ERROR:]:
+        LOG.handle(record)
+    earlier = len(warnings) - AFTER_AN_ERROR
+    if earlier > 0:
+        from reconciler.model.wording import counted
+
+        LOG.warning("%s not shown; reconciler validate shows those of the manifests", counted(earlier, "more warning"))
+
+
+def handlers() -> list[ToStderr]:
+    """Return the handlers that write our own log."""
+    return [handler for handler in LOG.handlers if isinstance(handler, ToStderr)]
+
+
+def _released() -> list[logging.LogRecord]:
+    """Return the warnings that wait, and hold back no more."""
+    released: list[logging.LogRecord] = []
+    for handler in handlers():
+        released += handler.held or ()
+        handler.held = None
+    return released
