@@ -236,10 +236,13 @@ class Forbidden(ServiceError):
     """403."""
 
 
+LACKS_SCOPE = "the token's scopes do not suffice"
+
+
 class ScopeMissing(Forbidden):
     """403, because of the token's scopes."""
 
-    remedy = f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {NEW_TOKEN}"
+    remedy = f"{LACKS_SCOPE} (plan and drift take read_api, apply takes api): {NEW_TOKEN}"
 
 
 class NotFound(ServiceError):

@@ -287,7 +287,7 @@ class TargetCreation:
         parent = str(self.namespace) if self.namespace.ref else ""
         words = _TAKEN.sub(r"\1: \2", str(error)) if isinstance(error, Refused) else str(error)
         remedy = next((remedy for known, remedy in REMEDIES.items() if known in words), "")
-        remedy = remedy or BY_STATUS.get(error.status or 0, "")
+        remedy = remedy or error.remedy or BY_STATUS.get(error.status or 0, "")
         if not remedy and isinstance(error, Forbidden):
             where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
             remedy = f"this token may not create {self.target.level}s {where}"

@@ -10,7 +10,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
+from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Plan, SectionPlan, TargetPlan
 from reconciler.model.progress import Progress
@@ -168,13 +168,18 @@ class Stop:
         """Why the run is to end; empty while it is not."""
         return self._reason if self.event.is_set() else self.held
 
-    def after(self, error: ServiceError) -> None:
-        """End the run if an error means that no further request can succeed."""
+    def after(self, error: ServiceError, *, told: bool = False) -> None:
+        """End the run if an error means that no further request can succeed.
+
+        Args:
+            error: of a request.
+            told: whether the outcome of a change says what to do about it, so that those of the others need not.
+        """
         if isinstance(error, Unauthorized):
             self.refused = True
-            self.cancel(f"the service refuses the token: {error.reason}; {error.remedy}")
+            self.cancel("the service refuses the token" + ("" if told else f": {error.reason}; {error.remedy}"))
         if isinstance(error, ScopeMissing):
-            self.cancel(error.remedy)
+            self.cancel(LACKS_SCOPE if told else error.remedy)
         if isinstance(error, WaitTooLong):
             self.cancel(error.reason)
 

@@ -36,7 +36,7 @@ from reconciler.apply.verify import (
     with_created,
 )
 from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
-from reconciler.fleet.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
+from reconciler.fleet.causes import NO_RECORD, NOBODY, ProjectRecord, read_record, why_refused
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
@@ -44,6 +44,7 @@ from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, Tar
 from reconciler.model.protocols import Json, Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
+from reconciler.model.wording import advised
 
 
 class Application:
@@ -252,7 +253,7 @@ class CreationRun:
             if isinstance(error, RateLimited) and "import" in self.change.after and not error.ambiguous:
                 self.refusal = self.creation.why(error)
                 return
-            self.options.stop.after(error)
+            self.options.stop.after(error, told=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
                 self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
             else:
@@ -351,7 +352,7 @@ class TargetRun:
         self.attempts: list[Attempt] = []
         self.doubtful: list[int] = []
         self.closed: dict[str, str] = {}
-        self.archived: bool | None = None
+        self.record: ProjectRecord | None = None
 
     @property
     def outcome(self) -> TargetOutcome:
@@ -425,7 +426,7 @@ class TargetRun:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
             return Attempt(failed, made)
         except ServiceError as error:
-            self.options.stop.after(error)
+            self.options.stop.after(error, told=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
                 return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
@@ -436,28 +437,30 @@ class TargetRun:
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _why(self, change: Change, error: ServiceError) -> str:
-        """Return why a change failed; if an archived project refuses it, the rest of its section is closed.
+        """Return why a change failed, and what to do; if the target refuses it, the rest of its section is closed.
 
-        Nothing that a plan reads shows that a project is archived: the first refusal takes one request for the cause.
+        Nothing that a plan reads shows that a project is archived, and not everything shows the role: the first refusal
+        takes one request for the cause.
         """
         section = change.address.section
         needs = self.kinds[section].needs
-        if not isinstance(error, Forbidden) or needs.archived is Archived.OPEN or self.options.stop.reason:
-            return str(error)
-        if self.archived is None:
-            self.archived = self._is_archived()
-        if not self.archived:
-            return str(error)
-        self.closed[section] = ARCHIVED
-        return f"{ARCHIVED}; {UNARCHIVE} ({error})"
+        if not isinstance(error, Forbidden) or self.options.stop.reason:
+            return advised(str(error), error.remedy)
+        if self.record is None and needs.archived is not Archived.OPEN:
+            self.record = self._read_record()
+        obstacle = why_refused(self.target.target, needs, self.record or NO_RECORD)
+        if not obstacle.reason:
+            return advised(str(error), obstacle.remedy)
+        self.closed[section] = obstacle.reason
+        return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
 
-    def _is_archived(self) -> bool:
+    def _read_record(self) -> ProjectRecord:
         try:
             record = read_record(self.target.target, self.service, NOBODY)
         except ServiceError as error:
             self.options.stop.after(error)
-            return False
-        return isinstance(record, ProjectRecord) and bool(record.archived)
+            return NO_RECORD
+        return record if isinstance(record, ProjectRecord) else NO_RECORD
 
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""

@@ -11,9 +11,9 @@ from reconciler.doctor.findings import Access, Finding, SectionState, ServiceChe
 from reconciler.errors import NotFound, ServiceError
 from reconciler.fleet.causes import (
     ARCHIVED,
+    NO_RECORD,
     REFUSALS,
     UNARCHIVE,
-    UNKNOWN,
     Caller,
     ProjectRecord,
     not_found,
@@ -153,7 +153,7 @@ def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Ob
 def _check_section(section: Section, record: Record | None, context: CheckContext) -> SectionState:
     unread = list(context.live.unread(section).values())
     if unread:
-        known = record if isinstance(record, ProjectRecord) else UNKNOWN
+        known = record if isinstance(record, ProjectRecord) else NO_RECORD
         read, write = Access.NO, Access.UNASKED if context.read_only else Access.NO
         why: Obstacle | None = why_unread(unread[0], section.target, context.needs(section), known, context.caller)
     else:

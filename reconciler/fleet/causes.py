@@ -84,7 +84,7 @@ class ProjectRecord:
     nested: bool | None = None
 
 
-UNKNOWN = ProjectRecord()
+NO_RECORD = ProjectRecord()
 NOBODY = Caller()
 
 
@@ -172,16 +172,22 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     obstacles = list(_causes(target, needs, record, caller))
     if obstacles:
         return together(obstacles)
-    least = needs.roles.get(target.level)
-    asks = [f"the role {role_name(least)}"] if least else []
-    asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
-    asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
-    remedy = f"this needs {' and '.join(asks)}" if asks else "check whether the service supports this section"
+    remedy = _asks(target, needs) or "check whether the service supports this section"
     if needs.licensed and unread.status == FORBIDDEN:
         # The record shows nothing against this target, so that the others of its group are refused for the same reason.
         shared = INHERITED if record.role is not None else ""
         return Obstacle(where, NOT_LICENSED, f"{remedy}; otherwise leave the section out", shared)
     return Obstacle(where, unread.reason, remedy)
+
+
+def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle:
+    """Return why a change to a section of a target was forbidden, and what to do; without a reason if none is known."""
+    if record.archived and needs.archived is not Archived.OPEN:
+        return Obstacle(target.address, ARCHIVED, UNARCHIVE)
+    least = needs.roles.get(target.level)
+    if least is not None and record.role is not None and record.role < least:
+        return role_missing(needs, target, record, NOBODY)
+    return Obstacle(target.address, "", _asks(target, needs))
 
 
 def together(obstacles: Sequence[Obstacle]) -> Obstacle:
@@ -335,8 +341,8 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     if failure.absent:
         return failure.because(why_absent(target, reader, NOBODY, licensed=failure.licensed))
     refused = [kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-    record = read_record(target, reader, NOBODY) if record_would_tell(target, refused) else UNKNOWN
-    known = record if isinstance(record, ProjectRecord) else UNKNOWN
+    record = read_record(target, reader, NOBODY) if record_would_tell(target, refused) else NO_RECORD
+    known = record if isinstance(record, ProjectRecord) else NO_RECORD
     return {
         place: replace(part, cause=why_unread(part, target, kinds[place[1]].needs, known, NOBODY))
         for place, part in failure.unread.items()
@@ -369,6 +375,15 @@ def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller)
     least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:
         yield role_missing(needs, target, record, caller)
+
+
+def _asks(target: Target, needs: Needs) -> str:
+    """Return what a section of a target takes; empty if nothing in particular."""
+    least = needs.roles.get(target.level)
+    asks = [f"the role {role_name(least)}"] if least else []
+    asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
+    asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
+    return f"this needs {' and '.join(asks)}" if asks else ""
 
 
 def _no_edition(target: Target) -> Obstacle:

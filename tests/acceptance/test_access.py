@@ -81,9 +81,9 @@ EXPIRED = "401 Token is expired. You can either do re-authorization or token ref
 NOT_ENOUGH = "the token's scopes do not suffice (plan and drift take read_api, apply takes api): make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"
 READ_ONLY = f"""
 project acme/app
-+ allowlisted group "acme" failed: POST projects/N/job_token_scope/groups_allowlist: 403 The request requires higher privileges than provided by the access token.
-+ milestone "a" skipped: {NOT_ENOUGH}
-+ trigger token "nightly" skipped: {NOT_ENOUGH}
++ allowlisted group "acme" failed: POST projects/N/job_token_scope/groups_allowlist: 403 The request requires higher privileges than provided by the access token; {NOT_ENOUGH}
++ milestone "a" skipped: the token's scopes do not suffice
++ trigger token "nightly" skipped: the token's scopes do not suffice
 Applied: 0 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. 6 requests made.
 """
 ONLY_READS = (

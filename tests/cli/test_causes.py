@@ -268,26 +268,6 @@ def test_a_token_that_will_not_do_ends_the_run_with_what_to_do(
     assert len(requests(cli_runner)) == 1
 
 
-def test_a_token_that_may_only_read_ends_an_apply_at_the_first_write(
-    cli_runner: CliRunner, state: dict[str, Any]
-) -> None:
-    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
-    state["users"][2]["tokens"] = [{"token": "bob-token", "scopes": ["read_api"]}]
-    manifests = fleet("milestones: {a: {}, b: {}}", "api", "lib", "web")
-    done = planned(cli_runner, state, *manifests, command="apply --yes")
-    scopes = f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {RENEW}"
-    assert done.code == 3
-    assert done.out.splitlines()[:4] == [
-        "3 projects                                                           (acme/api, acme/lib and 1 more)",
-        f'  + milestone "b" and 1 other                 skipped: {scopes}',
-        "project acme/api",
-        '  + milestone "a"                             failed: POST projects/acme%2Fapi/milestones: 403 The request requires '
-        "higher privileges than provided by the access token.",
-    ]
-    assert [each["method"] for each in cli_runner.sandbox.log() if each["method"] != "GET"] == ["POST"]
-    assert all(not project["milestones"] for project in cli_runner.sandbox.state()["projects"])
-
-
 def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(
     cli_runner: CliRunner, state: dict[str, Any]
 ) -> None:

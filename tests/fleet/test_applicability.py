@@ -171,6 +171,6 @@ def test_a_refusal_whose_cause_cannot_be_asked_for_stays_as_it_is(fleet: CliRunn
     fleet.project("{milestones: {v2: {}, v3: {}}}")
     fleet.sandbox.set_faults([f"status={status},method=GET,match=acme%2Fapi,nth=2"])
     applied = fleet("apply --yes --no-verify")
-    refused = "failed: POST projects/acme%2Fapi/milestones: 403 Forbidden\n"
+    refused = "failed: POST projects/acme%2Fapi/milestones: 403 Forbidden; this needs the role Planner\n"
     assert (applied.code, applied.out.count(refused)) == (3, {501: 2, 401: 1}[status])
     assert ("skipped: the service refuses the token" in applied.out) == (status == 401)

@@ -10,7 +10,7 @@ import pytest
 from reconciler.apply import ApplyOptions, Stop, TokenSink, apply_plan, recover
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.verify import collection_of
-from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
+from reconciler.errors import AnswerLost, OutputFailed, Stopped, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Method, Request
@@ -288,10 +288,10 @@ def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox
 
     milestones = section("milestones", {"a": {}, "b": {}, "c": {}})
     engine, told = applied(sandbox, meddle, milestones, TOKENS, section("milestones", {"a": {}}, LIB))
-    refused = REFUSED_TOKEN
+    refused = "the service refuses the token"
     assert told == [
         f"failed: milestone a: applied, but cannot be verified: {refused}",
-        "failed: milestone b: POST projects/acme%2Fapi/milestones: 401 Unauthorized",
+        f"failed: milestone b: POST projects/acme%2Fapi/milestones: 401 Unauthorized; {Unauthorized.remedy}",
         f"skipped: milestone c: {refused}",
         f"skipped: trigger token t: {refused}",
         f"skipped: milestone a: {refused}",
