@@ -128,15 +128,16 @@ def _manifests() -> Iterator[str]:
                 yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
     for name, of in INNER.items():
         yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
-    yield "## Sections\n\nSections stand under `spec`, next to `prune`.\n\n"
+    yield "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`.\n\n"
     prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
-    yield keys({"properties": {"prune": prune}})
+    unmanaged = definitions["Project"]["properties"]["spec"]["properties"]["unmanaged"]
+    yield keys({"properties": {"prune": prune, "unmanaged": unmanaged}})
     for kind in kinds.values():
         yield from _section(kind, definitions)
 
 
 def _sections(document: Schema) -> str:
-    names = [name for name in document["properties"]["spec"]["properties"] if name != "prune"]
+    names = [name for name in document["properties"]["spec"]["properties"] if name not in {"prune", "unmanaged"}]
     return ", ".join(f"[`{name}`](#{name})" for name in names)
 
 

@@ -282,7 +282,8 @@ class Placement:
         """Whether all targets of a layer that may have a section wish to add the same."""
 
         def concerned(whole: Effective) -> Steps | None:
-            may_have = whole.target.level in whole.specs[written[0]].kind.models
+            has_level = whole.target.level in whole.specs[written[0]].kind.models
+            may_have = has_level and written[0] not in whole.unmanaged
             return _added_to(whole, written) if may_have else None
 
         return self._all_agree(layer, written, wish, concerned)
@@ -375,7 +376,7 @@ def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
     """Whether a target would have something else without what a layer declares."""
     section, *names = steps
     spec = whole.specs[section]
-    if len(names) == 2 and names[0] in spec.lists:
+    if section not in whole.unmanaged and len(names) == 2 and names[0] in spec.lists:
         return True
     if not _is_declared(whole, steps):
         return False

@@ -79,6 +79,7 @@ def with_numbers(run: Applied, numbers: Mapping[str, int]) -> Applied:
             if after.target not in left_out
         ),
         declared=frozenset((names.get(target, target), section, part) for target, section, part in run.declared),
+        released=frozenset((names.get(target, target), section) for target, section in run.released),
     )
 
 

@@ -117,7 +117,8 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     spec = manifests.effective(target.target)
     path = field_path(field, spec)
     if not path:
-        return ""
+        place = manifests.unmanaged(target.target, field.partition(".")[0])
+        return f"{escaped(f'{target.target}: {field}')}\n  unmanaged by {escaped(place)}\n" if place else ""
     effective: Any = reduce(getitem, path, spec)
     origins = manifests.explain(target.target, path)
     width = max(len(place) for place, _ in origins)
@@ -148,5 +149,9 @@ def _document(target: "DesiredTarget", manifests: "Manifests") -> dict[str, Any]
         "kind": target.target.level.capitalize(),
         **({"metadata": metadata} if metadata else {}),
         **create,
-        "spec": {name: value for name, value in spec.items() if name in declared or (name == "prune" and value)},
+        "spec": {
+            name: value
+            for name, value in spec.items()
+            if name in declared or (name == "prune" and value) or name == "unmanaged"
+        },
     }

@@ -81,6 +81,7 @@ class Folder:
             beneath=self.manifests.beneath(found.target).sections,
             prune=tuple(self.manifests.effective(found.target).get(PRUNE, ())),
             adding=sections,
+            unmanaged=found.layer.unmanaged,
             values=placeholder_values(resolved.path),
         )
 

@@ -33,6 +33,7 @@ class Declared:
         beneath: the merged sections of the profiles and sets beneath it.
         prune: the sections that are pruned, by whichever layer.
         adding: names of sections to add where neither declares them.
+        unmanaged: the sections that its own document leaves alone.
         complete: whether to add undeclared fields and items of declared sections too.
         values: of the placeholders in the document.
     """
@@ -42,6 +43,7 @@ class Declared:
     prune: tuple[str, ...] = ()
     adding: Iterable[str] = ()
     complete: bool = False
+    unmanaged: frozenset[str] = frozenset()
     values: Placeholders = field(default_factory=dict)
 
 
@@ -51,7 +53,7 @@ def update(declared: Declared, exported: Exported, live: LiveState, shapes: Sect
     for name, shape in shapes.items():
         parts = {part.name: live.parts.get((exported.resolved.target, name, part.name)) for part in shape.kind.parts}
         readable = {key: part for key, part in parts.items() if part is not None and not isinstance(part, Unreadable)}
-        if not readable:
+        if not readable or name in declared.unmanaged:
             continue
         if name in spec or name in declared.beneath:
             section = _Section(

@@ -51,7 +51,8 @@ def absences(run: FleetSurvey) -> Added:
         deleted.setdefault(place, {})[line.id] = line.at
     remarks = (*opened.lines, *reasons(stays))
     if run.scope.tells_of_the_whole and not opened.obstacle:
-        remarks = (*remarks, *departures(inventory, _declared(run, called), _unknown(run, inventory)))
+        left = departures(inventory, _declared(run, called), _released(run, called), _unknown(run, inventory))
+        remarks = (*remarks, *left)
     staying = frozenset(stay.line.target for stay in stays)
     return {
         "live": replace(run.live, absences=deleted),
@@ -96,6 +97,7 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         tuple(targets),
         whole=whole,
         declared=_declared(run, called) if whole else frozenset(),
+        released=_released(run, called) if whole else frozenset(),
         unknown=_unknown(run, inventory) if whole else frozenset(),
         backwards=backwards,
     )
@@ -170,6 +172,11 @@ def _declared(run: FleetSurvey, called: Names) -> frozenset[tuple[str, str, str]
         for section in target.sections
         for part in section.wanted
     )
+
+
+def _released(run: FleetSurvey, called: Names) -> frozenset[tuple[str, str]]:
+    """Return target and section of what the documents of targets leave alone."""
+    return frozenset((called(target), section) for target in run.whole.targets for section in target.unmanaged)
 
 
 def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:

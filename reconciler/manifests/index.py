@@ -32,7 +32,9 @@ from reconciler.manifests.documents import (
 )
 from reconciler.manifests.layers import (
     MOST_FILLED,
+    NO_SECTIONS,
     PRUNE,
+    UNMANAGED,
     Contribution,
     Effective,
     Layer,
@@ -45,7 +47,7 @@ from reconciler.manifests.layers import (
     placeholder_values,
     placeholders_in,
 )
-from reconciler.manifests.locks import idle_locks
+from reconciler.manifests.locks import ALL, idle_locks
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
@@ -61,7 +63,7 @@ from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.creation import Creation
 from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import LEVELS, Identity, Level, Target
 from reconciler.model.wording import listed, one, unknown
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
@@ -150,7 +152,7 @@ class Index:
     def _about_place(self, found: Diagnostic, model: type[AnyDocument]) -> Diagnostic:
         """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
         key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
-        if key in {PRUNE, *self.specs}:
+        if key in {PRUNE, UNMANAGED, *self.specs}:
             return replace(found, message=f"`{key}` belongs under `spec`")
         return replace(found, message=f"`{key}` belongs under `metadata`") if key in metadata_keys(model) else found
 
@@ -216,12 +218,16 @@ class Index:
         levels = levels_of(kind)
         model = DOCUMENTS[kind]
         errors = {
-            name: self._section_error(name, value, levels, model) for name, value in spec.items() if name != PRUNE
+            name: self._section_error(name, value, levels, model)
+            for name, value in spec.items()
+            if name not in {PRUNE, UNMANAGED}
         }
         found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
         sections = {name: spec[name] for name, error in errors.items() if not error}
         prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
         found += [*faulty, *(idle_locks(locks, sections, prune, self.specs) if locks else ())]
+        unmanaged, faulty = self._unmanaged(spec, levels, document) if UNMANAGED in spec else (NO_SECTIONS, [])
+        found += faulty
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
         uses: Counter[str] = Counter()
@@ -240,7 +246,40 @@ class Index:
                 found += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
         normal = None if waits else normalized
-        return Layer(document, title, sections, prune, placeholders, normal, locks, uses), found
+        return Layer(document, title, sections, prune, placeholders, normal, locks, uses, unmanaged), found
+
+    def _unmanaged(
+        self, spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document
+    ) -> tuple[frozenset[str], list[Diagnostic]]:
+        """Return the sections that a document leaves alone, and the errors."""
+        above: Steps = ("spec", UNMANAGED)
+        if document.value["kind"] not in LEVEL_OF:
+            owners = listed(level.document_kind for level in LEVELS)
+            message = f"`{UNMANAGED}` belongs to {owners}, each for itself: leave the sections out here"
+            return NO_SECTIONS, [Diagnostic(above, message, at_key=True)]
+        written, possible = spec[UNMANAGED], [name for name in self.specs if levels[0] in self.specs[name].kind.models]
+        if written == ALL:
+            names, found = frozenset(possible), list[Diagnostic]()
+        elif isinstance(written, list):
+            errors = [self._unmanaged_error(name, levels[0], possible) for name in written]
+            found = [Diagnostic((*above, index), error) for index, error in enumerate(errors) if error]
+            names = frozenset(name for name, error in zip(written, errors, strict=True) if not error)
+        else:
+            example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
+            return NO_SECTIONS, [Diagnostic(above, f"{UNMANAGED} must be a list of sections, or `all`: {example}")]
+        place = document.find(above, key=True)
+        pruned = spec.get(PRUNE, ())
+        twice: list[tuple[Steps, bool]] = [(("spec", name), True) for name in spec if name in names]
+        if isinstance(pruned, list):
+            twice += [(("spec", PRUNE, index), False) for index, name in enumerate(pruned) if name in list(names)]
+        message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
+        found += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
+        return names - spec.keys(), found
+
+    def _unmanaged_error(self, name: Any, level: Level, possible: Sequence[str]) -> str | None:
+        if not isinstance(name, str):
+            return f"{UNMANAGED} lists the names of sections: {listed(possible)}"
+        return level_error(name, level, self.specs) if name in self.specs else unknown("section", name, possible)
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...], model: type[AnyDocument]) -> str | None:
         if name == CREATE or (name not in self.specs and name in model.model_fields):
@@ -248,7 +287,7 @@ class Index:
         if name not in self.specs:
             if name in metadata_keys(model):
                 return f"`{name}` belongs under `metadata`"
-            message = unknown("section", name, [PRUNE, *self.specs])
+            message = unknown("section", name, [PRUNE, UNMANAGED, *self.specs])
             return message if message.endswith("?") else f"{message}; if a package adds it, install that package here"
         error = level_error(name, levels[0], self.specs) if len(levels) == 1 else None
         if error is None and value is None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,9 @@ from reconciler.model.wording import closest
 
 OLD_NAMES = "renamed_from"
 PRUNE = "prune"
+UNMANAGED = "unmanaged"
+
+NO_SECTIONS: frozenset[str] = frozenset()
 
 NAMES = ("path", "name", "namespace")
 MOST_FILLED = 5 * 1024 * 1024
@@ -237,6 +240,7 @@ class Layer:
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
         uses: how often each placeholder is used.
+        unmanaged: the sections that a target's own document leaves alone.
     """
 
     document: Document
@@ -247,6 +251,7 @@ class Layer:
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
     uses: Mapping[str, int] = field(default_factory=dict)
+    unmanaged: frozenset[str] = NO_SECTIONS
 
     def overfilled(self, values: Placeholders | None) -> str | None:
         """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
@@ -292,10 +297,11 @@ class Effective:
     Attributes:
         target: the target.
         layers: lowest first; the last is the target's own document, or a set's.
-        sections: merged, in the order of the kinds.
-        prune: of the topmost layer that has one.
+        sections: merged, in the order of the kinds, without those that are unmanaged.
+        prune: of the topmost layer that has one, without the unmanaged sections.
         values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
+        unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
     """
 
     target: Target
@@ -304,6 +310,7 @@ class Effective:
     prune: list[str]
     values: Placeholders | None
     specs: SectionSpecs
+    unmanaged: frozenset[str] = NO_SECTIONS
 
     @property
     def sets_prune(self) -> bool:
@@ -336,8 +343,13 @@ class Effective:
                 if self.target.level in spec.kind.models:
                     value = layer.section(spec, self.values)
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
-        ordered = {name: sections[name] for name in self.specs if name in sections}
-        return Effective(self.target, self.layers + layers, ordered, prune, self.values, self.specs)
+        ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
+        prune = [name for name in prune if name not in self.unmanaged]
+        return replace(self, layers=self.layers + layers, sections=ordered, prune=prune)
+
+    def of(self, *layers: Layer) -> "Effective":
+        """Merge these layers alone, for the same target."""
+        return replace(self, layers=(), sections={}, prune=[]).under(*layers)
 
     def find(self, steps: Steps, *, key: bool = False) -> tuple[Layer, Location]:
         """Return the layer that set the value at some steps, or the innermost value around, and the location."""
@@ -372,7 +384,10 @@ class Effective:
 
     def _value(self, layer: Layer, steps: Steps, written: Steps) -> Any:
         if steps[0] == PRUNE:
-            return layer.prune if len(steps) == 1 else (layer.prune or [])[steps[1]]
+            return layer.prune if len(steps) == 1 else (layer.prune or [])[written[1]]
+        if steps[0] == UNMANAGED:
+            unmanaged = layer.document.value["spec"][UNMANAGED]
+            return unmanaged if len(steps) == 1 else unmanaged[steps[1]]
         value: Any = layer.section_with(self.specs[steps[0]], self.values, written[1:2])
         for step, own_step in zip(steps[1:], written[1:], strict=True):
             value = value[own_step if isinstance(value, list) else step]
@@ -381,7 +396,9 @@ class Effective:
     def _written(self, layer: Layer, steps: Steps) -> Steps | None:
         """Return the steps in a layer, as written, to the value at some steps of the merged spec; None if not there."""
         if steps[0] == PRUNE:
-            return None if layer.prune is None or (len(steps) > 1 and steps[1] >= len(layer.prune)) else steps
+            return self._written_prune(layer, steps)
+        if steps[0] == UNMANAGED:
+            return steps if layer.unmanaged else None
         spec, values = self.specs.get(steps[0]), self.values if layer.normalized is None else None
         here: Any = layer.sections
         merged: Any = self.sections
@@ -396,12 +413,23 @@ class Effective:
             here = here[found]
         return tuple(written)
 
+    def _written_prune(self, layer: Layer, steps: Steps) -> Steps | None:
+        """Return the steps to the pruning of a layer, or to its entry for a section; None if it has none."""
+        if layer.prune is None or len(steps) == 1:
+            return None if layer.prune is None else steps
+        name = self.prune[steps[1]] if steps[1] < len(self.prune) else None
+        return (PRUNE, layer.prune.index(name)) if name in layer.prune else None
+
 
 def effective(
-    target: Target, layers: tuple[Layer, ...], specs: SectionSpecs, values: Placeholders | None = None
+    target: Target,
+    layers: tuple[Layer, ...],
+    specs: SectionSpecs,
+    values: Placeholders | None = None,
+    unmanaged: frozenset[str] = NO_SECTIONS,
 ) -> Effective:
     """Merge some layers, lowest first."""
-    return Effective(target, (), {}, [], values, specs).under(*layers)
+    return Effective(target, (), {}, [], values, specs, unmanaged).under(*layers)
 
 
 @dataclass(frozen=True, slots=True)

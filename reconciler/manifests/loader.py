@@ -32,6 +32,7 @@ from reconciler.manifests.index import (
 )
 from reconciler.manifests.layers import (
     PRUNE,
+    UNMANAGED,
     Effective,
     Layer,
     SectionSpec,
@@ -222,7 +223,7 @@ class Manifests:
             KeyError: no such target.
         """
         whole = self._assembled[target.identity].effective
-        return effective(target, whole.layers[:-1], whole.specs, whole.values)
+        return whole.of(*whole.layers[:-1])
 
     @property
     def pathless(self) -> tuple[Target, ...]:
@@ -295,8 +296,20 @@ class Manifests:
             KeyError: no such target.
         """
         whole = self._assembled[target.identity].effective
-        spec: dict[str, Any] = _copied({**({PRUNE: whole.prune} if whole.prune else {}), **whole.sections})
+        head = {PRUNE: whole.prune} if whole.prune else {}
+        if whole.unmanaged:
+            head[UNMANAGED] = whole.layers[-1].document.value["spec"][UNMANAGED]
+        spec: dict[str, Any] = _copied({**head, **whole.sections})
         return spec
+
+    def unmanaged(self, target: Target, section: str) -> str:
+        """Return where the document of a target leaves a section alone, as `path:line`; empty if it does not.
+
+        Raises:
+            KeyError: no such target.
+        """
+        whole = self._assembled[target.identity].effective
+        return whole.layers[-1].document.find(("spec", UNMANAGED)).line if section in whole.unmanaged else ""
 
     def as_written(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as one manifest writes it, with literal braces doubled.
@@ -562,6 +575,7 @@ def _canonical(each: Assembled) -> Any:
         sorted(whole.prune),
         *([sorted(exceptions)] if exceptions else []),
         *([unordered(creation)] if creation else []),
+        *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
     ]
 
 
@@ -613,7 +627,7 @@ def _check_creations(index: Index, diagnostics: Diagnostics) -> None:
 
 def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
     """Merge and check each target by itself."""
-    compared: set[tuple[int, ...]] = set()
+    compared: set[tuple[int | str, ...]] = set()
     assembled: dict[Identity, Assembled] = {}
     for composition in compositions:
         target, layers = composition.target, composition.layers
@@ -622,7 +636,7 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
             for layer, error in too_long:
                 diagnostics.add(layer.document, error)
         elif all(part.whole for part in composition.parts):
-            whole = effective(target, layers, index.specs, composition.values)
+            whole = effective(target, layers, index.specs, composition.values, layers[-1].unmanaged)
             for layer in layers:
                 _check_shared(layer, whole, target, diagnostics)
             sets = [part for part in composition.parts if part.priority is not None]
@@ -636,7 +650,7 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
             own = index.targets.get(target.identity)
             creation = own.creation if own else None
             about = (origin, MappingProxyType(labels), composition.path, exceptions, composition.listed, creation)
-            desired = DesiredTarget(target, sections, *about)
+            desired = DesiredTarget(target, sections, *about, unmanaged=whole.unmanaged)
             assembled[target.identity] = Assembled(desired, whole)
         elif composition.parts[-1].priority is None:
             for name, section in layers[-1].sections.items():
@@ -674,6 +688,8 @@ def _exceptions(index: Index, whole: Effective, diagnostics: Diagnostics) -> Ite
 def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: Diagnostics) -> None:
     """Report sections that the target's level does not have, and names that are the same once filled in."""
     for name, value in layer.sections.items():
+        if name in whole.unmanaged:
+            continue
         error = level_error(name, target.level, whole.specs) if layer.title else None
         if error:
             found = Diagnostic(("spec", name), f"{error} (for {target})", at_key=True)

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.layers import PRUNE, Effective, Layer, SectionSpec, SectionSpecs, effective, field_path
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Effective, Layer, SectionSpec, SectionSpecs, field_path
 from reconciler.manifests.sources import Location, Steps
 from reconciler.model.protocols import Json
 from reconciler.model.wording import unknown
@@ -48,7 +48,7 @@ class Lock:
 def locks_of(whole: Effective) -> tuple[Lock, ...]:
     """Return the locks of all layers, the lowest first. Whoever asks about a target asks about many of its fields."""
     found: list[Lock] = []
-    merged = effective(whole.target, (), whole.specs, whole.values)
+    merged = whole.of()
     for layer in whole.layers if whole.has_locks else ():
         merged = merged.under(layer)
         found += _locks(layer, merged)
@@ -86,9 +86,10 @@ def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
 
     Lists of names unite, whatever their order: an entry that a lower layer adds to a locked one breaks the lock too.
     """
+    yield from ((whole, found) for found in _unmanaged(whole))
     locks: list[Lock] = []
     lower: list[Effective] = []
-    merged = effective(whole.target, (), whole.specs, whole.values)
+    merged = whole.of()
     for layer in whole.layers:
         below, merged = merged, merged.under(layer)
         for lock in locks:
@@ -122,6 +123,8 @@ def idle_locks(
 def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
     """Yield the locks of a layer, given all layers up to it."""
     for name, entries in layer.locks.items():
+        if name in merged.unmanaged:
+            continue
         spec = merged.specs[name]
         above: Steps = ("metadata", "locks", name)
         if entries == ALL or PRUNE in entries:
@@ -139,6 +142,16 @@ def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
             if steps is not None:
                 entry = above if entries == ALL else (*above, number)
                 yield Lock(layer, (name, *steps), entry, _at(own, steps))
+
+
+def _unmanaged(whole: Effective) -> Iterator[Diagnostic]:
+    """Yield an error for each section that a document leaves alone, and a profile or set locks."""
+    for layer in whole.layers if whole.unmanaged else ():
+        for name in sorted(whole.unmanaged & layer.locks.keys()):
+            lock = f"{layer.title} ({layer.document.find(('metadata', 'locks', name), key=True)})"
+            message = f"{name} is locked by {lock}: take it out here, or accept a deviation by an exception"
+            written = whole.layers[-1].document.value["spec"][UNMANAGED]
+            yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
 
 
 def _names(spec: SectionSpec, section: Any, values: Mapping[str, str] | None = None) -> Set[Any]:

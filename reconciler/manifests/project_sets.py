@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec, effective
+from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec
 from reconciler.manifests.sources import Steps
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
@@ -197,7 +197,7 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def set_conflicts(
-    sets: Sequence[Contribution], whole: Effective, compared: set[tuple[int, ...]]
+    sets: Sequence[Contribution], whole: Effective, compared: set[tuple[int | str, ...]]
 ) -> Iterator[tuple[Effective, Diagnostic]]:
     """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
 
@@ -206,14 +206,14 @@ def set_conflicts(
     """
     for priority, group in groupby(sets, key=lambda part: part.priority):
         equals = list(group)
-        key = tuple(map(id, equals))
+        key: tuple[int | str, ...] = (*map(id, equals), *sorted(whole.unmanaged))
         if len(equals) == 1 or key in compared:
             continue
         if not any(layer.placeholders for part in equals for layer in part.layers):
             compared.add(key)
-        before = effective(whole.target, equals[0].layers, whole.specs, whole.values)
+        before = whole.of(*equals[0].layers)
         for part in equals[1:]:
-            wanted = effective(whole.target, part.layers, whole.specs, whole.values)
+            wanted = whole.of(*part.layers)
             for steps in _disagreements(before, wanted):
                 layer, location = before.find(steps)
                 other = next(each for each in equals if layer in each.layers)

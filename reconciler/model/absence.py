@@ -215,24 +215,38 @@ def reasons(stays: Iterable[Stay]) -> list[str]:
 
 
 def departures(
-    inventory: Inventory, declared: Collection[tuple[str, str, str]], unknown: Collection[str] = ()
+    inventory: Inventory,
+    declared: Collection[tuple[str, str, str]],
+    released: Collection[tuple[str, str]] = (),
+    unknown: Collection[str] = (),
 ) -> list[str]:
-    """Return a line for what has left: targets and sections that are no longer declared and keep their objects.
+    """Return a line for what has left: targets and sections that are no longer managed and keep their objects.
 
     Args:
         inventory: the list.
         declared: target, section and part of all that the manifests declare, whatever the run selects.
+        released: target and section of what the documents of targets leave alone.
         unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
             could not be listed.
     """
-    present = {target for target, _, _ in declared}
+    present = {target for target, *_ in (*declared, *released)}
     gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
+    alone = dict[str, list[ObjectLine]]()
     for line in inventory.objects.values():
-        if line.target in present and line.key[:3] not in declared:
+        if (line.target, line.section) in released:
+            alone.setdefault(line.section, []).append(line)
+        elif line.target in present and line.key[:3] not in declared:
             lost.setdefault((line.section, line.part), []).append(line)
         elif line.target not in present and line.target not in unknown:
             gone.append(line)
-    return [*_gone(gone), *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items()))]
+    return [
+        *_gone(gone),
+        *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items())),
+        *(
+            f"{section} of {_owners(lines)} is unmanaged; its {_objects(lines)}"
+            for section, lines in sorted(alone.items())
+        ),
+    ]
 
 
 def is_listed(part: Objects) -> bool:
@@ -299,13 +313,17 @@ def _gone(lines: Sequence[ObjectLine]) -> Iterable[str]:
 
 def _lost(section: str, part: str, lines: Sequence[ObjectLine]) -> str:
     name, remedy = (section, "{}") if part == section else (f"{section}.{part}", f"{{{part}: []}}")
-    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
-    owners = [counted(len({line.target for line in lines if line.target.startswith(level)}), level) for level in levels]
     them = "it" if len(lines) == 1 else "them"
     return (
-        f"{name} of {' and '.join(owners)} is no longer declared; its {_objects(lines)} "
+        f"{name} of {_owners(lines)} is no longer declared; its {_objects(lines)} "
         f"(`{section}: {remedy}` deletes {them})"
     )
+
+
+def _owners(lines: Sequence[ObjectLine]) -> str:
+    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
+    owners = [counted(len({line.target for line in lines if line.target.startswith(level)}), level) for level in levels]
+    return " and ".join(owners)
 
 
 def _objects(lines: Sequence[ObjectLine]) -> str:

@@ -16,7 +16,7 @@ SCHEME = 1
 """The way in which a digest is made: another number makes all digests different."""
 
 
-def digest_of(target: DesiredTarget, unmanaged: Iterable[str] = ()) -> str:
+def digest_of(target: DesiredTarget) -> str:
     """Return a digest of the effective spec of a target, such as `1:9f86d0...`.
 
     It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
@@ -24,7 +24,6 @@ def digest_of(target: DesiredTarget, unmanaged: Iterable[str] = ()) -> str:
 
     Args:
         target: with all its placeholders filled in.
-        unmanaged: the sections that its document leaves alone.
     """
     exceptions = sorted(
         [each.section, each.until.isoformat(), str(each.item), type(each.item).__name__, *sorted(each.fields)]
@@ -33,7 +32,7 @@ def digest_of(target: DesiredTarget, unmanaged: Iterable[str] = ()) -> str:
     content = {
         "sections": {section.kind: _section(section) for section in target.sections},
         "prune": sorted(section.kind for section in target.sections if section.prune),
-        "unmanaged": sorted(unmanaged),
+        "unmanaged": sorted(target.unmanaged),
         "exceptions": exceptions,
         "creation": _creation(target),
     }

@@ -85,6 +85,7 @@ class DesiredTarget:
         exceptions: the accepted deviations, expired ones included.
         listed: what a list of projects shows of it; None where none was read.
         creation: what to create if it does not exist; None if that is a problem.
+        unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
     """
 
     target: Target
@@ -95,6 +96,7 @@ class DesiredTarget:
     exceptions: tuple[DeclaredException, ...] = ()
     listed: Listed | None = field(default=None, compare=False)
     creation: Creation | None = None
+    unmanaged: frozenset[str] = frozenset()
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

@@ -22,8 +22,9 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.scaffold import SCHEMAS
-from reconciler.manifests.documents import DOCUMENTS, levels_of
-from reconciler.manifests.layers import PRUNE
+from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
+from reconciler.manifests.layers import PRUNE, UNMANAGED
+from reconciler.manifests.locks import ALL
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
@@ -174,7 +175,7 @@ def manifest_schema(kinds: Kinds) -> Schema:
         document = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=Written)
         definitions |= document.pop("$defs")
         document["properties"]["kind"] |= {"description": document["description"], "examples": [name]}
-        document["properties"]["spec"] |= _spec(levels_of(name), kinds)
+        document["properties"]["spec"] |= _spec(name, kinds)
         definitions[name] = document | {"title": name}
     for kind in kinds.values():
         definitions |= _definitions(kind)
@@ -201,8 +202,9 @@ def manifest_schema(kinds: Kinds) -> Schema:
     }
 
 
-def _spec(levels: tuple[Level, ...], kinds: Kinds) -> Schema:
-    """Return the schema of the spec of documents about targets of some levels."""
+def _spec(document: str, kinds: Kinds) -> Schema:
+    """Return the schema of the spec of a kind of document."""
+    levels = levels_of(document)
     held = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
     sections = {name: _section(kind, levels) for name, kind in held.items()}
     prunable = [name for name, kind in held.items() if kind.prunable]
@@ -213,8 +215,16 @@ def _spec(levels: tuple[Level, ...], kinds: Kinds) -> Schema:
         "items": {"enum": prunable},
         "examples": [prunable[:1]],
     }
+    unmanaged = {
+        "title": "Unmanaged",
+        "description": "Sections that this target does not manage, whatever its profiles and sets declare; `all` of "
+        "them. Their objects stay as they are.",
+        "anyOf": [{"const": ALL}, {"type": "array", "items": {"enum": [*held]}}],
+        "examples": [[*held][:1]],
+    }
+    around = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document in LEVEL_OF else {})}
     return {
-        "properties": {**({PRUNE: prune} if prunable else {}), **sections},
+        "properties": {**around, **sections},
         "additionalProperties": False,
         "examples": [{name: schema["examples"][0] for name, schema in sections.items()}],
     }

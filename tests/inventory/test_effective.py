@@ -35,7 +35,7 @@ def test_whatever_changes_what_is_wanted_changes_the_digest() -> None:
     milestones = section("milestones", {"a": {"state": "closed"}})
     digests = [
         digest_of(target()),
-        digest_of(target(), unmanaged=["milestones"]),
+        digest_of(target(unmanaged=frozenset({"milestones"}))),
         digest_of(target(milestones)),
         digest("milestones", {"a": {}}),
         digest("milestones", {"a": None}),

@@ -222,7 +222,7 @@ def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(f
     )
     assert [line for line in folder.faults().splitlines() if not line.startswith(" ")] == [
         "a.yaml:3:34: unknown profile `base`; there is none",
-        f"b.yaml:6:3: unknown section `wiki`; known are {listed(['prune', *KINDS])}; if a package adds it, install that package here",
+        f"b.yaml:6:3: unknown section `wiki`; known are {listed(['prune', 'unmanaged', *KINDS])}; if a package adds it, install that package here",
     ]
 
 
