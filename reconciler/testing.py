@@ -90,7 +90,7 @@ def _check_declaration(kind: Kind) -> None:
     _expect(kind.split or names == [kind.name], f"the only part of {kind.name} must have its name, not {names[0]}")
     _expect(len({*names}) == len({*paths}) == len(names), f"two parts of {kind.name} have one name or path")
     for part in kind.parts:
-        rules = {*part.required, *part.immutable} if isinstance(part, Collection) else set()
+        rules = {*part.writes.required, *part.writes.immutable} if isinstance(part, Collection) else set()
         strange = ", ".join(sorted(rules - part.model.model_fields.keys()))
         _expect(not strange, f"{part.name} has rules for fields that {part.model.__name__} lacks: {strange}")
 
@@ -146,7 +146,7 @@ class _Life:
         declared: Any = section.wanted[part.name]
         items = {name: without(item, ["renamed_from"]) for name, item in declared.items() if item and _is_whole(item)}
         self.expect(items, "the example has no object that could be created")
-        others = {name: self.another(part, section.target, name) for name in items} if part.update else {}
+        others = {name: self.another(part, section.target, name) for name in items} if part.writes.update else {}
 
         def settle(step: str, wanted: Wanted, *, prune: bool = False) -> list[type[Change]]:
             wanted_parts = {part.name: wanted}
@@ -156,11 +156,11 @@ class _Life:
         self.expect(done == [Update] * len(others), "the plan is not one update for each object")
         done = settle("delete", dict.fromkeys(others.get(name, name) for name in items))
         self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")
-        if part.create is None:
+        if part.writes.create is None:
             return
         settle("create", {name: _needed(item, part) for name, item in items.items()})
         settle("update", items)
-        if not part.prunable:
+        if not part.deletion.prunable:
             return
         done = settle("prune", {}, prune=True)
         self.expect(done.count(Delete) >= len(items), "the plan does not delete each object")
@@ -168,7 +168,7 @@ class _Life:
     def another(self, part: Collection, target: Target, name: Key) -> Key:
         """Return another name like this one."""
         tried = [f"{name}-2", f"{name}2", f"2{name}"]
-        fine = [each for each in tried if not part.name_error(each) and not part.key_warning(target, each)]
+        fine = [each for each in tried if not part.name_error(each) and not part.names.warning(target, each)]
         self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
         return fine[0]
 
@@ -177,7 +177,9 @@ class _Life:
         self.step = "revert"
         way_back = WayBack(self.done, self.kinds, digest="")
         back = draw_plan(way_back.left, self.client, self.kinds, 1, make=way_back.plan)
-        uncreatable = {part.name for part in self.kind.parts if isinstance(part, Collection) and part.create is None}
+        uncreatable = {
+            part.name for part in self.kind.parts if isinstance(part, Collection) and part.writes.create is None
+        }
         lost = {
             (each.address.target, each.address.part)
             for each in back.problems
@@ -308,7 +310,7 @@ def _renamed(item: Resource, name: Key) -> Resource:
 
 def _needed(item: Resource, part: Collection) -> Resource:
     """Return the fields that a creation needs; all of them where these alone make no sense."""
-    needed = only(item, [*part.required, *part.immutable])
+    needed = only(item, [*part.writes.required, *part.writes.immutable])
     return needed if _is_whole(needed) else item
 
 

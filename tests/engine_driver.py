@@ -22,7 +22,7 @@ SECRET_PARTS = {
     kind.name: part
     for kind in KINDS.values()
     for part in kind.parts
-    if isinstance(part, Collection) and part.secret_field is not None
+    if isinstance(part, Collection) and part.secret_field
 }
 
 

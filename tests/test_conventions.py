@@ -3,7 +3,10 @@
 import ast
 import re
 import tomllib
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+
+from reconciler.model import endpoints
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "reconciler").rglob("*.py"))
@@ -59,3 +62,13 @@ def test_the_readme_has_one_line_that_runs_the_checks() -> None:
     lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.endswith("./check")]
     assert len(lines) == 1
     assert "grep -m 1" in (ROOT / ".ci" / "run").read_text()
+
+
+MOST_FIELDS = 16
+"""What one can still take in at a glance; more is another capability."""
+
+
+def test_an_endpoint_and_each_capability_of_it_can_be_taken_in_at_a_glance() -> None:
+    values = [value for value in vars(endpoints).values() if isinstance(value, type) and is_dataclass(value)]
+    assert {"Collection", "Names", "Singleton", "Writes"} <= {value.__name__ for value in values}
+    assert {value.__name__: len(fields(value)) for value in values if len(fields(value)) > MOST_FIELDS} == {}

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.kinds import milestones
 from reconciler.kinds.milestones import MILESTONES, Milestone
-from reconciler.model.endpoints import Existing, Requests
+from reconciler.model.endpoints import Existing, Names, Requests
 from reconciler.model.kind import Kind
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -37,6 +37,10 @@ class Bare(Item):
 
 def with_part(**changes: Any) -> Kind:
     return replace(KIND, parts=(replace(MILESTONES, **changes),))
+
+
+def with_writes(**changes: Any) -> Kind:
+    return with_part(writes=replace(MILESTONES.writes, **changes))
 
 
 def update_of_nothing(old: Existing) -> Requests:
@@ -71,22 +75,22 @@ def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path
             replace(KIND, parts=KIND.parts * 2, split=lambda _value, _prune: {}),
             "two parts of milestones have one name or path",
         ),
-        (with_part(required=("key",)), "milestones has rules for fields that Milestone lacks: key"),
+        (with_writes(required=("key",)), "milestones has rules for fields that Milestone lacks: key"),
         (
             replace(KIND, models={Level.PROJECT: dict[str, Milestone | None], Level.GROUP: Milestone}),
             "milestones.yaml must have targets of these levels: group, project",
         ),
         (
-            with_part(key_error=lambda name: None if name == "1.0" else "unheard of"),
+            with_part(names=Names(error=lambda name: None if name == "1.0" else "unheard of")),
             "milestones, rename (spec dialect): no other name like '1.0' is valid: tried 1.0-2, 1.02, 21.0",
         ),
-        (with_part(update=None), "milestones, update (spec dialect): the plan has problems: 1.0: "),
+        (with_writes(update=None), "milestones, update (spec dialect): the plan has problems: 1.0: "),
         (
-            with_part(update=update_of_nothing),
+            with_writes(update=update_of_nothing),
             "milestones, rename (spec dialect): 1.0-2: dropped by the service: the service kept its own name",
         ),
         (
-            with_part(immutable=("description", "due_date"), required=("start_date",)),
+            with_writes(immutable=("description", "due_date"), required=("start_date",)),
             "milestones, apply the example (spec dialect): the plan has problems: 1.0: needs `start_date` to be created",
         ),
     ],
@@ -127,7 +131,7 @@ def test_a_kind_whose_changes_cannot_be_undone_is_not_right(manifest: Path) -> N
     }
     check_kind(KIND, manifest, route, state=state)
     with pytest.raises(AssertionError) as told:
-        check_kind(with_part(update=update_without_nulls), manifest, route, state=state)
+        check_kind(with_writes(update=update_without_nulls), manifest, route, state=state)
     assert str(told.value) == (
         "milestones, revert (spec dialect): not as before the apply: milestones of project acme/api"
     )

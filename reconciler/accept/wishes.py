@@ -282,7 +282,7 @@ class _Drift:
             has_items = self.whole.specs[self.section.kind].items is not None
             for entry in self.merged if has_items else self.merged.get(part.name, ()):
                 entries.setdefault(self._canonical(part, entry), []).append(entry)
-            unique = part.unique_name_of(there) if part.refers else {}
+            unique = part.unique_name_of(there) if part.relations.refers else {}
             self.named[part.name] = _Names(objects, entries, unique)
         return self.named[part.name]
 
@@ -291,6 +291,8 @@ class _Drift:
         assert name is not None  # noqa: S101 - objects of collections have names
         key = part.identity(name)
         number = (
-            self.live.ids.get(Reference(part.key_level, str(key))) if part.key_level and isinstance(key, str) else None
+            self.live.ids.get(Reference(part.names.level, str(key)))
+            if part.names.level and isinstance(key, str)
+            else None
         )
         return number if isinstance(number, int) else key

@@ -88,13 +88,9 @@ class ObjectCreation:
         part = collection_of(change.address, self.kinds)
         fields = answer if isinstance(answer, dict) else {}
         number, step, secret = (fields.get(name or part.id_field) for name in ("", part.path_field, part.secret_field))
-        if (
-            type(number) is int
-            and isinstance(step, int | str)
-            and (part.secret_field is None or isinstance(secret, str))
-        ):
+        if type(number) is int and isinstance(step, int | str) and (not part.secret_field or isinstance(secret, str)):
             return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
-        if part.secret_field is not None or part.refers or len(change.requests) > 1:
+        if part.secret_field or part.relations.refers or len(change.requests) > 1:
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
         return None
 
@@ -112,7 +108,7 @@ class ObjectCreation:
             reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
             raise AnswerLost(str(request), reason) from lost
         # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
-        new = [existing for existing in objects.new(change) if part.secret_field is None or existing.ours]
+        new = [existing for existing in objects.new(change) if not part.secret_field or existing.ours]
         if len(new) > 1:
             raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
         return new[0] if new else None
@@ -121,7 +117,7 @@ class ObjectCreation:
         """Return an object that was found after a creation with a lost answer, with the value of its secret."""
         part = collection_of(change.address, self.kinds)
         number = existing.id or 0
-        if part.secret_field is None:
+        if not part.secret_field:
             return Made(number, existing.path_id or str(number))
         return Made(number, existing.path_id or str(number), self.delivery.values(change.address)[number])
 
@@ -150,7 +146,7 @@ class ObjectCreation:
 
     def is_secret(self, address: Address) -> bool:
         """Return whether objects in this place are tokens, whose values are delivered."""
-        return collection_of(address, self.kinds).secret_field is not None
+        return bool(collection_of(address, self.kinds).secret_field)
 
     def withdrawn(self, change: Create, made: Made, live: Reread) -> str:
         """Delete what was created though somebody else had just created the same: all runs that see both agree.

@@ -261,7 +261,7 @@ def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
     return [
         change
         for change in changes
-        if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
+        if isinstance(change, Create) and not collection_of(change.address, kinds).names.unique
     ]
 
 

@@ -502,7 +502,7 @@ class TargetRun:
         """Return what became of a change that failed; of a removal of what is listed and not found, say why that is."""
         outcome, change = attempt.outcome, attempt.outcome.change
         refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
-        level = collection_of(change.address, self.kinds).key_level if refers else None
+        level = collection_of(change.address, self.kinds).names.level if refers else None
         if level is None:
             return outcome
         hidden = f"it is still listed, so this token cannot see that {level}; an owner who can see it can remove it"

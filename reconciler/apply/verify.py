@@ -56,7 +56,7 @@ class Objects:
 
     def taken(self, name: Key | None) -> list[Found]:
         """Return the objects of a name that only one may have; nothing where names need not be unique."""
-        return self.named(name) if isinstance(self._part, Collection) and self._part.unique_names else []
+        return self.named(name) if isinstance(self._part, Collection) and self._part.names.unique else []
 
     def siblings(self, changes: Iterable[Change]) -> Siblings:
         """Return the objects as they will be called, and those that will be created."""
@@ -85,7 +85,7 @@ class Objects:
 
     def keeps(self, number: int | None) -> bool:
         """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
-        return number in self.by_id and not (isinstance(self._part, Collection) and self._part.fades)
+        return number in self.by_id and not (isinstance(self._part, Collection) and self._part.deletion.fades)
 
     def has_name(self, found: Found, *names: Key | None) -> bool:
         """Return whether an object has any of some names."""
@@ -228,7 +228,7 @@ class Verifier:
         """
         lacking = unapplied(change, live, made, certain=False)
         part = self.kinds[change.address.section].part(change.address.part)
-        if lacking and isinstance(change, Delete) and isinstance(part, Collection) and part.fades:
+        if lacking and isinstance(change, Delete) and isinstance(part, Collection) and part.deletion.fades:
             return unapplied(change, self.again([change]), certain=False)
         return lacking
 

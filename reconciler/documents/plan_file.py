@@ -273,7 +273,7 @@ def checked_change(change: Change, kinds: Kinds) -> Change:
                 f"{str(change.address.target)!r}"
             )
     if isinstance(change, Create):
-        return replace(change, delivers=isinstance(part, Collection) and part.secret_field is not None)
+        return replace(change, delivers=isinstance(part, Collection) and bool(part.secret_field))
     return change
 
 
@@ -352,9 +352,11 @@ def _leads_to(path: str, target: Target, part: Part) -> bool:
 
 def _promotes(path: str, change: Change, part: Part) -> bool:
     """Return whether a path makes the object of a change, which is a project's, one of the group's."""
-    if not (isinstance(part, Collection) and isinstance(change, Update) and change.read.below and part.promotion):
+    if not (
+        isinstance(part, Collection) and isinstance(change, Update) and change.read.below and part.writes.promotion
+    ):
         return False
-    return re.fullmatch(part.promotion.format(project="[0-9]+", id=change.read.id), path) is not None
+    return re.fullmatch(part.writes.promotion.format(project="[0-9]+", id=change.read.id), path) is not None
 
 
 @cache

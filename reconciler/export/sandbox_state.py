@@ -103,8 +103,8 @@ def _lists(
         for kind in kinds.values():
             for part in kind.parts:
                 live = snapshot.live.parts.get((resolved.target, kind.name, part.name))
-                if isinstance(part, Collection) and part.key_level and isinstance(live, tuple):
-                    yield resolved, part.key_level, part, live
+                if isinstance(part, Collection) and part.names.level and isinstance(live, tuple):
+                    yield resolved, part.names.level, part, live
 
 
 def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, Paths]:

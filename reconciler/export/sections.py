@@ -88,7 +88,7 @@ def without_empty_lists(spec: Spec, kinds: Kinds) -> Spec:
 
 def entries_of(part: Collection, live: Iterable[Found], resolved: ResolvedTarget) -> list[Found]:
     """Return the objects of a collection by name, without the entry for the target itself in a list of targets."""
-    itself = {resolved.target.identity[1], resolved.id} if part.key_level is resolved.target.level else set()
+    itself = {resolved.target.identity[1], resolved.id} if part.names.level is resolved.target.level else set()
     return sorted(
         (found for found in live if itself.isdisjoint(part.identity(name) for name in found.names)),
         key=lambda found: (isinstance(found.names[0], int), found.names[0], found.id or 0),

@@ -474,7 +474,7 @@ def _ways(project: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str], 
 def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
     """Return the ways to write a text: first without placeholders, then with each that fits."""
     items = shapes[context[0]].items
-    lower = len(context) == 1 and items is not None and items.lowers_placeholders
+    lower = len(context) == 1 and items is not None and items.names.lowers_placeholders
     values = placeholder_values(resolved.path)
     forms = [str(literal(text))]
     for name, value in values.items():
@@ -494,7 +494,7 @@ def _word(value: str) -> str:
 
 def with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
     """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
-    lowered = shape.items is not None and shape.items.lowers_placeholders
+    lowered = shape.items is not None and shape.items.names.lowers_placeholders
     path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
     if path is not None and f"{key}/".startswith(f"{path}/"):
         return f"{{path}}{literal(key[len(path) :])}"

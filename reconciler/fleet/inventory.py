@@ -153,11 +153,11 @@ def _collections(target: DesiredTarget, run: FleetSurvey) -> Iterator[tuple[Sect
 
 def _known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
-    if part.key_level is None:
+    if part.names.level is None:
         return {}
     former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
     numbers = {
-        name: live.ids.get(Reference(part.key_level, name.casefold()))
+        name: live.ids.get(Reference(part.names.level, name.casefold()))
         for name in (*declared, *former)
         if isinstance(name, str)
     }

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, Requests
+from reconciler.model.endpoints import Collection, Existing, Names, Requests, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
@@ -95,17 +95,14 @@ def losses(old: Existing) -> Iterator[str]:
 
 
 RULES = Collection(
-    name="container_repository_protection_rules",
+    "container_repository_protection_rules",
+    ProtectionRule,
     title="protection rule",
     suffix="registry/protection/repository/rules",
-    model=ProtectionRule,
     key="repository_path_pattern",
     decode=decode,
-    update=update,
-    method="PATCH",
-    key_error=pattern_error,
-    key_warning=pattern_warning,
-    lowers_placeholders=True,
+    names=Names(error=pattern_error, warning=pattern_warning, lowers_placeholders=True),
+    writes=Writes(update=update, method="PATCH"),
     losses=losses,
 )
 

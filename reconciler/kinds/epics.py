@@ -1,16 +1,29 @@
 """Epics of a group, each known by its title, which need not be unique (spec 4.20)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests, as_json, stripped
+from reconciler.model.endpoints import (
+    Collection,
+    Deletion,
+    Existing,
+    Listing,
+    Names,
+    New,
+    Reading,
+    Relations,
+    Requests,
+    Writes,
+    as_json,
+    stripped,
+)
 from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Item, Resource, recognized
-from reconciler.model.targets import Key, Level
+from reconciler.model.targets import Level
 
 QUICK_ACTION = re.compile(r"^/[A-Za-z_]+", re.MULTILINE)
 LONGEST_DESCRIPTION = 1_048_576
@@ -130,40 +143,12 @@ def decode(entry: Json) -> Found:
     return Found(epic, read_only=read_only, unknown=unknown)
 
 
-def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Mapping[Key, Resource | None]:
-    """Return what is hidden children first, and then the rest parents first.
+def is_hidden(epic: Resource) -> bool:
+    """Return whether an epic is written before the one above it: a public one may not be below a confidential one.
 
     Of a public epic below a confidential one, or above it, GitLab drops the update without a word.
     """
-    parents: dict[Key | None, Key | None] = {}
-    for name, epic in [*((found.names[0], found.resource) for found in live), *wanted.items()]:
-        if isinstance(epic, Epic) and "parent" in epic.model_fields_set:
-            parents[name] = epic.parent
-
-    depths: dict[Key | None, int] = {}
-
-    def depth(name: Key | None) -> int:
-        """Return how many are above, itself included; within a circle, all that are in it."""
-        way: dict[Key | None, int] = {}
-        here = name
-        while here in parents and here not in depths and here not in way:
-            way[here] = len(way)
-            here = parents[here]
-        if here in way:
-            depths.update(dict.fromkeys([*way][way[here] :], len(way) - way[here]))
-        number = depths.get(here, 0)
-        for each in reversed(way):
-            if each not in depths:
-                number += 1
-                depths[each] = number
-        return depths.get(name, 0)
-
-    def order(name: Key) -> tuple[bool, int]:
-        epic = wanted[name]
-        hidden = isinstance(epic, Epic) and epic.confidential
-        return not hidden, -depth(name) if hidden else depth(name)
-
-    return {name: wanted[name] for name in sorted(wanted, key=order)}
+    return isinstance(epic, Epic) and epic.confidential
 
 
 def create(new: New) -> Requests:
@@ -211,25 +196,22 @@ def losses(old: Existing) -> Iterator[str]:
 
 
 EPICS = Collection(
-    name="epics",
+    "epics",
+    Epic,
     title="epic",
-    suffix="epics",
-    model=Epic,
     path_field="iid",
-    query="include_descendant_groups=false&order_by=created_at&sort=asc",
-    complete=complete,
     decode=decode,
-    arrange=arrange,
-    create=create,
-    update=update,
-    events={"opened": "reopen", "closed": "close"},
-    canonical_key=stripped,
-    unique_names=False,
-    refers=("parent",),
-    vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
-    lost="its issues, comments and children",
-    losses=losses,
     page="-/epics/{iid}",
+    listing=Listing(query="include_descendant_groups=false&order_by=created_at&sort=asc", complete=complete),
+    names=Names(unique=False, canonical=stripped),
+    writes=Writes(create=create, update=update, events={"opened": "reopen", "closed": "close"}),
+    deletion=Deletion(lost="its issues, comments and children"),
+    relations=Relations(
+        refers=("parent",),
+        reversed=is_hidden,
+        vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
+    ),
+    losses=losses,
 )
 
 

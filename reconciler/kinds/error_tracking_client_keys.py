@@ -4,7 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests
+from reconciler.model.endpoints import (
+    Access,
+    Collection,
+    Deletion,
+    Existing,
+    Listing,
+    Names,
+    New,
+    Reading,
+    Requests,
+    Writes,
+)
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
@@ -66,21 +77,16 @@ def losses(_old: Existing) -> Iterator[str]:
 
 
 KEYS = Collection(
-    name="keys",
+    "keys",
+    ClientKey,
     title="error tracking client key",
     suffix="error_tracking/client_keys",
-    model=ClientKey,
     key="place",
-    complete=complete,
-    arrange=arrange,
-    create=create,
-    update=None,
-    unique_names=False,
-    grants_access=True,
-    needs_numeric_id=True,
-    secret_field="sentry_dsn",  # noqa: S106 - the name of a field
-    numbered=True,
-    lost="its former address",
+    listing=Listing(complete=complete),
+    names=Names(unique=False, arrange=arrange),
+    writes=Writes(create=create, update=None, needs_numeric_id=True),
+    deletion=Deletion(lost="its former address"),
+    access=Access(secret="sentry_dsn"),  # noqa: S106 - the name of a field
     losses=losses,
 )
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, Singleton
+from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
@@ -118,33 +118,28 @@ ENABLED = Singleton(
 )
 
 PROJECTS = Collection(
-    name="projects",
+    "projects",
+    Allowed,
     title="allowlisted project",
     suffix="job_token_scope/allowlist",
-    model=Allowed,
     key="target_project_id",
     decode=decode_project,
-    update=None,
-    key_error=entry_error,
-    key_warning=project_warning,
-    key_level=Level.PROJECT,
-    grants_access=True,
-    needs_numeric_id=True,
+    names=Names(error=entry_error, warning=project_warning, level=Level.PROJECT),
+    writes=Writes(update=None, needs_numeric_id=True),
+    access=Access(),
     losses=project_losses,
 )
 
 GROUPS = Collection(
-    name="groups",
+    "groups",
+    Allowed,
     title="allowlisted group",
     suffix="job_token_scope/groups_allowlist",
-    model=Allowed,
     key="target_group_id",
     decode=decode_group,
-    update=None,
-    key_error=entry_error,
-    key_level=Level.GROUP,
-    grants_access=True,
-    needs_numeric_id=True,
+    names=Names(error=entry_error, level=Level.GROUP),
+    writes=Writes(update=None, needs_numeric_id=True),
+    access=Access(),
     losses=group_losses,
 )
 

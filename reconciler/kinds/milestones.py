@@ -6,7 +6,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, Reading, Requests, as_json, stripped
+from reconciler.model.endpoints import (
+    Collection,
+    Deletion,
+    Existing,
+    Listing,
+    Names,
+    Reading,
+    Requests,
+    Writes,
+    as_json,
+    stripped,
+)
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Holder, Item, Promoted, recognized
@@ -150,33 +161,36 @@ def update(old: Existing) -> Requests:
     found = old.found
     if not found.below:
         return (old.send(old.fields | old.new_name),)
-    promotion = Request("POST", old.part.promotion.format(project=found.owner_id, id=found.id))
+    promotion = Request("POST", old.part.writes.promotion.format(project=found.owner_id, id=found.id))
     fields = as_json(old.wanted)
     state = fields.pop("state", getattr(found.resource, "state", "active"))
-    fields |= old.part.event(state) if state != "active" else {}
+    fields |= old.part.writes.event(state) if state != "active" else {}
     return (promotion, Request("PUT", f"{old.path}/{{id}}", fields)) if fields else (promotion,)
 
 
 MILESTONES = Collection(
-    name="milestones",
+    "milestones",
+    Milestone,
     title="milestone",
-    suffix="milestones",
-    query={
-        Level.GROUP: "include_ancestors=true&include_descendants=true",
-        Level.PROJECT: "include_ancestors=true",
-    },
-    complete=complete,
-    holder=holder,
-    unique_below=True,
-    model=Milestone,
     decode=decode,
-    update=update,
-    promotion="projects/{project}/milestones/{id}/promote",
-    events={"active": "activate", "closed": "close"},
-    canonical_key=stripped,
-    lost="its issues and merge requests",
-    losses=losses,
     page="-/milestones/{iid}",
+    listing=Listing(
+        query={
+            Level.GROUP: "include_ancestors=true&include_descendants=true",
+            Level.PROJECT: "include_ancestors=true",
+        },
+        complete=complete,
+        holder=holder,
+        unique_below=True,
+    ),
+    names=Names(canonical=stripped),
+    writes=Writes(
+        update=update,
+        events={"active": "activate", "closed": "close"},
+        promotion="projects/{project}/milestones/{id}/promote",
+    ),
+    deletion=Deletion(lost="its issues and merge requests"),
+    losses=losses,
 )
 
 KIND = Kind(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from reconciler.model.endpoints import Collection, Existing
+from reconciler.model.endpoints import Access, Collection, Existing, Names, Writes
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -25,19 +25,21 @@ def losses(old: Existing) -> Iterator[str]:
 
 
 IDENTITIES = Collection(
-    name="scim_identities",
+    "scim_identities",
+    Identity,
     title="SCIM identity",
     suffix="scim/identities",
-    item_suffix="scim",
-    model=Identity,
     key="extern_uid",
     id_field="user_id",
     path_field="extern_uid",
-    create=None,
-    creation="provision the user with the identity provider, or leave the identity out",
-    method="PATCH",
-    canonical_key=str.casefold,
-    grants_access=True,
+    names=Names(canonical=str.casefold),
+    writes=Writes(
+        create=None,
+        creation="provision the user with the identity provider, or leave the identity out",
+        method="PATCH",
+        suffix="scim",
+    ),
+    access=Access(),
     losses=losses,
 )
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, Reading
+from reconciler.model.endpoints import Collection, Deletion, Existing, Listing, Names, Reading, Writes
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
@@ -77,21 +77,15 @@ def losses(_old: Existing) -> Iterator[str]:
 
 
 ACCOUNTS = Collection(
-    name="service_accounts",
+    "service_accounts",
+    ServiceAccount,
     title="service account",
-    suffix="service_accounts",
-    model=ServiceAccount,
     key="username",
-    query="order_by=id&sort=asc",
     decode=decode,
-    complete=complete,
-    key_error=key_error,
-    method="PATCH",
-    deleted_at="users",
-    canonical_key=str.casefold,
-    prunable=False,
-    fades=True,
-    lost="its memberships, tokens and contributions",
+    listing=Listing(query="order_by=id&sort=asc", complete=complete),
+    names=Names(error=key_error, canonical=str.casefold),
+    writes=Writes(method="PATCH"),
+    deletion=Deletion(suffix="users", prunable=False, fades=True, lost="its memberships, tokens and contributions"),
     losses=losses,
 )
 

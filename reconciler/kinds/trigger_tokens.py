@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from reconciler.model.endpoints import Collection, Existing
+from reconciler.model.endpoints import Access, Collection, Deletion, Existing, Names
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Rotated
 from reconciler.model.targets import Level
@@ -33,16 +33,14 @@ def losses(old: Existing) -> Iterator[str]:
 
 
 TOKENS = Collection(
-    name="trigger_tokens",
+    "trigger_tokens",
+    TriggerToken,
     title="trigger token",
     suffix="triggers",
-    model=TriggerToken,
     key="description",
-    unique_names=False,
-    grants_access=True,
-    secret_field="token",  # noqa: S106 - the name of a field
-    secret_is_complete=secret_is_complete,
-    lost="its former value",
+    names=Names(unique=False),
+    deletion=Deletion(lost="its former value"),
+    access=Access(secret="token", is_complete=secret_is_complete),  # noqa: S106 - the name of a field
     losses=losses,
 )
 

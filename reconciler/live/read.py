@@ -113,7 +113,7 @@ def completed(part: Part, reading: Reading) -> Json:
     Raises:
         BadAnswer: it is not what the service promises.
     """
-    complete = part.complete
+    complete = part.listing.complete if isinstance(part, Collection) else part.complete
     return reading.answer if complete is None else _sound(part, reading.target, lambda: complete(reading))
 
 
@@ -132,8 +132,8 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
         for found in live if isinstance(live, tuple) else ():
             if found.owner_id is not None and isinstance(target.ref, str):
                 ids[Reference(target.level, target.ref.casefold())] = found.owner_id
-            if isinstance(part, Collection) and part.key_level and found.id is not None:
-                ids |= {Reference(part.key_level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
+            if isinstance(part, Collection) and part.names.level and found.id is not None:
+                ids |= {Reference(part.names.level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
     return ids
 
 

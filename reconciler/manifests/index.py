@@ -610,7 +610,7 @@ def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagn
         error = _level_conflict(path, level, levels)
         if error:
             lists = whole.specs[steps[0]].lists
-            right = next(key for key, each in lists.items() if each.key_level not in {None, level})
+            right = next(key for key, each in lists.items() if each.names.level not in {None, level})
             yield Diagnostic(steps, f"{error}: list it under `{right}`")
 
 

@@ -137,7 +137,7 @@ class SectionSpec:
 
     def merges_as_set(self, field: str) -> bool:
         """Whether the lists of that field in several layers are united."""
-        return field in self.lists and self.lists[field].key_level is not None
+        return field in self.lists and self.lists[field].names.level is not None
 
     def merge(self, lower: Any, upper: Any) -> Any:
         """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
@@ -193,7 +193,7 @@ def _united(lower: list[Any], upper: list[Any]) -> list[Any]:
 def _normalize_name(collection: Collection, name: Any, values: Placeholders | None) -> Any:
     if not isinstance(name, str):
         return name
-    return collection.canonical_key(fill(name, values, lower=collection.lowers_placeholders))
+    return collection.names.canonical(fill(name, values, lower=collection.names.lowers_placeholders))
 
 
 def _overlay(lower: Any, upper: Any) -> Any:
@@ -328,7 +328,7 @@ class Effective:
         for name, section in self.sections.items():
             lists = self.specs[name].lists
             for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-                level = lists[part].key_level
+                level = lists[part].names.level
                 for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
                     if level and isinstance(entry, str):
                         yield (name, part, number), level, entry

@@ -324,7 +324,7 @@ def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Di
     first: dict[str, Key] = {}
     for steps, collection, name in _names(spec, section):
         error = collection.name_error(name)
-        warning = None if error or (at_key and section[name] is None) else collection.key_warning(target, name)
+        warning = None if error or (at_key and section[name] is None) else collection.names.warning(target, name)
         if at_key and not str(name).isascii() and first.setdefault(normalize("NFC", str(name)), name) != name:
             warning = f"`{name}` looks the same as another name here, but has other characters (Unicode NFC, NFD)"
         if error or warning:

@@ -111,10 +111,10 @@ def part_now(target: str, section: Section, part: Objects, live: LivePart, ids: 
     names = {part.identity(name) for name in (*declared, *former)}
     numbers = {ids[name] for name in names if name in ids}
     known = frozenset().union(*shown.values()) | ids.keys()
-    if part.key_level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
+    if part.names.level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
         return PartNow(target, section.kind, part.name, None)  # a declared path may be any of these
     claimed = frozenset(number for number, called in shown.items() if called & names or number in numbers)
-    return PartNow(target, section.kind, part.name, shown, claimed, part.identity, part.key_level is not None)
+    return PartNow(target, section.kind, part.name, shown, claimed, part.identity, part.names.level is not None)
 
 
 def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
@@ -251,7 +251,7 @@ def departures(
 
 def is_listed(part: Objects) -> bool:
     """Return whether the objects of a collection stand in the inventory."""
-    return part.prunable and not part.numbered and part.create is not None
+    return part.deletion.prunable and not part.names.arrange and part.writes.create is not None
 
 
 def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:

@@ -61,7 +61,7 @@ class Siblings:
         above: by field and identity, to what each object will refer; empty where only a part of a plan is known.
         below: by field and identity, how many will refer to each.
         circular: the keys of `above` from which it leads back to themselves.
-        words: by field of `Collection.vocabularies`, the names that any object has there.
+        words: by field of `Relations.vocabularies`, the names that any object has there.
         identity: see `Collection.identity`.
     """
 
@@ -78,7 +78,7 @@ class Siblings:
     def of(cls, part: "Collection", live: Iterable[Found], renamed: Mapping[int | None, Key]) -> Self:
         """Return the siblings of a collection, some of them by ID renamed."""
         by_name: dict[Key, list[Found]] = {}
-        words: dict[str, set[str]] = {name: set() for name in part.vocabularies}
+        words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
         for found in live:
             names = {part.identity(renamed[found.id])} if found.id in renamed else {*map(part.identity, found.names)}
             for name in names | ({found.id} if found.id is not None else set()):
@@ -131,20 +131,26 @@ class New:
     def fields(self) -> dict[str, Json]:
         """The declared fields as JSON, without nulls, since a new object has no value to clear; see `then`."""
         shown = as_json(self.wanted).items()
-        return {name: value for name, value in shown if value is not None and not (name == STATE and self.part.events)}
+        return {
+            name: value
+            for name, value in shown
+            if value is not None and not (name == STATE and self.part.writes.events)
+        }
 
     @property
     def then(self) -> Requests:
         """The second request of a creation: it leads to the wanted state, if that is not the state of new objects."""
-        initial, *others = self.part.events or (None,)
+        writes = self.part.writes
+        initial, *others = writes.events or (None,)
         state = getattr(self.wanted, STATE, initial)
-        return (Request(self.part.method, f"{self.path}/{{id}}", self.part.event(state)),) if state in others else ()
+        return (Request(writes.method, f"{self.path}/{{id}}", writes.event(state)),) if state in others else ()
 
     @property
     def new_name(self) -> dict[str, Json]:
         """The name under its field; or the ID of the target that it refers to, or what stands for that ID."""
-        if self.part.key_level is not None and self.target_id is None:
-            return {self.part.key: {ID_OF: f"{self.part.key_level} {self.name}"}}
+        level = self.part.names.level
+        if level is not None and self.target_id is None:
+            return {self.part.key: {ID_OF: f"{level} {self.name}"}}
         return {self.part.key: _as_sent(self.name) if self.target_id is None else self.target_id}
 
     def post(self, body: Mapping[str, Json]) -> Request:
@@ -177,14 +183,15 @@ class Existing:
     @property
     def fields(self) -> dict[str, Json]:
         """The fields that differ, as JSON; a state as its event."""
-        fields = as_json(self.wanted)
-        return fields | self.part.event(fields.pop(STATE)) if self.part.events and STATE in fields else fields
+        fields, writes = as_json(self.wanted), self.part.writes
+        return fields | writes.event(fields.pop(STATE)) if writes.events and STATE in fields else fields
 
     @property
     def new_name(self) -> dict[str, Json]:
         """The wanted name under its field; empty where the name stays."""
-        there = {self.part.canonical_key(name) for name in self.found.names}
-        return {} if self.part.canonical_key(self.name) in there else {self.part.key: _as_sent(self.name)}
+        canonical = self.part.names.canonical
+        there = {canonical(name) for name in self.found.names}
+        return {} if canonical(self.name) in there else {self.part.key: _as_sent(self.name)}
 
     @property
     def url(self) -> str:
@@ -193,7 +200,7 @@ class Existing:
 
     def send(self, body: Mapping[str, Json]) -> Request:
         """Return the request that updates the object."""
-        return Request(self.part.method, self.url, body)
+        return Request(self.part.writes.method, self.url, body)
 
 
 def as_json(wanted: Resource) -> dict[str, Json]:
@@ -214,10 +221,6 @@ def _as_sent(name: Key) -> Key:
     return stripped(name) if isinstance(name, str) else name
 
 
-def _as_they_are(wanted: Mapping[Key, Resource | None], _live: Sequence[Found]) -> Mapping[Key, Resource | None]:
-    return wanted
-
-
 def _create(new: New) -> Requests:
     return (new.post(new.new_name | new.fields), *new.then)
 
@@ -227,13 +230,14 @@ def _update(old: Existing) -> Requests:
 
 
 def _delete(old: Existing) -> Requests:
-    part = old.part
-    path = f"{old.target.url}{part.deleted_at}/{old.found.id}" if part.deleted_at else old.url
+    suffix = old.part.deletion.suffix
+    path = f"{old.target.url}{suffix}/{old.found.id}" if suffix else old.url
     return (Request("DELETE", path),)
 
 
 def _losses(old: Existing) -> Iterable[str]:
-    return (f"does not come back: {old.part.lost}",) if old.part.lost else ()
+    lost = old.part.deletion.lost
+    return (f"does not come back: {lost}",) if lost else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,130 +295,206 @@ class Singleton:
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
-    """Objects of one target that are listed, created, updated and deleted one by one.
+class Listing:
+    """A list that shows more, or less, than the objects of its target.
 
     Attributes:
-        name: the part's name, unique within its kind.
-        title: what people call one object.
-        suffix: the path of the collection below the target's.
-        item_suffix: the path of its objects, where that is another one.
-        deleted_at: the path below which objects are deleted, where that is yet another one.
-        model: of one object.
-        key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
-        id_field: the field that holds an object's ID.
-        path_field: the field that holds what paths name an object by, if not the ID.
         query: of the list, without the question mark; by level where it is not the same at all.
+        shown_as: fields that the service shows under another name.
+        complete: fetches what the list lacks, and returns all entries with it; None where it always suffices.
         holder: takes an entry of the list; returns what above or below the target has that object; None for an object
             of the target itself.
         unique_below: whether a name that a group has is taken in all groups and projects below it too.
-        shown_as: fields that the service shows under another name.
-        decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
-            are added.
-        complete: fetches what the list lacks, and returns all entries with it; None where it always suffices.
-        arrange: returns what is wanted as names of what is live, and in the order of its creation: for objects that
-            have no name, or refer to one another.
+    """
+
+    query: str | Mapping[Level, str] = ""
+    shown_as: Mapping[str, str] = field(default_factory=dict)
+    complete: Callable[[Reading], Json] | None = None
+    holder: Callable[[Json], Holder | None] = lambda _entry: None
+    unique_below: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of the objects of a collection.
+
+    Attributes:
+        unique: whether the service refuses a second object of the same name.
+        canonical: the form in which two spellings of one name are equal.
+        error: says what is wrong with a name and what would be right; None where it is fine. That names are not blank
+            and not longer than 255 characters is checked before.
+        warning: says why some servers may refuse a name for this target; None where all take it.
+        level: the level of the targets whose paths or IDs the names are, or None where names are just names.
+        lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
+        arrange: for objects that have no name but their place among all, which changes when others come and go: returns
+            what is wanted as names of what is live. None where objects have names.
+    """
+
+    unique: bool = True
+    canonical: Callable[[Any], Key] = lambda key: key
+    error: Callable[[Key], str | None] = lambda _key: None
+    warning: Callable[[Target, Key], str | None] = lambda _target, _key: None
+    level: Level | None = None
+    lowers_placeholders: bool = False
+    arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The requests that create and update the objects of a collection.
+
+    Attributes:
         create: the requests that create an object, if not one POST of its name and fields; None where this API creates
             none.
         creation: where else objects are created, if not here.
         update: the requests that update an object, or promote it (see `Found.below`), if not one with what differs;
             None where objects have no fields.
         method: of that one.
-        promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
-            empty where there is none.
-        delete: the requests that delete an object.
-        key_error: says what is wrong with a name and what would be right; None where it is fine. That names are not
-            blank and not longer than 255 characters is checked before.
-        key_warning: says why some servers may refuse a name for this target; None where all take it.
-        canonical_key: the form in which two spellings of one name are equal.
-        lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
-        key_level: the level of the targets whose paths or IDs the names are, or None where names are just names.
-        unique_names: whether the service refuses a second object of the same name.
-        prunable: whether `prune` may delete what is not declared.
-        grants_access: whether somebody or something may do something because an object is there.
-        needs_numeric_id: whether writes need the target's own numeric ID in their path.
-        secret_field: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
-        secret_is_complete: whether that field's value is shown whole, as it is to those who may know it.
+        suffix: the path of the objects below the target's, where it is not that of the list.
+        needs_numeric_id: whether paths need the target's own numeric ID.
         required: the fields that a creation needs.
         immutable: the fields that no update can change.
-        refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
-            are read as the name, if no other object has it.
         events: by value of the field `state`, the event that leads there, if only events change it; the first is the
             state of new objects.
-        vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
-            the target's. It is read only where a name is wanted that no object of the collection has yet.
-        numbered: whether an object has no name but its place among all, which changes when others come and go.
-        fades: whether the service deletes objects by and by, so that one may be listed for a while.
-        lost: what does not come back with an object that was deleted and is created again, such as its comments.
-        losses: what is lost with an object that is deleted, as far as its entry tells: a clause each, in which "it" is
-            the object. They do not name the object, so that they are alike for many; no request is made for them.
-        page: the web page of an object, below that of its target, with `{iid}` for its number there.
+        promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
+            empty where there is none.
     """
 
-    name: str
-    title: str
-    suffix: str
-    model: type[Resource]
-    key: str = "title"
-    id_field: str = "id"
-    path_field: str = ""
-    item_suffix: str = ""
-    deleted_at: str = ""
-    query: str | Mapping[Level, str] = ""
-    holder: Callable[[Json], Holder | None] = lambda _entry: None
-    unique_below: bool = False
-    shown_as: Mapping[str, str] = field(default_factory=dict)
-    decode: Callable[[Json], Found] | None = None
-    complete: Callable[[Reading], Json] | None = None
-    arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] = _as_they_are
     create: Callable[[New], Requests] | None = _create
     creation: str = ""
     update: Callable[[Existing], Requests] | None = _update
     method: Literal["PUT", "PATCH"] = "PUT"
-    promotion: str = ""
-    delete: Callable[[Existing], Requests] = _delete
-    key_error: Callable[[Key], str | None] = lambda _key: None
-    key_warning: Callable[[Target, Key], str | None] = lambda _target, _key: None
-    canonical_key: Callable[[Any], Key] = lambda key: key
-    lowers_placeholders: bool = False
-    key_level: Level | None = None
-    unique_names: bool = True
-    prunable: bool = True
-    grants_access: bool = False
+    suffix: str = ""
     needs_numeric_id: bool = False
-    secret_field: str | None = None
-    secret_is_complete: Callable[[str], bool] = bool
     required: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
-    refers: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
-    vocabularies: Mapping[str, str] = field(default_factory=dict)
-    numbered: bool = False
-    fades: bool = False
-    lost: str = ""
-    losses: Callable[[Existing], Iterable[str]] = _losses
-    page: str = ""
-
-    is_collection: ClassVar[bool] = True
-    whole: ClassVar[bool] = False
-
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """All paths of writes below the target's."""
-        return tuple(dict.fromkeys((self.suffix, self.item_suffix or self.suffix, self.deleted_at or self.suffix)))
-
-    @property
-    def has_siblings(self) -> bool:
-        """Whether planning one object takes knowing the others."""
-        return bool(self.refers or self.vocabularies)
+    promotion: str = ""
 
     def event(self, state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""
         return {"state_event": self.events[state]}
 
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The end of the objects of a collection.
+
+    Attributes:
+        requests: those that delete an object, if not one DELETE.
+        suffix: the path below the target's at which objects are deleted, where it is not that of their updates.
+        prunable: whether `prune` may delete what is not declared.
+        fades: whether the service deletes objects by and by, so that one may be listed for a while.
+        lost: what does not come back with an object that was deleted and is created again, such as its comments.
+    """
+
+    requests: Callable[[Existing], Requests] = _delete
+    suffix: str = ""
+    prunable: bool = True
+    fades: bool = False
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """What objects refer to.
+
+    Attributes:
+        refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
+            are read as the name, if no other object has it. Objects are written after those to which they refer.
+        reversed: whether an object is written before the one to which it refers, and before all others.
+        vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
+            the target's. It is read only where a name is wanted that no object of the collection has yet.
+    """
+
+    refers: tuple[str, ...] = ()
+    reversed: Callable[[Resource], bool] = lambda _resource: False
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Objects because of which somebody or something may do something: plans name those that nobody declares.
+
+    Attributes:
+        secret: the field of the answer to a creation that is a secret, to be delivered and never shown; empty where
+            there is none.
+        is_complete: whether that field's value is shown whole, as it is to those who may know it.
+    """
+
+    secret: str = ""
+    is_complete: Callable[[str], bool] = bool
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Objects of one target that are listed, created, updated and deleted one by one.
+
+    Attributes:
+        name: the part's name, unique within its kind.
+        model: of one object.
+        title: what people call one object.
+        suffix: the path of the collection below the target's; by default the part's name.
+        key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
+        id_field: the field that holds an object's ID.
+        path_field: the field that holds what paths name an object by, if not the ID.
+        decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
+            are added.
+        page: the web page of an object, below that of its target, with `{iid}` for its number there.
+        listing: the list, where it does not show just the objects of the target.
+        names: of the objects, where they are not just unique texts.
+        writes: where a POST of the name and fields, and a PUT of those that differ, are not what the service takes.
+        deletion: where a DELETE is not all that there is to it.
+        relations: of the objects to others.
+        access: that the objects grant; None where they grant none.
+        losses: what is lost with an object that is deleted, as far as its entry tells: a clause each, in which "it" is
+            the object. They do not name the object, so that they are alike for many; no request is made for them.
+    """
+
+    name: str
+    model: type[Resource]
+    title: str
+    suffix: str = ""
+    key: str = "title"
+    id_field: str = "id"
+    path_field: str = ""
+    decode: Callable[[Json], Found] | None = None
+    page: str = ""
+    listing: Listing = Listing()
+    names: Names = Names()
+    writes: Writes = Writes()
+    deletion: Deletion = Deletion()
+    relations: Relations = Relations()
+    access: Access | None = None
+    losses: Callable[[Existing], Iterable[str]] = _losses
+
+    is_collection: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Fill in the path."""
+        object.__setattr__(self, "suffix", self.suffix or self.name)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """All paths of writes below the target's."""
+        paths = (self.suffix, self.writes.suffix, self.deletion.suffix)
+        return tuple(dict.fromkeys(path for path in paths if path))
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether planning one object takes knowing the others."""
+        return bool(self.relations.refers or self.relations.vocabularies)
+
+    @property
+    def secret_field(self) -> str:
+        """The field of the answer to a creation that is a secret; empty where there is none."""
+        return self.access.secret if self.access else ""
+
     def path(self, target: Target) -> str:
         """Return where the objects of a target are listed."""
-        query = self.query if isinstance(self.query, str) else self.query[target.level]
+        query = self.listing.query
+        query = query if isinstance(query, str) else query[target.level]
         return target.url + self.suffix + (f"?{query}" if query else "")
 
     def read(self, target: Target, entry: Json) -> Found:
@@ -423,22 +503,23 @@ class Collection:
         Raises:
             ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
         """
-        found = self.decode(entry) if self.decode else _by_fields(self.model, self.shown_as, entry)
+        found = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
         number = entry[self.id_field]
         if type(number) is not int:
             raise TypeError(number)
-        names = found.names or (name_shown(entry[self.key] if self.unique_names else entry[self.key] or ""),)
+        names = found.names or (name_shown(entry[self.key] if self.names.unique else entry[self.key] or ""),)
         path_id = quote(str(entry[self.path_field]), safe="") if self.path_field else None
         if path_id in {"", ".", ".."}:
             raise ValueError(path_id)
         owner_id = number_shown(entry.get(f"{target.level}_id"))
-        more = {} if self.secret_field is None else self._ownership(found, entry.get(self.secret_field), entry)
+        more = self._ownership(found, self.access, entry) if self.access and self.access.secret else {}
         iid = number_shown(entry.get("iid")) if self.page else None
         return replace(found, id=number, names=names, path_id=path_id, iid=iid, owner_id=owner_id, **more)
 
-    def _ownership(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> dict[str, Any]:
+    def _ownership(self, found: Found, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
-        ours = isinstance(secret, str) and self.secret_is_complete(secret)
+        secret = entry.get(access.secret)
+        ours = isinstance(secret, str) and access.is_complete(secret)
         owner, last_used = entry.get("owner"), entry.get("last_used")
         username = owner.get("username") if isinstance(owner, dict) else None
         return {
@@ -463,7 +544,7 @@ class Collection:
         taken: dict[Key, Holder] = {}
         below: dict[Key, list[tuple[int, int, str, Found]]] = {}
         for entry in answer:
-            found, holder = self.read(target, entry), self.holder(entry)
+            found, holder = self.read(target, entry), self.listing.holder(entry)
             if holder is None:
                 own.append(found)
                 continue
@@ -478,7 +559,7 @@ class Collection:
 
     def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""
-        if not self.refers:
+        if not self.relations.refers:
             return live
         names = self.unique_name_of(live)
         return tuple(replace(found, resource=self.referring(found.resource, names)) for found in live)
@@ -492,7 +573,7 @@ class Collection:
 
     def referring(self, resource: Resource, names: Mapping[Key, Key]) -> Resource:
         """Return a resource whose references are replaced by others."""
-        refers = [name for name in self.refers if name in resource.model_fields_set]
+        refers = [name for name in self.relations.refers if name in resource.model_fields_set]
         changed = {name: names[value] for name in refers if (value := getattr(resource, name)) in names}
         return resource.model_copy(update=changed) if changed else resource
 
@@ -500,15 +581,15 @@ class Collection:
         """Return the form in which two spellings of one object's name are equal; paths ignore case."""
         if not isinstance(name, str):
             return name  # that of a project or a group; a damaged plan may hold others
-        return self.canonical_key(name) if self.key_level is None else name.casefold()
+        return self.names.canonical(name) if self.names.level is None else name.casefold()
 
     def name_error(self, name: Key) -> str | None:
         """Return what is wrong with a name and what would be right; None where it is fine."""
-        if self.key_level is not None:
-            return self.key_error(name)
-        text = str(self.canonical_key(name))
+        if self.names.level is not None:
+            return self.names.error(name)
+        text = str(self.names.canonical(name))
         if text.strip() and len(text) <= LONGEST_NAME:
-            return self.key_error(name)
+            return self.names.error(name)
         word = self.key.rpartition("_")[2]
         if text.strip():
             return f"a {word} has at most {LONGEST_NAME} characters; this one has {len(text)}"

@@ -178,7 +178,7 @@ class Kind:
     @property
     def prunable(self) -> bool:
         """Whether `prune` may name this section: it has objects, which can be deleted."""
-        return any(isinstance(part, Collection) and part.prunable for part in self.parts)
+        return any(isinstance(part, Collection) and part.deletion.prunable for part in self.parts)
 
 
 Kinds = Mapping[str, Kind]

@@ -22,6 +22,7 @@ from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.creation import archive_around
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
 from reconciler.planning.obstacles import as_problem
+from reconciler.planning.order import arranged, references, topological
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
 """Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
@@ -222,7 +223,7 @@ def plan_collection(
         live: see `without_itself`.
     """
     itself = _itself(at)
-    ordered = at.part.arrange({name: wanted[name] for name in sorted(wanted, key=_order)}, live)
+    ordered = arranged(at.part, wanted, live)
     declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
     ids, unresolved = resolve(at, declared, live)
     for name, problem in unresolved.items():
@@ -281,9 +282,11 @@ def plan_matches(
         at, present, matches = _related(at, present, matches, live)
         at = replace(at, siblings=replace(at.siblings, deleted=deleted))
     alike = {_loosely(found.names[0]): found.names[0] for found in matches.leftover if id(found) not in going}
-    for names in _first_what_others_need(at.part, matches.missing, present):
+    missing = {at.part.identity(name): name for name in matches.missing}
+    needed = {key: references(at.part, present[name]).values() for key, name in missing.items()}
+    for generation in topological(missing, needed):
         created = dict(at.siblings.created)
-        for name in names:
+        for name in map(missing.__getitem__, generation):
             creation = partial(plan_creation, at, name, target_id=ids.get(name))
             for step in at.held_back((name, ids.get(name, name)), present[name], creation):
                 if not isinstance(step, Create):
@@ -300,7 +303,7 @@ def plan_matches(
             yield from _unless_held(at, found.names, _with_end(plan_deletion(at, found), at.declared_until(found)))
         else:
             address = at.address(found.names[0])
-            yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
+            yield Unmanaged(address, found.id, at.part.access is not None, found.owner, found.last_used)
 
 
 def _loosely(name: Key) -> str:
@@ -350,46 +353,13 @@ def _related(
     as_they_are = [(renamed.get(found.id, found.names[0]), called_now(found).resource) for found in live]
     above: dict[tuple[str, Key], Key] = {}
     for name, resource in (*as_they_are, *wanted.items()):
-        refers = _referred(part, resource)
-        for field in resource.model_fields_set.intersection(part.refers):
+        refers = references(part, resource)
+        for field in resource.model_fields_set.intersection(part.relations.refers):
             above[field, part.identity(name)] = refers.get(field, NOTHING)
     below = Counter((field, other) for (field, _), other in above.items())
     siblings = replace(Siblings.of(part, live, renamed), above=above, below=below, circular=_circular(above))
     at = replace(at, siblings=siblings)
     return at, wanted, replace(matches, pairs=tuple(pairs))
-
-
-def _first_what_others_need(
-    part: Collection, missing: Sequence[Key], wanted: Mapping[Key, Resource]
-) -> Iterator[list[Key]]:
-    """Yield the names of new objects, those together that refer to none but earlier ones.
-
-    Those that refer in a circle come last, with those that refer to them: none of these can be created.
-    """
-    names = {part.identity(name): name for name in missing}
-    above = {key: names.keys() & _referred(part, wanted[name]).values() for key, name in names.items()}
-    below: dict[Key, list[Key]] = {}
-    for key, others in above.items():
-        for other in others:
-            below.setdefault(other, []).append(key)
-    places = {key: place for place, key in enumerate(names)}
-    ready = [key for key, others in above.items() if not others]
-    while ready:
-        yield [names.pop(key) for key in ready]
-        freed = []
-        for key in ready:
-            for each in below.get(key, ()):
-                above[each].discard(key)
-            freed += [each for each in below.get(key, ()) if not above[each]]
-        ready = sorted(freed, key=places.__getitem__)
-    if names:
-        yield [*names.values()]
-
-
-def _referred(part: Collection, wanted: Resource) -> dict[str, Key]:
-    """Return the identities of the objects that a resource refers to by name, by field."""
-    fields = [field for field in part.refers if field in wanted.model_fields_set]
-    return {field: part.identity(name) for field in fields if isinstance(name := getattr(wanted, field), str)}
 
 
 def _circle(siblings: Siblings, field: str, start: Key) -> str:
@@ -422,7 +392,7 @@ def _unrelated(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Ite
     """Yield each field that refers to what is not there, with the problem that is, or what to look up."""
     yield from _unlisted(at, name, wanted)
     part = at.part
-    for field, key in _referred(part, wanted).items():
+    for field, key in references(part, wanted).items():
         found = at.siblings.named(key)
         circle = _circle(at.siblings, field, part.identity(name))
         if circle:
@@ -438,7 +408,7 @@ def _unrelated(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Ite
 
 def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Problem | Lookup]]:
     """Yield each field with a name that its list lacks, with the problem that is, or what to look up."""
-    for field, path in at.part.vocabularies.items():
+    for field, path in at.part.relations.vocabularies.items():
         words = {*getattr(wanted, field)} if field in wanted.model_fields_set else set()
         strange = words - at.siblings.words.get(field, frozenset())
         if not strange:
@@ -482,15 +452,15 @@ def plan_creation(
     replaces_ids: tuple[int, ...] = (),
 ) -> Iterator[Step]:
     """Plan an object that is not there, or the successor of those that are."""
-    if at.part.create is None:
-        yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.creation}")
+    if at.part.writes.create is None:
+        yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.writes.creation}")
         return
     taken = _taken(at, name)
     if taken is not None:
         yield as_problem(taken)
         return
     errors = list(become(type(wanted)(), wanted).errors())
-    lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
+    lacking = [field for field in at.part.writes.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
     yield from (at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking)
     unrelated = dict(_unrelated(at, name, wanted))
@@ -499,8 +469,8 @@ def plan_creation(
         return
     path = _path(at, name)
     if isinstance(path, str):
-        requests = at.part.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings))
-        delivers, former = at.part.secret_field is not None, () if replaces_ids else getattr(wanted, "renamed_from", ())
+        requests = at.part.writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings))
+        delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
         yield Create(at.address(name), fields_of(wanted), requests, target_id, replaces_ids, delivers, former)
     else:
         yield path
@@ -541,7 +511,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if age is not None and not rename:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (found,))
         return
-    reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.update is None else None)
+    reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.writes.update is None else None)
     taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
     if taken is None and rename and reason is not None:
         taken = Obstacle(at.address(pair.name), reason)
@@ -552,14 +522,14 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     yield from fixed.values()
     possible, problems = applicable(at, pair.name, without(pair.wanted, fixed), found)
     yield from problems
-    if possible is None or at.part.update is None:
+    if possible is None or at.part.writes.update is None:
         return
     before, after = differences(possible, found)
     if after or rename or found.below:
         path = _path(at, pair.name)
         if isinstance(path, str):
             existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings)
-            requests, read = at.part.update(existing), as_read(found)
+            requests, read = at.part.writes.update(existing), as_read(found)
             hint, page = _origin_of(found), at.part.page_of(found)
             yield Update(at.address(pair.name), before, after, requests, read, pair.former, hint=hint, page=page)
         else:
@@ -622,7 +592,7 @@ def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int 
         losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
         before, read = fields_of(found.resource), as_read(found)
         page = at.part.page_of(found)
-        yield Delete(at.address(name), before, at.part.delete(old), read, successor_id, losses, page)
+        yield Delete(at.address(name), before, at.part.deletion.requests(old), read, successor_id, losses, page)
     else:
         yield path
 
@@ -654,16 +624,16 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, 
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     before, after = differences(pair.wanted, pair.found)
     for field, value in after.items():
-        if at.part.update is None or field.partition(".")[0] in at.part.immutable:
+        if at.part.writes.update is None or field.partition(".")[0] in at.part.writes.immutable:
             reason = f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}"
             yield field, at.problem(pair.name, reason, remedy, field=field)
 
 
 def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     """Return the collection's path for writes, or why there is none."""
-    target, suffix = at.section.target, at.part.item_suffix or at.part.suffix
+    target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
     never_sent = is_held(at.exceptions, at.part, (name,))
-    is_numbered = at.part.needs_numeric_id and not never_sent
+    is_numbered = at.part.writes.needs_numeric_id and not never_sent
     if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
         return target.url + suffix
     reference = Reference(target.level, target.ref.casefold())
@@ -686,7 +656,7 @@ def resolve(
     unresolved: dict[Key, Problem | Reference] = {}
     shown = {at.part.identity(name): found.id for found in live for name in found.names}
     hidden = any(not isinstance(found.names[0], str) for found in live)
-    level = at.part.key_level
+    level = at.part.names.level
     if level is None:
         return ids, unresolved
     for name, resource in declared.items():
@@ -708,15 +678,11 @@ def resolve(
 def _itself(at: DeclaredPart[Collection]) -> set[Key]:
     """Return the names under which an allowlist may hold its own project, which may always reach itself."""
     target = at.section.target
-    if at.part.key_level is not target.level or target.ref is None:
+    if at.part.names.level is not target.level or target.ref is None:
         return set()
     itself = at.part.identity(target.ref)
     number = at.live.ids.get(Reference(target.level, str(itself)))
     return {itself, number} if isinstance(number, int) else {itself}
-
-
-def _order(name: Key) -> tuple[bool, Key]:
-    return isinstance(name, int), name
 
 
 def _rotation_age(wanted: Resource) -> timedelta | None:

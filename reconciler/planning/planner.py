@@ -150,7 +150,7 @@ class ChangesAbove:
             given = isinstance(change, Create) or (
                 isinstance(change, Update) and bool(change.renamed_from is not None or change.read.below)
             )
-            if given and isinstance(part, Collection) and part.unique_below and change.address.name is not None:
+            if given and isinstance(part, Collection) and part.listing.unique_below and change.address.name is not None:
                 names = self._taken.setdefault((section.section, group.casefold()), {})
                 reason = TAKEN_ABOVE.format(f"group {group}")
                 names[part.identity(change.address.name)] = Obstacle(change.address, reason, ANOTHER_NAME)

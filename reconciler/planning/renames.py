@@ -98,7 +98,9 @@ def _place(hint: RenameHint) -> tuple[str, int, str, str]:
 def _pairs(section: SectionPlan, kinds: Kinds, declared: Declared) -> Iterator[tuple[Delete, Create]]:
     """Yield the deletions and creations that look like renames, where an update can do instead."""
     for part in kinds[section.section].parts:
-        if not (isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.update is not None):
+        if not (
+            isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.writes.update is not None
+        ):
             continue
         changes = [each for each in section.changes if each.address.part == part.name]
         created = [each for each in changes if isinstance(each, Create) and not each.replaces_ids]
@@ -112,7 +114,7 @@ def _pairs(section: SectionPlan, kinds: Kinds, declared: Declared) -> Iterator[t
         old = [_signs(each, each.before, _compared(each, shapes, declared)) for each in deleted] if created else []
         for went, came in _one_to_one(old, new):
             before, after = deleted[went].before, created[came].after
-            if all(before.get(name) == after[name] for name in part.immutable if name in after):
+            if all(before.get(name) == after[name] for name in part.writes.immutable if name in after):
                 yield deleted[went], created[came]
 
 

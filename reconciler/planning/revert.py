@@ -216,12 +216,12 @@ class _Objects:
         present = {name: self._as_before(name, change) for name, change in missing.items()}
         yield from self.problems
         wanted = present | {pair.name: pair.wanted for pair in pairs}
-        ids = {name: change.read.id for name, change in missing.items() if self.part.key_level and change.read.id}
+        ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
         matches = Matches(tuple(pairs), tuple(missing), tuple(unwanted))
         for step in plan_matches(self.at, wanted, matches, self.live, ids=ids, unwanted=unwanted):
             name = step.address.name if isinstance(step, Create) else None
             if isinstance(step, Create) and name is not None:
-                namesakes = () if self.part.unique_names else tuple(each.id for each in self._named(name) if each.id)
+                namesakes = () if self.part.names.unique else tuple(each.id for each in self._named(name) if each.id)
                 yield replace(step, replaces_ids=namesakes, hint=self._hint(missing[name]))
             else:
                 yield step
@@ -283,7 +283,7 @@ class _Objects:
         present, former = found.names[0], change.renamed_from
         now = None
         if former is not None and not self._has_name(found, former):
-            taken = [each for each in self._named(former) if self.part.unique_names or id(each) not in going]
+            taken = [each for each in self._named(former) if self.part.names.unique or id(each) not in going]
             if not self._has_name(found, name):
                 self._problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
             elif taken:
@@ -297,7 +297,7 @@ class _Objects:
 
     def _without_referred(self, unwanted: list[Found], pairs: Iterable[Pair]) -> list[Found]:
         """Return created objects less those to which others refer that stay."""
-        if not self.part.refers:
+        if not self.part.relations.refers:
             return unwanted
         back = {id(pair.found): pair.wanted.model_fields_set for pair in pairs}
         going = {id(found): found for found in unwanted}
@@ -310,7 +310,7 @@ class _Objects:
             referring = {
                 value: found.names[0]
                 for found in staying
-                for field in {*self.part.refers} - back.get(id(found), set())
+                for field in {*self.part.relations.refers} - back.get(id(found), set())
                 if (value := getattr(found.resource, field)) is not None
             }
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
@@ -327,12 +327,12 @@ class _Objects:
         """Return the deleted objects that are created again, each under the name that it will have."""
         named = [(name, each) for each in self.deleted if (name := each.address.name)]
         gone = [(name, each) for name, each in named if each.read.id not in self.by_id]
-        if self.part.fades and len(gone) < len(named):
+        if self.part.deletion.fades and len(gone) < len(named):
             for name in dict(named).keys() - dict(gone).keys():
                 self._problem(
                     name, "is still there: the service deletes such objects in the background", "revert again later"
                 )
-        if self.part.numbered:
+        if self.part.names.arrange:
             created = sum(each.created is not None and each.created.id in self.by_id for each in self.created)
             again = len(self.live) - (self.found_before - len(gone) + created)
             rest = gone[max(0, again) :]
@@ -358,7 +358,7 @@ class _Objects:
         Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
         """
         namesakes = self._named(change.address.name)
-        if not self.part.unique_names:
+        if not self.part.names.unique:
             new = [each for each in namesakes if each.ours and (each.id or 0) > (change.read.id or 0)]
             namesakes = [each for each in new if each.id != change.successor_id and each.id not in self.made]
         return namesakes[0] if namesakes else None
@@ -376,11 +376,11 @@ class _Objects:
 
     def _hint(self, change: Delete) -> str:
         """Say what does not come back with an object that is created again."""
-        if self.part.key_level is not None:
+        if self.part.names.level is not None:
             return ""
         fields = {_root(name) for name in change.read.fields}
         unshown = [name for name in self.part.model.model_fields if name not in fields | POLICIES]
-        lost = [self.part.lost] if self.part.lost else []
+        lost = [self.part.deletion.lost] if self.part.deletion.lost else []
         if self.part.secret_field and "renamed_from" in change.read.read_only:
             lost.append("its owner, who is another user")
         lost += [f"its {name}, which this server does not show" for name in unshown]

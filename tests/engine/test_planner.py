@@ -190,7 +190,8 @@ def test_dates_are_checked_against_those_that_stay() -> None:
 
 MILESTONE = KINDS["milestones"].part("milestones")
 assert isinstance(MILESTONE, Collection)
-RELEASES = replace(MILESTONE, required=("due_date",), immutable=("start_date",))
+RELEASE_WRITES = replace(MILESTONE.writes, required=("due_date",), immutable=("start_date",))
+RELEASES = replace(MILESTONE, writes=RELEASE_WRITES)
 RELEASE_KIND = {"milestones": replace(KINDS["milestones"], parts=(RELEASES,))}
 
 
@@ -224,7 +225,7 @@ def test_an_immutable_field_that_differs_is_a_problem_and_the_others_are_planned
 
 
 def test_objects_that_no_request_updates_are_neither_changed_nor_renamed() -> None:
-    part = replace(RELEASES, update=None)
+    part = replace(RELEASES, writes=replace(RELEASE_WRITES, update=None))
     kinds = {"milestones": replace(KINDS["milestones"], parts=(part,))}
     wanted = section("milestones", {"a": {"state": "closed"}, "b": {"renamed_from": "c"}, "d": {}})
     found = live({MILESTONES: [milestone(1, "a"), milestone(2, "c"), milestone(3, "d")]})
@@ -353,7 +354,11 @@ def test_a_project_whose_own_number_cannot_be_had_is_a_problem() -> None:
 
 
 def test_an_update_whose_path_needs_a_number_waits_for_it() -> None:
-    kinds = {"milestones": replace(KINDS["milestones"], parts=(replace(RELEASES, needs_numeric_id=True),))}
+    kinds = {
+        "milestones": replace(
+            KINDS["milestones"], parts=(replace(RELEASES, writes=replace(RELEASE_WRITES, needs_numeric_id=True)),)
+        )
+    }
     wanted = desired(section("milestones", {"a": {"state": "closed"}}))
     found = milestone(1, "a") | {"project_id": None}
     _, missing = make_plan(wanted, live({MILESTONES: [found]}), kinds)

@@ -155,7 +155,8 @@ def test_what_no_update_can_change_rules_a_rename_out() -> None:
     kind = KINDS["milestones"]
     part = kind.part("milestones")
     assert isinstance(part, Collection)
-    kinds = {**KINDS, "milestones": replace(kind, parts=(replace(part, immutable=("due_date",)),))}
+    fixed = replace(part, writes=replace(part.writes, immutable=("due_date",)))
+    kinds = {**KINDS, "milestones": replace(kind, parts=(fixed,))}
     for live, expected in ((OTHER, 0), (LIVE, 1)):
         found = changes({"2027.1": live}, {"2027.01": DUE}, "milestones")
         assert len(rename_hints(plan(*found), kinds, declared)) == expected

@@ -252,13 +252,13 @@ def test_a_pattern_that_only_some_servers_take_is_doubtful(
     engine: EngineDriver, dialect: str, pattern: str, doubt: str
 ) -> None:
     target = Target(Level.PROJECT, "Acme/Api")
-    assert (RULES.name_error(pattern), RULES.key_warning(target, pattern)) == (None, doubt)
+    assert (RULES.name_error(pattern), RULES.names.warning(target, pattern)) == (None, doubt)
     outcomes = failures(engine.apply(engine.plan(wanted({pattern: {PUSH: "owner"}}, target))))
     assert len(outcomes) == (dialect == "deployed")
 
 
 def test_the_path_before_a_pattern_is_not_checked_where_only_the_number_is_known() -> None:
-    assert RULES.key_warning(Target(Level.PROJECT, 7), "any/where") is None
+    assert RULES.names.warning(Target(Level.PROJECT, 7), "any/where") is None
 
 
 def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_exported(cli_runner: CliRunner) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Deletion
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import Delete
 from reconciler.model.state import Reference
@@ -131,11 +131,11 @@ def test_a_token_of_another_user_and_one_that_a_successor_replaced_say_so() -> N
 
 def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
     kind = KINDS["milestones"]
-    part = Collection("milestones", "milestone", "milestones", kind.parts[0].model, lost="its comments")
+    part = Collection("milestones", kind.parts[0].model, title="milestone", deletion=Deletion(lost="its comments"))
     entry = {"id": 1, "title": "a", "description": None, "state": "active"}
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
     assert change.losses == ("does not come back: its comments",)
-    part = replace(part, lost="")
+    part = replace(part, deletion=Deletion())
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
     assert change.losses == ()
 

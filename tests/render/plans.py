@@ -89,7 +89,7 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
     sent = tuple(draw(st.lists(requests(target, part), max_size=2)))
     match draw(st.sampled_from([Create, Update, Delete])):
         case action if action is Create:
-            delivers = isinstance(part, Collection) and part.secret_field is not None
+            delivers = isinstance(part, Collection) and bool(part.secret_field)
             former = tuple(draw(st.lists(names, max_size=2)))
             target_id = draw(st.none() | numbers)
             return Create(address, draw(fields), sent, target_id, delivers=delivers, former_names=former)

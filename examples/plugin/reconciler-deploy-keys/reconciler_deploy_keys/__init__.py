@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Access, Collection, Names, Writes
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -28,14 +28,12 @@ class DeployKey(Item):
 
 
 KEYS = Collection(
-    name="deploy_keys",
+    "deploy_keys",
+    DeployKey,
     title="deploy key",
-    suffix="deploy_keys",
-    model=DeployKey,
-    required=("key",),
-    immutable=("key",),
-    unique_names=False,
-    grants_access=True,
+    names=Names(unique=False),
+    writes=Writes(required=("key",), immutable=("key",)),
+    access=Access(),
 )
 
 KIND = Kind(

@@ -1,0 +1,71 @@
+"""The order of objects that refer to one another. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from reconciler.model import endpoints
+from reconciler.model.resource import Found, Resource
+from reconciler.model.targets import Key
+
+
+def arranged(
+    part: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[Found]
+) -> Mapping[Key, Resource | None]:
+    """Return what is wanted in the order in which it is planned, under the names that live objects have."""
+    by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}
+    if part.names.arrange:
+        return part.names.arrange(by_name, live)
+    if not part.relations.refers:
+        return by_name
+    shown = {part.identity(found.names[0]): found.resource for found in live}
+    declared = {part.identity(name): resource for name, resource in by_name.items() if resource is not None}
+    above = {name: set(references(part, resource).values()) for name, resource in (shown | declared).items()}
+    for name, resource in declared.items():
+        unsaid = set(part.relations.refers) - resource.model_fields_set
+        above[name] |= {other for field, other in references(part, shown.get(name)).items() if field in unsaid}
+    depths = {name: depth for depth, names in enumerate(topological(above, above)) for name in names}
+
+    def place(name: Key) -> tuple[bool, int]:
+        resource, depth = wanted[name], depths.get(part.identity(name), 0)
+        is_first = resource is not None and part.relations.reversed(resource)
+        return not is_first, -depth if is_first else depth
+
+    return {name: by_name[name] for name in sorted(by_name, key=place)}
+
+
+def references(part: endpoints.Collection, resource: Resource | None) -> dict[str, Key]:
+    """Return the identities of the objects to which a resource refers by name, by field."""
+    given = {} if resource is None else {field: getattr(resource, field) for field in _set_fields(part, resource)}
+    return {field: part.identity(name) for field, name in given.items() if isinstance(name, str)}
+
+
+def _set_fields(part: endpoints.Collection, resource: Resource) -> list[str]:
+    return [field for field in part.relations.refers if field in resource.model_fields_set]
+
+
+def topological(missing: Iterable[Key], references: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
+    """Return names in generations: each name refers only to those of earlier ones, as far as they are among them.
+
+    The last generation is of those that refer to themselves in a circle, and of those that refer to them.
+    """
+    places = {name: place for place, name in enumerate(missing)}
+    above = {name: places.keys() & references[name] for name in places}
+    below: dict[Key, list[Key]] = {}
+    for name, others in above.items():
+        for other in others:
+            below.setdefault(other, []).append(name)
+    generations = []
+    ready = [name for name, others in above.items() if not others]
+    while ready:
+        generations.append(ready)
+        freed = []
+        for name in ready:
+            del places[name]
+            for child in below.get(name, ()):
+                above[child].discard(name)
+                freed += [] if above[child] else [child]
+        ready = sorted(freed, key=places.__getitem__)
+    return [*generations, [*places]] if places else generations
+
+
+def _numbers_last(name: Key) -> tuple[bool, Key]:
+    return isinstance(name, int), name
