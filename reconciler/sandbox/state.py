@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from .records import SEED, Date, Item, Numbers, Record, Time, Username, loading, moment, stamp
+from .records import SEED, Date, GroupId, Item, Numbers, Record, Time, Username, loading, moment, stamp
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 T = TypeVar("T")
@@ -33,13 +33,18 @@ ROLES: dict[Role, int] = {
 
 
 class Instance(Record):
-    """The service as a whole. Its clock is real; with `now`, it starts there and advances a second per write."""
+    """The service as a whole. Its clock is real; with `now`, it starts there and advances a second per write.
+
+    Attributes:
+        licensed: whether its licence has the features of the paid tiers.
+    """
 
     dialect: Dialect = "spec"
     now: Time | None = None
     url: str | None = None
     version: str = "18.9.0-ee"
     revision: str = "5a0d6b0c1f2"
+    licensed: bool = True
     throttle_authenticated_api_enabled: bool = False
     throttle_authenticated_api_requests_per_period: Annotated[int, Field(gt=0)] = 7200
     throttle_authenticated_api_period_in_seconds: Annotated[int, Field(gt=0)] = 3600
@@ -138,6 +143,13 @@ class Member(Record):
     role: Role
 
 
+class Invitation(Record):
+    """A group whose members are members of a project too, with at most that role."""
+
+    group_id: GroupId
+    role: Role
+
+
 class Place(Item):
     """A group or a project; `path` is its full path."""
 
@@ -206,10 +218,13 @@ class Project(Place):
     default_branch: str = "main"
     topics: list[str] = Field(default_factory=list)
     renamed_from: list[str] = Field(default_factory=list)
+    repository_enabled: bool = True
     container_registry_enabled: bool = True
+    packages_enabled: bool = True
     builds_enabled: bool = True
     issues_enabled: bool = True
     merge_requests_enabled: bool = True
+    invited_groups: list[Invitation] = Field(default_factory=list)
     ci_pipeline_variables_minimum_override_role: Literal["developer", "maintainer", "owner", "no_one_allowed"] = (
         "developer"
     )
@@ -378,6 +393,18 @@ class State:
             self._access[key] = self._find_access(user, place)
         return self._access[key]
 
+    def membership(self, user: User, place: Place) -> int:
+        """Return the user's role as a member, inherited or of an invited group; 0 for none, for administrators too."""
+        if isinstance(place, Project) and place.parent_path.lower() == user.username.lower():
+            return OWNER
+        own = max(each.role_of(user) for each in (place, *self.groups_above(place)))
+        return max(own, *(min(role, self.membership(user, group)) for group, role in self.invited_to(place)), 0)
+
+    def invited_to(self, place: Place) -> list[tuple[Group, int]]:
+        """Return the groups that are invited to a project, each with the highest role that its members have there."""
+        invitations = place.invited_groups if isinstance(place, Project) else []
+        return [(self.groups[each.group_id], ROLES[each.role]) for each in invitations if each.group_id in self.groups]
+
     def visible(self, user: User | None, place: Place) -> bool:
         """Whether the user can see the place: public, internal, a member of it or, for groups, of anything below."""
         if place.visibility == "public" or (user is not None and place.visibility == "internal"):
@@ -458,11 +485,7 @@ class State:
         return item
 
     def _find_access(self, user: User, place: Place) -> int:
-        if user.admin:
-            return ADMIN
-        if isinstance(place, Project) and place.parent_path.lower() == user.username.lower():
-            return OWNER
-        return max(each.role_of(user) for each in (place, *self.groups_above(place)))
+        return ADMIN if user.admin else self.membership(user, place)
 
     def _reachable(self, user: User) -> set[str]:
         """Return the paths of the groups in or below which the user is a member."""

@@ -12,6 +12,9 @@ BOTH = pytest.mark.parametrize("dialect", ["spec", "deployed"])
 DETAILS = {
     "visibility": "private",
     "archived": False,
+    "repository_access_level": "enabled",
+    "package_registry_access_level": "enabled",
+    "packages_enabled": True,
     "container_registry_enabled": True,
     "container_registry_access_level": "enabled",
     "builds_access_level": "enabled",
@@ -19,6 +22,7 @@ DETAILS = {
     "issues_enabled": True,
     "merge_requests_enabled": True,
     "marked_for_deletion_on": None,
+    "shared_with_groups": [],
 }
 
 

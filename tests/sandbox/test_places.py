@@ -80,6 +80,13 @@ def test_a_group_that_cannot_be_made(acme: SandboxClient) -> None:
     )
 
 
+def test_a_project_may_begin_with_a_commit(acme: SandboxClient) -> None:
+    sent = {"name": "app", "namespace_id": 10, "initialize_with_readme": True, "default_branch": "trunk"}
+    assert acme.ask("POST /projects", sent)[1]["default_branch"] == "trunk"
+    assert [each["name"] for each in acme.ask("GET /projects/103/repository/branches")[1]] == ["trunk"]
+    assert acme.ask("GET /projects/103/repository/files/README.md?ref=trunk")[0] == 200
+
+
 def test_the_life_of_a_project(acme: SandboxClient) -> None:
     status, made = acme.ask("POST /projects", {"name": "Big App!", "namespace_id": 10, "visibility": "public"})
     assert (status, made["id"], made["path_with_namespace"]) == (201, 103, "acme/big-app")
@@ -88,6 +95,11 @@ def test_the_life_of_a_project(acme: SandboxClient) -> None:
     status, changed = acme.ask("PUT /projects/103", {"path": "app", **switches})
     assert (status, changed["path_with_namespace"], changed["issues_enabled"]) == (200, "acme/app", False)
     assert changed["jobs_enabled"] is True
+    off = acme.ask("PUT /projects/103", {"packages_enabled": False, "repository_access_level": "disabled"})[1]
+    assert (off["package_registry_access_level"], off["repository_access_level"]) == ("disabled", "disabled")
+    assert "default_branch" not in off
+    on = {"package_registry_access_level": "enabled", "repository_access_level": "enabled"}
+    assert acme.ask("PUT /projects/103", on)[1]["packages_enabled"] is True
     assert acme.response("GET /projects/acme%2Fbig-app").headers["location"].endswith("/projects/103")
     assert acme.ask("POST /projects/103/archive")[1]["archived"] is True
     assert acme.ask("POST /projects/103/archive") == (400, {"message": "Project is already archived."})

@@ -79,6 +79,27 @@ def test_members_come_and_go(acme: SandboxClient) -> None:
     assert acme.ask("DELETE /projects/100/members/99") == message(404, "404 Not found")
 
 
+def test_members_are_listed_with_those_above_or_without(acme: SandboxClient) -> None:
+    def listed(line: str, **who: Any) -> list[tuple[str, int]]:
+        return [(each["username"], each["access_level"]) for each in acme.ask(f"GET /{line}", **who)[1]]
+
+    own = [("max", 40), ("dev", 30), ("pia", 15), ("gus", 10)]
+    assert listed("projects/100/members") == own
+    assert listed("projects/100/members/all", user="gus") == [("ada", 50), *own]
+    assert listed("projects/100/members/all?query=MA") == [("max", 40)]
+    assert listed("projects/100/members/all?user_ids[]=2&user_ids[]=6") == [("ada", 50), ("gus", 10)]
+    assert listed("groups/11/members") == []
+    assert listed("groups/11/members/all") == [("ada", 50)]
+    assert acme.ask("GET /projects/100/members/2") == message(404, "404 Not found")
+    assert acme.ask("GET /projects/100/members/all/2")[1]["access_level"] == 50
+    assert acme.ask("GET /projects/100/members/all", user="eve") == message(404, "404 Project Not Found")
+    assert acme.ask("PUT /projects/100/members/6", {"access_level": 30}, user="max")[1]["access_level"] == 30
+    assert acme.ask("PUT /projects/100/members/6", {"access_level": 50}, user="max")[0] == 403
+    assert acme.ask("PUT /projects/100/members/2", {"access_level": 30}) == message(404, "404 Not found")
+    assert acme.ask("PUT /projects/100/members/6", {"access_level": 35})[0] == 400
+    assert listed("projects/100/members")[-1] == ("gus", 30)
+
+
 def test_a_user_who_is_deleted_takes_all_that_is_theirs_along(acme: SandboxClient) -> None:
     assert acme.ask("POST /projects", {"path": "own"}, user="eve")[0] == 201
     assert acme.ask("POST /groups", {"name": "n", "path": "nn", "parent_id": 12}, user="eve")[0] == 201

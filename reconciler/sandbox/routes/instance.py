@@ -44,7 +44,7 @@ def show_basic_project(state: State, project: Project, url: str) -> dict[str, An
         "path_with_namespace": project.path,
         "created_at": state.show_time(project.created_at),
         "last_activity_at": state.show_time(project.last_activity_at),
-        "default_branch": project.default_branch,
+        **({"default_branch": project.default_branch} if project.repository_enabled else {}),
         "tag_list": list(project.topics),
         "topics": list(project.topics),
         "ssh_url_to_repo": f"git@{host.partition(':')[0]}:{project.path}.git",
@@ -205,7 +205,7 @@ def show_project(call: Call, project: Project, *, simple: bool = False) -> dict[
     """Return the record of a project: the limited one if that was asked for, or without a token, else the whole one."""
     record = show_basic_project(call.state, project, call.url)
     record["visibility"] = project.visibility
-    return record if simple or call.user is None else {**record, **_details(call.state, project)}
+    return record if simple or call.user is None else {**record, **_details(call, project)}
 
 
 def get_namespace(call: Call) -> Answer:
@@ -242,10 +242,14 @@ def _parent_id(state: State, group: Group) -> int | None:
     return parent.id if parent else None
 
 
-def _details(state: State, project: Project) -> dict[str, Any]:
+def _details(call: Call, project: Project) -> dict[str, Any]:
+    state = call.state
     return {
         "visibility": project.visibility,
         "archived": state.is_archived(project),
+        "repository_access_level": _level(project.repository_enabled),
+        "package_registry_access_level": _level(project.packages_enabled),
+        "packages_enabled": project.packages_enabled,
         "container_registry_enabled": project.container_registry_enabled,
         "container_registry_access_level": _level(project.container_registry_enabled),
         "builds_access_level": _level(project.builds_enabled),
@@ -253,6 +257,17 @@ def _details(state: State, project: Project) -> dict[str, Any]:
         "issues_enabled": project.issues_enabled,
         "merge_requests_enabled": project.merge_requests_enabled,
         "marked_for_deletion_on": project.marked_for_deletion_on,
+        "shared_with_groups": [
+            {
+                "group_id": group.id,
+                "group_name": group.name,
+                "group_full_path": group.path,
+                "group_access_level": role,
+                "expires_at": None,
+            }
+            for group, role in state.invited_to(project)
+            if state.visible(call.user, group)
+        ],
     }
 
 

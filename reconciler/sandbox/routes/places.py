@@ -15,6 +15,7 @@ from ..call import Call, Insertion, Route
 from ..parameters import boolean, integer, read, text
 from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User, Visibility
 from .instance import namespace_path, show_group, show_project
+from .repository import begin_repository
 
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
 """Some of the words that no path may end in: the service's own addresses have them there."""
@@ -25,12 +26,19 @@ _TAKEN = ["has already been taken"]
 _VISIBILITIES = ("private", "internal", "public")
 _TEXTS = (text("name"), text("path"), text("description"), text("visibility", values=_VISIBILITIES))
 _SWITCHES = {
+    "repository_access_level": "repository_enabled",
     "builds_access_level": "builds_enabled",
+    "package_registry_access_level": "packages_enabled",
     "container_registry_access_level": "container_registry_enabled",
     "issues_access_level": "issues_enabled",
     "merge_requests_access_level": "merge_requests_enabled",
 }
-_PROJECT = (*_TEXTS, *(text(name, values=("disabled", "private", "enabled")) for name in _SWITCHES))
+_PROJECT = (
+    *_TEXTS,
+    *(text(name, values=("disabled", "private", "enabled")) for name in _SWITCHES),
+    boolean("packages_enabled"),
+)
+_REPOSITORY = (boolean("initialize_with_readme"), text("default_branch"))
 _DELETION = (boolean("permanently_remove"), text("full_path"))
 
 
@@ -112,7 +120,7 @@ def delete_group(call: Call) -> Answer:
 
 def create_project(call: Call) -> Insertion:
     """`POST /projects`: in a group for its developers, or in the caller's own namespace."""
-    sent = read(call, *_PROJECT, integer("namespace_id"), any_of=("name", "path"))
+    sent = read(call, *_PROJECT, *_REPOSITORY, integer("namespace_id"), any_of=("name", "path"))
     user, state = call.caller(), call.state
     number = sent.get("namespace_id")
     namespace = state.find_namespace(str(number)) if number else user
@@ -127,6 +135,7 @@ def create_project(call: Call) -> Insertion:
         "name": sent.get("name") or slug,
         "description": sent.get("description"),
         "visibility": lowered(visibility, namespace) if isinstance(namespace, Group) else visibility,
+        **({"default_branch": sent["default_branch"]} if sent.get("default_branch") else {}),
         **_switched(sent),
     }
 
@@ -135,7 +144,10 @@ def create_project(call: Call) -> Insertion:
         if wrong:
             raise refused(400, wrong)
         call.changed = True
-        return Answer(201, show_project(call, state.add_project(values)))
+        made = state.add_project(values)
+        if sent.get("initialize_with_readme"):
+            begin_repository(made, {"README.md": f"# {made.name}\n"})
+        return Answer(201, show_project(call, made))
 
     return insert
 
@@ -264,7 +276,8 @@ def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
 
 
 def _switched(sent: dict[str, Any]) -> dict[str, bool]:
-    return {_SWITCHES[name]: sent[name] != "disabled" for name in _SWITCHES if sent.get(name)}
+    plain = {"packages_enabled": sent["packages_enabled"]} if sent.get("packages_enabled") is not None else {}
+    return plain | {_SWITCHES[name]: sent[name] != "disabled" for name in _SWITCHES if sent.get(name)}
 
 
 def _delete(call: Call, place: Place, word: str, sent: dict[str, Any]) -> Answer:

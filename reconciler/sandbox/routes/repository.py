@@ -285,13 +285,19 @@ def _carry_out(project: Project, onto: Commit | None, action: Mapping[str, Any],
         files[path] = content
 
 
+def begin_repository(project: Project, files: dict[str, str]) -> None:
+    """Make the first commit of the default branch."""
+    repository = REPOSITORY.of(project)
+    content: dict[str, Any] = {"message": "Initial commit", "files": files}
+    repository.commits.append(Commit(id=_digest(content), **content))
+    repository.branches[project.default_branch] = repository.commits[-1].id
+
+
 def _repository(project: Project) -> Repository:
     """Return the repository; files of a state file become its first commit."""
     repository = REPOSITORY.of(project)
     if repository.files:
-        content: dict[str, Any] = {"message": "Initial commit", "files": repository.files}
-        repository.commits.append(Commit(id=_digest(content), **content))
-        repository.branches[project.default_branch] = repository.commits[-1].id
+        begin_repository(project, repository.files)
         repository.files = {}
     return repository
 

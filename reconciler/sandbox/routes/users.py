@@ -5,10 +5,12 @@ user is gone with all that is theirs, with `hard_delete` also the groups that ha
 """
 
 from hashlib import sha256
+from typing import Any
 
 from ..answers import Answer, refused
 from ..call import Call, Route, invalid
-from ..parameters import boolean, day, integer, read, text, texts
+from ..collection import PAGE, page_of
+from ..parameters import boolean, day, integer, integers, read, text, texts
 from ..state import MAINTAINER, OWNER, ROLES, Group, Member, Place, Role, Token, User
 from . import sections
 from .instance import show_token, show_user
@@ -115,8 +117,58 @@ def add_member(call: Call) -> Answer:
     place.members.append(Member(user=user.username, role=_LEVELS[level]))
     state.forget_access()
     call.changed = True
+    return Answer(201, _show_member(call, user, level))
+
+
+def list_members(call: Call) -> Answer:
+    """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
+    sent = read(call, text("query"), integers("user_ids"), *PAGE)
+    place, state = _seen(call), call.state
+    found = [
+        (user, role)
+        for user in state.users.values()
+        if (role := _role(call, user, place))
+        and (not sent.get("user_ids") or user.id in sent["user_ids"])
+        and (sent.get("query") or "").lower() in f"{user.username} {user.name}".lower()
+    ]
+    found.sort(key=lambda pair: pair[0].id)
+    return page_of(call, found, lambda pair: _show_member(call, *pair))
+
+
+def get_member(call: Call) -> Answer:
+    """`GET /groups/:id/members/:user_id`, and for projects, and with `all`."""
+    number = call.number("user_id")
+    place = _seen(call)
+    user = _user(call, number, "404 Not found")
+    role = _role(call, user, place)
+    if not role:
+        raise refused(404, "404 Not found")
+    return Answer(200, _show_member(call, user, role))
+
+
+def update_member(call: Call) -> Answer:
+    """`PUT /groups/:id/members/:user_id`, and for projects."""
+    number = call.number("user_id")
+    level = read(call, integer("access_level", required=True, values=tuple(_LEVELS)))["access_level"]
+    place = _seen(call)
+    call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
+    user = _user(call, number, "404 Not found")
+    member = next((each for each in place.members if each.user == user.username), None)
+    if member is None:
+        raise refused(404, "404 Not found")
+    call.changed = member.role != _LEVELS[level]
+    member.role = _LEVELS[level]
+    call.state.forget_access()
+    return Answer(200, _show_member(call, user, level))
+
+
+def _role(call: Call, user: User, place: Place) -> int:
+    return call.state.membership(user, place) if "/members/all" in call.route.path else place.role_of(user)
+
+
+def _show_member(call: Call, user: User, level: int) -> dict[str, Any]:
     record = {"access_level": level, "expires_at": None, "membership_state": "active"}
-    return Answer(201, {**show_user(state, user, call.url), **record})
+    return {**show_user(call.state, user, call.url), **record}
 
 
 def remove_member(call: Call) -> Answer:
@@ -157,7 +209,12 @@ ROUTES = (
         route
         for level in ("groups", "projects")
         for route in (
+            Route("GET", f"/{level}/:id/members", list_members, anonymous=True),
+            Route("GET", f"/{level}/:id/members/all", list_members, anonymous=True),
+            Route("GET", f"/{level}/:id/members/:user_id", get_member, anonymous=True),
+            Route("GET", f"/{level}/:id/members/all/:user_id", get_member, anonymous=True),
             Route("POST", f"/{level}/:id/members", add_member),
+            Route("PUT", f"/{level}/:id/members/:user_id", update_member),
             Route("DELETE", f"/{level}/:id/members/:user_id", remove_member),
         )
     ),

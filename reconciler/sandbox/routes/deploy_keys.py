@@ -1,0 +1,46 @@
+"""The deploy keys that are enabled in a project, as far as protection rules refer to them.
+
+The spec does not define these endpoints; they follow production servers. A key is enabled in one project only.
+"""
+
+from typing import Any
+
+from ..call import Call
+from ..collection import Collection
+from ..parameters import boolean, text
+from ..records import SEED, Item, Time
+from ..state import Project
+
+
+class DeployKey(Item):
+    """One key; with `can_push` it may write."""
+
+    title: str
+    key: str = ""
+    can_push: bool = False
+    created_at: Time = SEED
+
+
+class _DeployKeys(Collection[DeployKey]):
+    """A project's keys."""
+
+    def show(self, call: Call, owner: Project, item: DeployKey) -> dict[str, Any]:
+        """Return the record of a key."""
+        return {
+            **super().show(call, owner, item),
+            "expires_at": None,
+            "last_used_at": None,
+            "usage_type": "auth_and_signing",
+        }
+
+
+KEYS = _DeployKeys(
+    "enabled_deploy_keys",
+    DeployKey,
+    "/projects/:id/deploy_keys",
+    part="key_id",
+    new=(text("title", required=True), text("key", required=True), boolean("can_push")),
+    changes=(text("title"), boolean("can_push")),
+)
+SECTIONS = (KEYS.section,)
+ROUTES = KEYS.routes()
