@@ -7,6 +7,8 @@ commit the same texts instead, each as an update if it is in `before`, else as a
 the plan.
 """
 
-from reconciler.accept.acceptance import Acceptance, Drift, ManifestFiles, accept
+from reconciler.accept.acceptance import accept
+from reconciler.accept.differences import Acceptance, Drift, ManifestFiles
+from reconciler.accept.excepting import Deferral, accept_until
 
-__all__ = ["Acceptance", "Drift", "ManifestFiles", "accept"]
+__all__ = ["Acceptance", "Deferral", "Drift", "ManifestFiles", "accept", "accept_until"]

@@ -3,94 +3,34 @@
 from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
-from io import StringIO
 from itertools import product
 from pathlib import Path
 
+from reconciler.accept.differences import (
+    CONTRADICTION,
+    ODD_LAYOUT,
+    Acceptance,
+    Drift,
+    ManifestFiles,
+    differences_of,
+    place,
+    plan_again,
+)
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.accept.placement import Edit, Place, Placement, place_of
 from reconciler.accept.wishes import Wishes
 from reconciler.fleet.lacking_sections import find_lacking
 from reconciler.manifests import Manifests
-from reconciler.manifests.sources import TEMPLATE, Document
+from reconciler.manifests.sources import Document
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
-from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Plan, Problem, TargetPlan, Update
-from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unreadable, Vocabulary
+from reconciler.model.plan import Plan, Problem, TargetPlan
+from reconciler.model.state import DesiredState, LiveState, Unreadable
 from reconciler.model.targets import Key, Target
 from reconciler.planning.obstacles import with_obstacles
-from reconciler.planning.planner import make_plan
-
-TO_CREATE = "does not exist, and `apply` creates it"
-IN_TEMPLATE = "in a template"
-ODD_LAYOUT = "whose layout would be lost"
-CONTRADICTION = "manifests that agree with what is live would have errors"
-UNASKED = "not looked up"
-
 
 Fault = tuple[Hashable, str]
 """A document as it was read, or a target, and the section that has errors there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """Manifests and live state, and the plan between the two.
-
-    Attributes:
-        manifests: with all that is known of groups and paths.
-        desired: the part of them that was planned: only these targets and sections are accepted.
-        plan: of that part.
-        live: what was read for the plan, and looked up.
-        inapplicable: sections that a target cannot have; such a target agrees to any value.
-    """
-
-    manifests: Manifests
-    desired: DesiredState
-    plan: Plan
-    live: LiveState
-    inapplicable: Set[tuple[Target, str]] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestFiles:
-    """Where manifests are.
-
-    Attributes:
-        roots: the files and folders that are searched for manifests, as the user named them.
-        closed: by file, as manifests name it, why it must not change.
-    """
-
-    roots: Sequence[Path]
-    closed: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """Manifests that agree with what is live.
-
-    Attributes:
-        before: by path, the texts of the files that change, without a byte order mark; a new file has none.
-        texts: by path, the new texts of the files that change, and those of new files; sorted.
-        targets: how many targets were compared.
-        accepted: how many changes and problems of the plan are gone; of an update, each field counts.
-        refused: what is left of the plan, each with the reason; a change as a problem too.
-    """
-
-    before: Mapping[Path, str]
-    texts: Mapping[Path, str]
-    targets: int
-    accepted: int
-    refused: tuple[Problem, ...]
-
-    def diff(self) -> Iterator[str]:
-        """Yield the lines of a unified diff, as `git apply` reads it, each with its line break."""
-        for path, text in self.texts.items():
-            before = self.before.get(path)
-            names = "/dev/null" if before is None else f"a/{path.as_posix()}", f"b/{path.as_posix()}"
-            for line in unified_diff(_lines(before or ""), _lines(text), *names):
-                yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
@@ -105,27 +45,14 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         kinds: all kinds.
         files: where the manifests are.
     """
-    manifests, targets = drift.manifests, drift.plan.targets
-    created = [each.target for each in targets if each.creation]
-    out = {each.target for each in targets if any(problem.address == each.target.address for problem in each.problems)}
-    out.update(created)
-    planned = {(each.target, s.kind) for each in drift.desired.targets if each.target not in out for s in each.sections}
-    held = [each for each in drift.plan.problems if (each.address.target, each.address.section) not in planned]
-    held += (Problem(each.address, TO_CREATE) for each in created)
-    asked = Counter(
-        _place(problem)
-        for each in targets
-        for section in each.sections
-        if (each.target, section.section) in planned
-        for problem in (*section.problems, *_as_problems(section.changes))
-    )
-    closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
+    manifests = drift.manifests
+    closed = files.closed_among(manifests)
     sources = manifests.sources
     while True:
         drafts = Drafts(manifests.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
         rounds = _Rounds(
             manifests,
-            planned,
+            drift.planned,
             drift.inapplicable,
             drift.live,
             kinds,
@@ -142,8 +69,8 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         new = _newly_unfit(rounds.current.desired, drift.inapplicable, kinds)
-        accepted = (asked - Counter(map(_place, left))).total()
-        return Acceptance(before, texts, len(targets) - len(out), accepted, (*held, *left, *new))
+        accepted = (drift.asked - Counter(map(place, left))).total()
+        return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left, *new))
 
 
 def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
@@ -209,15 +136,7 @@ class _Rounds:
                 self._make(edits)
 
     def _plan(self) -> Plan:
-        targets = (
-            replace(each, sections=tuple(s for s in each.sections if (each.target, s.kind) in self.planned))
-            for each in self.current.desired.targets
-        )
-        desired = replace(self.current.desired, targets=tuple(each for each in targets if each.sections))
-        plan, missing = make_plan(desired, self.live, self.kinds)
-        while missing:
-            self.live = _unasked(self.live, missing)
-            plan, missing = make_plan(desired, self.live, self.kinds)
+        plan, self.live = plan_again(self.current.desired, self.planned, self.live, self.kinds)
         return plan
 
     def _wishes(self, plan: Plan) -> dict[Target, Wishes]:
@@ -318,43 +237,17 @@ class _Rounds:
 
     def _left(self, plan: Plan, wishes: Mapping[Target, Wishes]) -> Iterator[Problem]:
         """Yield what is left of the plan, each with the reason."""
-        for target in plan.targets:
-            for section in target.sections:
-                given_up = self.given_up.get((target.target, section.section), "")
-                refused = wishes.get(target.target, Wishes()).refused
-                for problem in (*section.problems, *_as_problems(section.changes)):
-                    places = ((section.section, name, field_) for name, field_ in self._places(problem))
-                    reason = next((refused[place] for place in places if place in refused), given_up)
-                    reason = reason or problem.reason or CONTRADICTION
-                    remedy = problem.remedy if reason == problem.reason else ""
-                    yield replace(problem, reason=reason, remedy=remedy)
+        for problem in differences_of(plan):
+            target, section = problem.address.target, problem.address.section
+            given_up = self.given_up.get((target, section), "")
+            refused = wishes.get(target, Wishes()).refused
+            places = ((section, name, field_) for name, field_ in self._places(problem))
+            reason = next((refused[place] for place in places if place in refused), given_up)
+            reason = reason or problem.reason or CONTRADICTION
+            yield replace(problem, reason=reason, remedy=problem.remedy if reason == problem.reason else "")
 
     def _places(self, problem: Problem) -> Iterator[tuple[Key | None, str | None]]:
         """Yield the names and fields under which a difference may have been refused, the nearest first."""
         name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
         identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
         yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None)))
-
-
-def _place(problem: Problem) -> Hashable:
-    return problem.address, problem.field
-
-
-def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
-    """Yield what is left of changes: of an update, one problem for each field."""
-    for change in changes:
-        for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
-            yield Problem(change.address, "", field_)
-
-
-def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-    """Return what was read, with what nobody has looked up as unknown: accepting asks for nothing."""
-    unknown = {each: Obstacle(each.target.address, UNASKED) for each in missing}
-    references = {each: why for each, why in unknown.items() if isinstance(each, Reference)}
-    lists = {each: why for each, why in unknown.items() if isinstance(each, Vocabulary)}
-    return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines as `git` sees them: other characters that break lines may be within a text."""
-    return StringIO(text).readlines()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.accept.placement import Edit
-from reconciler.accept.wishes import Add, Drop, Put
+from reconciler.accept.wishes import Add, Drop, Except, Put
 from reconciler.errors import OutputFailed
 from reconciler.export.files import distinct, document_path
 from reconciler.export.yaml_edit import RenamedKey, appended_text, updated_text
@@ -79,6 +79,8 @@ class Drafts:
                     _holder(spec, edit.steps)[edit.steps[-1]] = new
                 case Add(value=new):
                     _holder(spec, edit.steps).setdefault(edit.steps[-1], []).append(new)
+                case Except(exception=exception):
+                    _except(changed.setdefault("metadata", {}).setdefault("exceptions", []), exception)
                 case Drop():
                     self._drop(spec, edit.steps, kept=edit.section in pruned)
                 case _:
@@ -147,6 +149,17 @@ def _copied(value: Any) -> Any:
         case list():
             return [_copied(inner) for inner in value]
     return value
+
+
+def _except(exceptions: list[Any], exception: Mapping[str, Any]) -> None:
+    """Add an exception; it takes the place of the one that is about the same, such as one that has ended."""
+    about = _about(exception)
+    exceptions[:] = [each for each in exceptions if _about(each) != about]
+    exceptions.append(dict(exception))
+
+
+def _about(exception: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in exception.items() if key not in {"until", "reason"}}
 
 
 def _backwards(steps: Steps) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from reconciler.accept.wishes import Add, Drop, Put, Rename, Revive, Wish, Wishes
+from reconciler.accept.wishes import Add, Drop, Except, Put, Rename, Revive, Wish, Wishes
 from reconciler.export.sharing import with_placeholder
 from reconciler.manifests.layers import OLD_NAMES, Effective, Layer, fill, literal
 from reconciler.manifests.locks import lock_on
@@ -32,7 +32,7 @@ class Edit:
         document: None for the document that its target does not have yet.
         beside: the document that declares the value so far.
         steps: from the spec down, as the document writes them.
-        wish: what happens there; `Add` appends an entry to a list.
+        wish: what happens there; `Add` appends an entry to a list, `Except` an exception to the metadata.
         targets: those that wish it.
         shared: whether the document is a profile or a set.
         is_needless: whether it drops a field of a profile or set, which what changes above it may do as well.
@@ -42,7 +42,7 @@ class Edit:
     document: Document | None
     beside: Document
     steps: Steps
-    wish: Put | Drop | Rename | Add
+    wish: Put | Drop | Rename | Add | Except
     targets: list[Target]
     shared: bool = False
     is_needless: bool = False

@@ -63,6 +63,17 @@ class Add:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Except:
+    """A deviation is accepted for a while.
+
+    Attributes:
+        exception: the entry of `metadata.exceptions`, as a manifest writes it.
+    """
+
+    exception: Mapping[str, Any]
+
+
 Wish = Put | Drop | Revive | Rename | Add
 """One change of what is declared for a target, at some steps of its merged spec.
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.accept import Acceptance
+    from reconciler.accept import Acceptance, Deferral
+    from reconciler.gitops.proposals import Place
     from reconciler.model.plan import Problem
 
 BRANCH = "reconciler/accept"
@@ -28,6 +30,12 @@ BRANCH = "reconciler/accept"
     SERVICE,
     epilog="Examples: reconciler accept --diff;  reconciler accept manifests --target acme/payments/api",
 )
+@click.option(
+    "--until",
+    metavar="DAY",
+    help="Change no value: write exceptions that end after this day, YYYY-MM-DD, UTC. Broken locks are no errors then.",
+)
+@click.option("--reason", metavar="TEXT", help="With --until: why; plans and reports show it.")
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
 @click.option(
@@ -41,7 +49,14 @@ BRANCH = "reconciler/accept"
     metavar="NAME",
     help=f"The branch of --merge-request, if not {BRANCH}.",
 )
-def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | None, branch: str | None) -> int:
+def accept(
+    given: Given,
+    diff: bool,
+    detailed_exitcode: bool,
+    project: str | None,
+    branch: str | None,
+    **deferral: str | None,
+) -> int:
     """Write live values into the manifests where they differ.
 
     The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its
@@ -53,6 +68,9 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
 
     Differences that cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
 
+    With --until, values stay as they are: each difference becomes an exception in the target's own document. A value
+    that breaks a lock is taken out of it, so that a lock that is new brings no errors.
+
     With --merge-request, the texts are committed through the service, on top of the project's default branch, with
     paths relative to the root of the git checkout. The merge request is opened once, then updated in place.
     """
@@ -62,16 +80,19 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         raise UsageError("accept takes --diff or --merge-request, not both")
     if branch is not None and project is None:
         raise UsageError("--branch goes with --merge-request")
+    deferred = _deferral(**deferral)
     _refuse_part(given)
     session = Session(given)
-    accepted = accept_drift(session)
+    accepted = accept_drift(session, deferred)
     session.warn(refusals(accepted.refused))
     if diff:
         write_stdout("".join(accepted.diff()))
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
     code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
-        _propose(session, accepted, project, branch or BRANCH)
+        from reconciler.gitops.proposals import Place
+
+        _propose(session, accepted, Place(project, branch or BRANCH), deferred)
         return code
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted
@@ -80,9 +101,37 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         write_texts(accepted, roots(given))
     write_stdout("".join(f"{path}\n" for path in accepted.texts))
     session.info(
-        f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."
+        f"{counted(accepted.accepted, 'difference')} {_accepted(deferred)}; "
+        f"{counted(len(accepted.texts), 'file')} written."
     )
     return code
+
+
+def _deferral(until: str | None, reason: str | None) -> "Deferral | None":
+    """Return what exceptions say; None if values are to be accepted.
+
+    Raises:
+        UsageError: one option is missing, or the day is none or over.
+    """
+    from reconciler.accept import Deferral
+
+    if until is None and reason is None:
+        return None
+    if until is None or not (reason or "").strip():
+        raise UsageError(
+            'an exception needs both: --until DAY --reason TEXT, such as --until 2027-03-01 --reason "OPS-12"'
+        )
+    try:
+        day = date.fromisoformat(until)
+    except ValueError:
+        raise UsageError(f"--until takes a day, such as 2027-03-01, not {until}") from None
+    if day < datetime.now(UTC).date():
+        raise UsageError(f"--until {until} is over: an exception that has ended accepts nothing")
+    return Deferral(day, reason or "")
+
+
+def _accepted(deferral: "Deferral | None") -> str:
+    return "accepted" if deferral is None else f"excepted until {deferral.until}"
 
 
 def _refuse_part(given: Given) -> None:
@@ -108,12 +157,12 @@ def _refuse_part(given: Given) -> None:
         )
 
 
-def _propose(session: Session, accepted: "Acceptance", project: str, branch: str) -> None:
+def _propose(session: Session, accepted: "Acceptance", place: "Place", deferral: "Deferral | None") -> None:
     """Commit the texts to a branch of a project, and open or update its merge request."""
-    from reconciler.gitops.proposals import Place, Proposal, open_merge_request, propose
+    from reconciler.gitops.proposals import Proposal, open_merge_request, propose
     from reconciler.model.wording import counted
 
-    place = Place(project, branch)
+    project = place.project
     files = counted(len(accepted.texts), "file")
     with session.client() as client:
         if not accepted.texts:
@@ -123,10 +172,13 @@ def _propose(session: Session, accepted: "Acceptance", project: str, branch: str
             write_stdout("Merge request not needed: nothing to accept\n")
             return
         before, texts = _in_repository(accepted.before, project), _in_repository(accepted.texts, project)
-        title = f"Accept live values: {counted(accepted.accepted, 'difference')} in {files}"
-        proposal = Proposal(before, texts, title, _description(accepted, texts))
-        proposing, number = propose(client, place, proposal)
-    write_stdout(f"Merge request {proposing}: {project}!{number} ({files})\n")
+        number = counted(accepted.accepted, "difference")
+        title = f"Accept live values: {number} in {files}"
+        if deferral is not None:
+            title = f"Except {number} until {deferral.until}: {files}"
+        proposal = Proposal(before, texts, title, _description(accepted, texts, deferral))
+        proposing, iid = propose(client, place, proposal)
+    write_stdout(f"Merge request {proposing}: {project}!{iid} ({files})\n")
 
 
 def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
@@ -154,11 +206,13 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
     return found
 
 
-def _description(accepted: "Acceptance", texts: Mapping[str, str]) -> str:
+def _description(accepted: "Acceptance", texts: Mapping[str, str], deferral: "Deferral | None") -> str:
     """Return Markdown that depends on nothing but what is accepted and refused."""
     from reconciler.render.markdown import code
 
     parts = ["`reconciler accept` proposes manifests that agree with the live values:"]
+    if deferral is not None:
+        parts = [f"`reconciler accept` proposes exceptions until {deferral.until}: {code(deferral.reason)}"]
     parts += ["\n".join(f"- {code(path)}" for path in texts)]
     if accepted.refused:
         parts += ["These differences stay:", "\n".join(f"- {code(text)}" for text in refusals(accepted.refused))]
@@ -170,9 +224,9 @@ def roots(given: Given) -> list[Path]:
     return [Path(path) for path in given.paths or DEFAULT_PATHS]
 
 
-def accept_drift(session: Session) -> "Acceptance":
+def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Acceptance":
     """Read manifests and live state, and return the manifests that agree with it: see `reconciler.accept`."""
-    from reconciler.accept import Drift, ManifestFiles
+    from reconciler.accept import Drift, ManifestFiles, accept_until
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import begin
@@ -181,7 +235,7 @@ def accept_drift(session: Session) -> "Acceptance":
     given = session.given
     with session.client() as client, session.planning(client) as progress:
         progress.begin("reading manifests")
-        run = begin(session, client, progress, None)
+        run = begin(session, client, progress, None, locks_bind=deferral is None)
         run = survey(run, STAGES)
         inapplicable = {
             (each.where.target, each.where.section) for each in run.obstacles if each.effect == "not applicable"
@@ -190,6 +244,8 @@ def accept_drift(session: Session) -> "Acceptance":
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
         drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)
+        if deferral is not None:
+            return accept_until(drift, session.kinds, files, deferral)
         return accept_all(drift, session.kinds, files)
 
 

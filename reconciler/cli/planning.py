@@ -163,6 +163,7 @@ def begin(
     failed: frozenset[Address] | None,
     *,
     grace: timedelta = timedelta(),
+    locks_bind: bool = True,
 ) -> FleetSurvey:
     """Read the manifests, and return what is known before the first request.
 
@@ -172,6 +173,7 @@ def begin(
         progress: counts the steps.
         failed: what alone is planned; None for everything.
         grace: see `DesiredState.grace`.
+        locks_bind: whether a broken lock is an error.
 
     Raises:
         ManifestErrors: with every error of every file, or of the `reconciler.yaml` of the revision of `--since`.
@@ -183,7 +185,7 @@ def begin(
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
     since_applied = given.since == APPLIED
     scope = Scope(session.selection, failed, given.everything, since_applied, shard, grace, given.force_events)
-    now = session.manifests()
+    now = session.manifests(locks_bind=locks_bind)
     past = None if given.since is None or since_applied else session.revision(given.since, now)
     session.check_sections()
     return FleetSurvey(

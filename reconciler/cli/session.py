@@ -81,8 +81,8 @@ class Session:
         paths = [Path(path) for path in given.paths or DEFAULT_PATHS]
         return Inputs(paths, self.kinds, given.values, dict(given.settings), template_variables(given))
 
-    def manifests(self, *, quiet: bool = False) -> "Manifests":
-        """Read the manifests and, unless quiet, log their warnings.
+    def manifests(self, *, quiet: bool = False, locks_bind: bool = True) -> "Manifests":
+        """Read the manifests and, unless quiet, log their warnings. Unless locks bind, broken ones are no errors yet.
 
         Raises:
             ManifestErrors: with every error of every file.
@@ -92,7 +92,12 @@ class Session:
         inputs = self.inputs
         secrets = tokens_of(self.given)
         found = read_manifests(
-            inputs.paths, inputs.kinds, values=inputs.values(), env_names=inputs.env_names, secrets=secrets
+            inputs.paths,
+            inputs.kinds,
+            values=inputs.values(),
+            env_names=inputs.env_names,
+            secrets=secrets,
+            locks_bind=locks_bind,
         )
         self.warn(() if quiet else found.warnings)
         return found

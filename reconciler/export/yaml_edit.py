@@ -19,7 +19,7 @@ import yaml
 from reconciler.errors import OutputFailed
 from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_reader import LOADER
-from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, inline
+from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, has_entries, inline
 
 NEXT = "---\n"
 
@@ -202,7 +202,7 @@ class _Editor:
         An entry of a list is kept or removed, and never changed.
         """
         renamed = {key.former: key for key in after if isinstance(key, RenamedKey)}
-        kept = [entry in after or entry in renamed for entry in before]
+        kept = [entry in after or (isinstance(after, dict) and entry in renamed) for entry in before]
         new = after[sum(kept) :] if isinstance(after, list) else _new_keys(before, after)
         if isinstance(after, dict):
             for key, key_node, value in zip(before, node.keys, node.values, strict=True):
@@ -231,7 +231,8 @@ class _Editor:
 
     def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
         """Change the value of a key, whose colon ends at `start`."""
-        if _only_comes_and_goes(before, after) and not node.anchor:
+        unfolds = parent.is_block and not node.is_block and _outgrows(before, after)
+        if _only_comes_and_goes(before, after) and not node.anchor and not unfolds:
             self.edit(node, before, after)
             return
         head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), "")
@@ -302,6 +303,11 @@ def _only_comes_and_goes(before: Any, after: Any) -> bool:
             kept = [entry for entry in before if entry in after]
             return bool(after[: len(kept)] == kept)
     return False
+
+
+def _outgrows(before: Any, after: Any) -> bool:
+    """Whether a mapping gets a list of mappings, for which one line would be too long."""
+    return isinstance(before, dict) and isinstance(after, dict) and has_entries(after) and not has_entries(before)
 
 
 def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:

@@ -96,7 +96,7 @@ class Index:
     """All documents: profiles and sets by name, targets by `Target.identity`.
 
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
-    UTC: exceptions end.
+    UTC: exceptions end. `locks_bind` is False if a broken lock is no error: `accept --until` mends those.
     """
 
     specs: SectionSpecs
@@ -106,6 +106,7 @@ class Index:
     whole: bool = True
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     around: Surroundings = HERE
+    locks_bind: bool = True
 
     @property
     def documents(self) -> Iterator[Document]:

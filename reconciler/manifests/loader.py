@@ -43,7 +43,7 @@ from reconciler.manifests.layers import (
     object_path,
     section_specs,
 )
-from reconciler.manifests.locks import Lock, broken_locks, lock_on
+from reconciler.manifests.locks import Lock, broken_locks, deviations, lock_on
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
@@ -142,6 +142,15 @@ class Manifests:
     def layered(self) -> tuple[Effective, ...]:
         """The merged specs of all targets, with the layers behind them."""
         return tuple(each.effective for each in self._assembled.values())
+
+    @property
+    def deviations(self) -> Iterator[tuple[Target, Layer, Steps]]:
+        """The values of targets' own documents that break locks, by their steps there, as written."""
+        for target, whole in ((each.target, each) for each in self.layered if each.has_locks):
+            own = self.declared(target.identity)
+            for layer, steps in deviations(whole):
+                if own is not None and layer is own.layer:
+                    yield target, layer, steps
 
     @property
     def specs(self) -> SectionSpecs:
@@ -277,17 +286,30 @@ class Manifests:
         Returns:
             The manifests, None if they have errors; and the targets and documents at fault, each with the section.
         """
+        diagnostics = Diagnostics()
+        try:
+            return self._revised(replaced, added, diagnostics), frozenset()
+        except ManifestErrors:
+            return None, frozenset(diagnostics.faulty)
+
+    def with_documents(self, replaced: Mapping[Document, Document], added: Iterable[Document] = ()) -> "Manifests":
+        """Return the manifests with other documents, as `revised` does; locks bind, whether they did before or not.
+
+        Raises:
+            ManifestErrors: with all errors.
+        """
+        return self._revised(replaced, added, Diagnostics())
+
+    def _revised(
+        self, replaced: Mapping[Document, Document], added: Iterable[Document], diagnostics: Diagnostics
+    ) -> "Manifests":
         with _collector_paused():
-            index, diagnostics = self._index.without(replaced.keys()), Diagnostics()
+            index = self._index.without(replaced.keys())
             for document in (*replaced.values(), *added):
                 for each in index.add(document):
                     diagnostics.add(document, each)
-            try:
-                alone = _manifests(index, diagnostics, self.files)
-                whole = _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
-            except ManifestErrors:
-                return None, frozenset(diagnostics.faulty)
-            return whole, frozenset()
+            alone = _manifests(index, diagnostics, self.files)
+            return _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
     def effective(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
@@ -406,17 +428,19 @@ def read_manifests(
     values: Mapping[str, Any] = NO_VALUES,
     env_names: Sequence[str] = (),
     secrets: Collection[str] = (),
+    locks_bind: bool = True,
 ) -> Manifests:
     """Read, render, merge and check the manifests in files and folders.
 
     Templates may read `values`, and the environment variables in `env_names` as `env.NAME`. No message shows a secret.
+    Unless `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`.
 
     Raises:
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
     found = search(paths)
-    index = Index(section_specs(kinds), around=Surroundings(tokens=secrets))
+    index = Index(section_specs(kinds), around=Surroundings(tokens=secrets), locks_bind=locks_bind)
     with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
         reader.note(found)
         for path in found.files:
@@ -641,7 +665,8 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
                 _check_shared(layer, whole, target, diagnostics)
             sets = [part for part in composition.parts if part.priority is not None]
             conflicts = set_conflicts(sets, whole, compared) if len(sets) > 1 else ()
-            for wanted, conflict in chain(conflicts, broken_locks(whole) if whole.has_locks else ()):
+            broken = broken_locks(whole) if whole.has_locks and index.locks_bind else ()
+            for wanted, conflict in chain(conflicts, broken):
                 diagnostics.add_merged(wanted, conflict)
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))

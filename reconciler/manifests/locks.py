@@ -14,6 +14,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.wording import unknown
 
 ALL = "all"
+AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT"
 ABSENT = object()
 """Stands for a value that is not declared."""
 
@@ -99,6 +100,17 @@ def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
             yield from ((each, found) for each in lower for found in _added(lock, each.layers[-1], each))
         locks += own
         lower.append(merged)
+
+
+def deviations(whole: Effective) -> Iterator[tuple[Layer, Steps]]:
+    """Yield each value that breaks a lock, by its layer and its steps there, as written.
+
+    Left out is what cannot be mended by taking out one value: what drops a locked one, and `prune`.
+    """
+    for merged, found in broken_locks(whole):
+        if not found.at_key:
+            layer = merged.layers[-1]
+            yield from ((each, steps) for each, steps in merged.declarations(found.steps) if each is layer)
 
 
 def idle_locks(
@@ -192,7 +204,7 @@ def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> It
     here: Any = own
     for depth, step in enumerate(inner):
         if not isinstance(here, dict):
-            yield _contradiction(lock, lock.steps[: depth + 1])
+            yield _contradiction(lock, lock.steps[: depth + 1], layer)
             return
         if step not in here:
             return
@@ -201,7 +213,7 @@ def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> It
         yield from _added(lock, layer, merged)
         return
     for steps in _differences(lock.steps, lock.value, here):
-        yield _contradiction(lock, steps)
+        yield _contradiction(lock, steps, layer)
 
 
 def _added(lock: Lock, layer: Layer, merged: Effective) -> Iterator[Diagnostic]:
@@ -215,7 +227,7 @@ def _added(lock: Lock, layer: Layer, merged: Effective) -> Iterator[Diagnostic]:
         for entry in here:
             if entry not in lock.value:
                 # The place of an entry is looked up by its number in the merged list.
-                yield _contradiction(lock, (*lock.steps, merged.sections[name][inner[0]].index(entry)))
+                yield _contradiction(lock, (*lock.steps, merged.sections[name][inner[0]].index(entry)), layer)
 
 
 def _differences(steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
@@ -228,10 +240,11 @@ def _differences(steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
         yield steps
 
 
-def _contradiction(lock: Lock, steps: Steps) -> Diagnostic:
+def _contradiction(lock: Lock, steps: Steps, layer: Layer) -> Diagnostic:
     what = ".".join(map(str, lock.steps))
     value = "" if isinstance(lock.value, dict | list) else f" to {json.dumps(lock.value, default=str)}"
-    return Diagnostic(steps, f"{what} is locked{value} by {lock}: repeat its value, or leave it out")
+    remedy = "or leave it out" if layer.title else f"leave it out, or {AS_EXCEPTION}"
+    return Diagnostic(steps, f"{what} is locked{value} by {lock}: repeat its value, {remedy}")
 
 
 def _at(value: Any, steps: Steps) -> Json:

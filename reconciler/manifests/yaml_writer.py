@@ -97,12 +97,19 @@ def height(value: Any, column: int = 0) -> int:
 
 
 def write_document(document: Mapping[str, Any]) -> str:
-    """Return a short document, whose metadata take one line."""
+    """Return a short document, whose metadata take one line, unless they hold lists of mappings."""
+    fits = not has_entries(document.get("metadata", {}))
     lines = (
-        f"{key}: {_on_one_line(value)}\n" if key == "metadata" else write_yaml([{key: value}])
+        f"{key}: {_on_one_line(value)}\n" if key == "metadata" and fits else write_yaml([{key: value}])
         for key, value in document.items()
     )
     return "".join(lines)
+
+
+def has_entries(mapping: Mapping[str, Any]) -> bool:
+    """Whether a mapping holds a list of mappings, such as exceptions, which are read better line by line."""
+    entries = (entry for value in mapping.values() if isinstance(value, list) for entry in value)
+    return any(isinstance(entry, dict) for entry in entries)
 
 
 def block(value: Any, column: int, indents: Indents) -> str:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler.accept import Acceptance, Drift, ManifestFiles, accept
-from reconciler.accept.acceptance import CONTRADICTION
+from reconciler.accept.differences import CONTRADICTION
 from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.manifests import Manifests, Member, read_contents

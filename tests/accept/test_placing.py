@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from reconciler.accept import Acceptance
-from reconciler.accept.acceptance import CONTRADICTION
+from reconciler.accept.differences import CONTRADICTION
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Kinds

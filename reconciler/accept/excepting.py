@@ -1,0 +1,154 @@
+"""Differences become exceptions in the targets' own documents: what is declared stays, and counts afterwards. Pure."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from reconciler.accept.differences import (
+    CONTRADICTION,
+    ODD_LAYOUT,
+    Acceptance,
+    Drift,
+    ManifestFiles,
+    differences_of,
+    place,
+    plan_again,
+)
+from reconciler.accept.drafts import Drafts, Unchangeable
+from reconciler.accept.placement import Edit
+from reconciler.accept.wishes import Drop, Except
+from reconciler.manifests import Manifests
+from reconciler.manifests.layers import Effective, literal
+from reconciler.manifests.sources import Document
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Problem
+from reconciler.model.state import Unreadable
+from reconciler.model.targets import Key, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """How long differences are accepted, and why.
+
+    Attributes:
+        until: the last day.
+        reason: as people read it.
+    """
+
+    until: date
+    reason: str
+
+    def exception(self, section: str, item: Any, fields: Iterable[str]) -> dict[str, Any]:
+        """Return an entry of `metadata.exceptions`."""
+        about = {"section": section, **({} if item is None else {"item": literal(item)})}
+        about |= {"fields": [*fields]} if fields else {}
+        return {**about, "until": self.until.isoformat(), "reason": literal(self.reason)}
+
+
+def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Deferral) -> Acceptance:
+    """Return the manifests with an exception for each section or item that differs, about the fields that do.
+
+    A value of an own document that breaks a lock is taken out: the exception covers the locked value instead. These
+    differences cannot be excepted and stay: a target that does not exist yet, a section that cannot be read, a document
+    that comes from a template.
+
+    Args:
+        drift: the differences; its manifests may break locks.
+        kinds: all kinds.
+        files: where the manifests are.
+        deferral: of the exceptions.
+
+    Raises:
+        ManifestErrors: a lock is broken by something else than a value in an own document.
+    """
+    manifests = drift.manifests
+    closed = files.closed_among(manifests)
+    while True:
+        drafts = Drafts(manifests.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
+        drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
+        try:
+            texts = drafts.texts(manifests.sources)
+        except Unchangeable as odd:
+            closed[str(odd)] = ODD_LAYOUT
+            continue
+        before = {path: manifests.sources[str(path)].text for path in texts if str(path) in manifests.sources}
+        return Acceptance(before, texts, drift.targets, covered, (*drift.held, *left))
+
+
+@dataclass(frozen=True, slots=True)
+class _Excepting:
+    """One attempt, with some files closed.
+
+    Attributes:
+        drift: see `accept_until`.
+        kinds: likewise.
+        deferral: likewise.
+        closed: by file, why it must not change.
+    """
+
+    drift: Drift
+    kinds: Kinds
+    deferral: Deferral
+    closed: Mapping[str, str]
+
+    def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Problem]]:
+        """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
+        manifests, planned = self.drift.manifests, self.drift.planned
+        returned = drafts.edited(self._returned(), {}, {})
+        changed, _ = returned.documents
+        sound = manifests.with_documents(changed)
+        plan, live = plan_again(sound.desired, planned, self.drift.live, self.kinds)
+        asked = Counter(map(place, differences_of(plan)))
+        reasons = {place(each): why for each in differences_of(plan) if (why := self._refusal(each, sound))}
+        edits = [*self._edits((each for each in differences_of(plan) if place(each) not in reasons), sound)]
+        read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
+        excepted = returned.edited(edits, read, {})
+        changed, new = excepted.documents
+        revised = manifests.with_documents(changed, new.values())
+        plan, _ = plan_again(revised.desired, planned, live, self.kinds)
+        left = [*differences_of(plan)]
+        covered = (asked - Counter(map(place, left))).total()
+        return excepted, covered, [self._told(each, reasons) for each in left]
+
+    def _returned(self) -> Iterator[Edit]:
+        """Yield the edits that take out what breaks locks, in the sections that are compared."""
+        for target, layer, steps in self.drift.manifests.deviations:
+            if (target, steps[0]) in self.drift.planned and layer.document.source.path not in self.closed:
+                yield Edit(layer.document, layer.document, steps, Drop(), [target])
+
+    def _edits(self, differences: Iterable[Problem], sound: Manifests) -> Iterator[Edit]:
+        """Yield an edit for each exception."""
+        wholes = {whole.target: whole for whole in sound.layered}
+        fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
+        for each in differences:
+            fields.setdefault((each.address.target, each.address.section, each.address.name), []).append(each.field)
+        for (target, section, item), differing in fields.items():
+            named = [] if None in differing else [field for field in dict.fromkeys(differing) if field]
+            exception = self.deferral.exception(section, item, named)
+            document, beside = _documents(target, section, wholes[target], sound)
+            yield Edit(document, beside, (section,), Except(exception), [target])
+
+    def _refusal(self, difference: Problem, sound: Manifests) -> str:
+        """Return why a difference cannot be excepted; empty if it can."""
+        target, section, part = difference.address.target, difference.address.section, difference.address.part
+        if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
+            return difference.reason
+        own = sound.declared(target.identity)
+        file = own.layer.document.source.path if own else ""
+        return (
+            f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
+        )
+
+    def _told(self, difference: Problem, reasons: Mapping[Hashable, str]) -> Problem:
+        reason = reasons.get(place(difference)) or difference.reason or CONTRADICTION
+        return replace(difference, reason=reason, remedy=difference.remedy if reason == difference.reason else "")
+
+
+def _documents(target: Target, section: str, whole: Effective, sound: Manifests) -> tuple[Document | None, Document]:
+    """Return the own document of a target, None if it has none, and the one that declares the section."""
+    own = sound.declared(target.identity)
+    beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
+    return (own.layer.document if own else None), beside
