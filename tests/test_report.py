@@ -48,6 +48,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "reverts": "",
         "shard": None,
         "remarks": [],
+        "canary": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "in_order": [
             {

@@ -188,6 +188,10 @@ class Journal:
         """See `apply.WriteLog`. What became of a write is not lost with the disk: it is known to this run."""
         self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
+    def canary(self, targets: int, *, in_order: bool) -> None:
+        """See `apply.WriteLog`."""
+        self._try_to_write({"event": "canary", "targets": targets, "in_order": in_order})
+
     def _write(self, line: Mapping[str, Any]) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from threading import Event, Lock
@@ -135,6 +136,9 @@ class WriteLog(Protocol):
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Note what came of it: `done`, `failed` or `in doubt`."""
 
+    def canary(self, targets: int, *, in_order: bool) -> None:
+        """Note that the canary is through, and whether the other targets follow."""
+
 
 class NoWriteLog:
     """A `WriteLog` that keeps nothing."""
@@ -145,6 +149,9 @@ class NoWriteLog:
         return 0
 
     def result(self, number: int, status: str, reason: str = "") -> None:
+        """Note nothing."""
+
+    def canary(self, targets: int, *, in_order: bool) -> None:
         """Note nothing."""
 
 
@@ -234,6 +241,23 @@ class FailureLimit:
             self._failures += outcome.status in {Status.FAILED, Status.STALE, Status.DROPPED}
             if self._failures >= self.number:
                 stop.hold(self._reached)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryRun:
+    """How the targets went that come before all others.
+
+    Attributes:
+        targets: in the order of the plan.
+        in_order: whether all of it was done and verified, and is no problem.
+        started_at: UTC.
+        finished_at: when the last of it was verified, UTC.
+    """
+
+    targets: tuple[Target, ...]
+    in_order: bool
+    started_at: datetime
+    finished_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ request is recorded, and doubts are settled by reading.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 
@@ -18,6 +19,7 @@ from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
     ApplyOptions,
+    CanaryRun,
     FailureLimit,
     Fate,
     Outcome,
@@ -52,6 +54,7 @@ class Application:
 
     Attributes:
         unfinished, left_out: see `Creations`.
+        canary: how the canary went; None without one, or before its end.
         numbers: the IDs of paths, as far as the run has learned them.
     """
 
@@ -62,6 +65,7 @@ class Application:
         self._stop = Stop()
         self.unfinished: list[str] = []
         self.left_out: list[str] = []
+        self.canary: CanaryRun | None = None
         self.numbers = Numbers()
 
     def run(self, options: ApplyOptions) -> None:
@@ -71,21 +75,30 @@ class Application:
         for section in self._plan.dependent if options.recheck else planned_again(self._plan):
             again.setdefault(section.target, []).append(section)
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
-        stages = self._stages(again, options.canary)
-        options.progress.begin("applying", (target.target for stage in stages for target in stage))
+        first, later = self._stages(again, options.canary)
+        options.progress.begin("applying", (target.target for target in (*first, *later)))
         targets = Targets(self._service, options, tokens_of(self._plan))
         self.numbers = targets.numbers
         imports = Imports(targets, self._kinds)
         self.unfinished, self.left_out = imports.unfinished, imports.left_out
         runs = Runs(targets, imports, self._kinds, again, self._begun)
-        for stage in stages:
-            runs.carry_out(stage)
-            canary = [each for each in self._plan.targets if each.target in options.canary]
-            sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
-            if sick:
-                others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
-                options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
-                return
+        began = datetime.now(UTC)
+        runs.carry_out(first)
+        if options.canary:
+            tried = tuple(target.target for target in self._plan.targets if target.target in options.canary)
+            self.canary = CanaryRun(tried, not self._sick(options), began, datetime.now(UTC))
+            options.write_log.canary(len(tried), in_order=self.canary.in_order)
+        if not self._sick(options):
+            runs.carry_out(later)
+        sick = self._sick(options)
+        if sick:
+            others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
+            options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
+
+    def _sick(self, options: ApplyOptions) -> list[str]:
+        """Return the targets of the canary that are not in order by now."""
+        canary = [target for target in self._plan.targets if target.target in options.canary]
+        return [str(target.target) for target in canary if not self._outcome(target).in_order]
 
     def _stages(
         self, again: Mapping[Target, Iterable[Section]], canary: Collection[Target]

@@ -424,7 +424,7 @@ def _carry_out(
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
     from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
-    from reconciler.documents.report import make_report
+    from reconciler.documents.report import canary_of, make_report
     from reconciler.render import render_report
 
     stop, saved = Stop(client.stop), recording.check()
@@ -437,7 +437,8 @@ def _carry_out(
         return with_left_out(known, left) if left else known
 
     def outcome() -> "Report":
-        return make_report(saved, outcomes(), started, client.traffic)
+        canary = canary_of(application.canary, flags.canary, saved)
+        return make_report(saved, outcomes(), started, client.traffic, canary=canary)
 
     def finish() -> None:
         stop.cancel(ENDED)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, Requests, TargetReport, alike
+from reconciler.documents.report import Canary, Report, Requests, TargetReport, alike
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
 from reconciler.model.plan import TargetPlan
@@ -111,7 +111,22 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
         targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
         in_order=alike(group for report in reports for group in report.in_order),
         remarks=tuple(dict.fromkeys(remark for report in reports for remark in report.remarks)),
+        canary=_merged_canary([report.canary for report in reports if report.canary]),
         shard=None,
+    )
+
+
+def _merged_canary(canaries: Sequence[Canary]) -> Canary | None:
+    """Return the canaries of shards as one: each shard went on by itself."""
+    if not canaries:
+        return None
+    return replace(
+        canaries[0],
+        targets=tuple(target for canary in canaries for target in canary.targets),
+        changes=sum(canary.changes for canary in canaries),
+        result="verified" if all(canary.result == "verified" for canary in canaries) else "not in order",
+        started_at=min(canary.started_at for canary in canaries),
+        finished_at=max(canary.finished_at for canary in canaries),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
-from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
+from reconciler.apply import UNKNOWN, CanaryRun, Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
@@ -113,6 +113,12 @@ class TargetReport(Targeted):
         return (problem for section in self.sections for problem in section.problems)
 
     @property
+    def entries(self) -> Iterator[Outcome | Problem]:
+        """The outcomes, then the problems."""
+        yield from self.outcomes
+        yield from self.problems
+
+    @property
     def unmanaged(self) -> Iterator[Unmanaged]:
         """Live objects that no manifest mentions."""
         return (each for section in self.sections for each in section.unmanaged)
@@ -142,6 +148,29 @@ class InOrder:
     """Their full paths or numeric IDs; null for the instance and for the user behind the token."""
 
 
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The targets that came before all others, and how they went."""
+
+    selector: str
+    """What `--canary` was given."""
+    targets: tuple[str, ...]
+    """Such as `project acme/api`, in the order of the plan."""
+    changes: NonNegativeInt
+    """How many changes they had."""
+    result: Literal["verified", "not in order"]
+    """`verified` if all was done and read again, and nothing was a problem; only then the other targets followed."""
+    started_at: AwareDatetime
+    """UTC."""
+    finished_at: AwareDatetime
+    """When the last change had been verified, UTC."""
+
+    @property
+    def seconds(self) -> int:
+        """How long it took, in whole seconds from one."""
+        return max(1, round((self.finished_at - self.started_at).total_seconds()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The report of an apply."""
@@ -168,12 +197,23 @@ class Report:
     """The part of the targets that the plan was about; null for all of them."""
     remarks: tuple[str, ...] = ()
     """Sentences on the inventory: objects that are no longer declared and stay, and why."""
+    canary: Canary | None = None
+    """What was applied first, with `--canary`; null without it, or where the run ended before."""
     requests: Requests
     """The number of requests that the run made."""
     targets: tuple[TargetReport, ...]
     """Those with changes, problems, exceptions or sections that are not applicable, in the order of the plan."""
     in_order: tuple[InOrder, ...] = ()
     """The other targets of the plan, by what they declare."""
+
+    @property
+    def waves(self) -> tuple[tuple[TargetReport, ...], tuple[TargetReport, ...]]:
+        """The targets of the canary, and all others."""
+        first = frozenset(self.canary.targets if self.canary else ())
+        return (
+            tuple(target for target in self.targets if str(target.target) in first),
+            tuple(target for target in self.targets if str(target.target) not in first),
+        )
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -196,9 +236,7 @@ class Report:
     @property
     def entries(self) -> Iterator[Outcome | Problem]:
         """The outcomes and the problems of each target."""
-        for target in self.targets:
-            yield from target.outcomes
-            yield from target.problems
+        return (entry for target in self.targets for entry in target.entries)
 
     @computed_field
     @property
@@ -229,12 +267,28 @@ class Report:
         return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
 
+def canary_of(run: CanaryRun | None, selector: str | None, saved: SavedPlan) -> Canary | None:
+    """Return how the canary of a run went, as the report tells it; None without one."""
+    if run is None or selector is None:
+        return None
+    return Canary(
+        selector,
+        tuple(map(str, run.targets)),
+        sum(1 for target in saved.targets if target.target in run.targets for _ in target.changes),
+        "verified" if run.in_order else "not in order",
+        run.started_at.replace(microsecond=0),
+        run.finished_at.replace(microsecond=0),
+    )
+
+
 def make_report(
     saved: SavedPlan,
     outcomes: Iterable[TargetOutcome],
     started_at: datetime,
     traffic: Traffic,
     finished_at: datetime | None = None,
+    *,
+    canary: Canary | None = None,
 ) -> Report:
     """Put together what became of a plan.
 
@@ -244,6 +298,7 @@ def make_report(
         started_at: with a time zone.
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
+        canary: what came first.
     """
     known = {outcome.plan.target: outcome for outcome in outcomes}
     targets = [_reported(known.get(target.target) or _without_outcome(target)) for target in saved.targets]
@@ -258,6 +313,7 @@ def make_report(
         reverts=saved.reverts,
         shard=saved.shard,
         remarks=saved.remarks,
+        canary=canary,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),
         in_order=alike(_in_order(target) for target in targets if not _is_told(target)),

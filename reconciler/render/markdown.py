@@ -14,7 +14,7 @@ from reconciler.apply import Outcome
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import Entry, Group, Grouped, One_co, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report
+from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, Update
 from reconciler.model.targets import Target
@@ -30,6 +30,7 @@ from reconciler.render.wording import (
     access_notes,
     alike,
     became,
+    canary_notes,
     compared,
     comparison_in_a_line,
     details,
@@ -123,7 +124,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
 def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     waited, links = ", ".join(map(code, waits(done.requests.waited))), links_of(done, style)
-    notes = "".join(f"**{code(remark)}**\n\n" for remark in done.remarks)
+    notes = "".join(f"**{code(note)}**\n\n" for note in (*canary_notes(done), *done.remarks))
     head = (
         f"## {report_in_a_line(done)}\n\n"
         f"{notes}"
@@ -131,19 +132,18 @@ def report(done: Report, style: Style) -> str:
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"
     )
-    unfinished = (each for each in done.outcomes if not is_done(each))
-    changes = (each.change for each in done.outcomes if is_done(each))
-    return fitted(
-        head,
-        [
-            _list("unfinished change", unfinished, _unfinished, style, links),
-            _list("problem", done.problems, _problem, style, links),
-            *(
-                _changes(targets, groups, "{}d", links, is_open=False)
-                for targets, groups in _together(grouped(changes, least(style)))
-            ),
-        ],
-    )
+    return fitted(head, [block for wave in done.waves for block in _became(wave, style, links)])
+
+
+def _became(targets: Sequence[TargetReport], style: Style, links: Links) -> Iterator[Block]:
+    """Yield what became of the changes of some targets."""
+    outcomes = [each for target in targets for each in target.outcomes]
+    unfinished = (each for each in outcomes if not is_done(each))
+    changes = (each.change for each in outcomes if is_done(each))
+    yield _list("unfinished change", unfinished, _unfinished, style, links)
+    yield _list("problem", (each for target in targets for each in target.problems), _problem, style, links)
+    for together, groups in _together(grouped(changes, least(style))):
+        yield _changes(together, groups, "{}d", links, is_open=False)
 
 
 def comparison(found: Comparison, style: Style) -> str:

@@ -26,6 +26,7 @@ from reconciler.render.wording import (
     access_notes,
     alike,
     baseline_note,
+    canary_notes,
     compared,
     comparison_in_a_line,
     details,
@@ -118,8 +119,13 @@ def changes(some: Sequence[Change], style: Style) -> str:
 
 def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
-    entries = (each for each in done.entries if not (style.quiet and is_done(each)))
-    lines = _entries(entries, done.targets, style)
+    lines: list[str] = []
+    first, others = done.waves
+    for targets in (first, others):
+        entries = (each for target in targets for each in target.entries if not (style.quiet and is_done(each)))
+        lines += _entries(entries, targets, style)
+        if targets is first and not style.quiet:
+            lines += [line for note in canary_notes(done) for line in _folded(note, style)]
     lines += [line for remark in done.remarks for line in _folded(escaped(remark), style)]
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))

@@ -1,6 +1,7 @@
 """`apply --canary` and `--max-failures`: how a run over a fleet ends early, and what it leaves alone."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def writes(cli_runner: CliRunner) -> list[str]:
 
 def created(name: str) -> list[str]:
     return [f"POST projects/acme%2F{name}/milestones"] * 2
+
+
+STOPPED = "canary: 1 project, 2 changes, not in order; all else is skipped\n"
+GOING_ON = "canary: 1 project, 2 changes, verified; going on\n"
+
+
+def without_time(text: str) -> str:
+    """Return what is told of a canary without how long it took."""
+    return re.sub(r" after [0-9]+ s;", ";", text)
 
 
 SKIPPED = """\
@@ -80,7 +90,7 @@ def test_a_change_of_the_canary_that_is_not_done_and_verified_ends_the_run(
     cli_runner.sandbox.set_faults([fault + (",times=9" if "GET" in fault else "")])
     done = cli_runner("apply --yes --canary tier=canary --report json=report.json --journal journal.jsonl")
     assert done.code == 3
-    assert done.out.startswith(SKIPPED)
+    assert f"{STOPPED}{SKIPPED}Applied: " in without_time(done.out)
     assert found in done.out
     assert done.err.splitlines()[-1] == (
         "the run ended before all changes: the canary is not in order: project acme/web"
@@ -100,7 +110,7 @@ def test_a_problem_of_the_canary_ends_the_run_too_though_all_else_of_it_is_done(
     cli_runner.sandbox.set_faults(["status=403,method=GET,match=acme%2Fweb"])
     done = cli_runner("apply --yes --canary acme/web")
     assert (done.code, writes(cli_runner)) == (1, [])
-    assert done.out.startswith(SKIPPED)
+    assert f"{STOPPED.replace('2 changes', '0 changes')}{SKIPPED}Applied: " in without_time(done.out)
     assert "4 skipped, 0 dropped by the service, 1 problem." in done.out
     assert cli_runner("apply --yes --canary acme/web --allow-problems").code == 1
     both = cli_runner("apply --yes --canary acme/[lw]*")
@@ -152,6 +162,44 @@ def test_a_saved_plan_knows_labels_and_paths(cli_runner: CliRunner) -> None:
     assert set(writes(cli_runner)) == {"POST projects/101/milestones"}
 
 
+def test_the_canary_shows_itself_in_every_format(cli_runner: CliRunner) -> None:
+    files = "--report json=report.json --report markdown=note.md --report html=page.html --journal journal.jsonl"
+    done = cli_runner(f"apply --yes --canary tier=canary {files}")
+    created = '  + milestone "v1"                            done\n  + milestone "v2"                            done\n'
+    assert without_time(done.out).splitlines(keepends=True)[:-1] == [
+        *f"project acme/web\n{created}{GOING_ON}project acme/api\n{created}project acme/lib\n{created}".splitlines(True)
+    ]
+    canary = json.loads(Path("report.json").read_text())["canary"]
+    assert (canary.pop("started_at") <= canary.pop("finished_at")) is True
+    assert canary == {"selector": "tier=canary", "targets": ["project acme/web"], "changes": 2, "result": "verified"}
+    note = without_time(Path("note.md").read_text())
+    assert f"**`{GOING_ON.strip()}`**" in note
+    assert note.index("project acme/web") < note.index("project acme/api")
+    events = [json.loads(line) for line in Path("journal.jsonl").read_text().splitlines()]
+    assert [(each["event"], each.get("in_order")) for each in events] == [
+        ("begin", None),
+        *[("intent", None), ("result", None)] * 2,
+        ("canary", True),
+        *[(each["event"], None) for each in events[6:-1]],
+        ("end", None),
+    ]
+    page = Path("page.html").read_text()
+    assert without_time(page).count(GOING_ON.strip()) == 1
+    assert page.count("Canary: Created milestone") == 4  # two cards, and a list for readers without scripts
+
+    # a report that is shown later says the same
+    shown = cli_runner("show report.json")
+    assert without_time(shown.out).splitlines()[:4] == without_time(done.out).splitlines()[:4]
+
+
+def test_the_canaries_of_shards_are_one_in_the_merged_report(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(["status=403,method=POST,match=acme%2Fapi"])
+    for number in (1, 2):
+        cli_runner(f"apply --yes --canary acme/* --shard {number}/2 --report json=part{number}.json")
+    merged = cli_runner("merge-reports part1.json part2.json")
+    assert "canary: 3 projects, 6 changes, not in order; all else is skipped\n" in without_time(merged.out)
+
+
 APPROVALS = """\
 apiVersion: reconciler/v1
 kind: Group
@@ -171,13 +219,20 @@ WEB = "projects/acme%2Fweb/"
 OF_GROUP = [f"{method} {GROUP}" for method in ("GET", "PUT", "GET")]
 OF_WEB = [f"{method} {WEB}milestones" for method in ("POST", "GET")]
 AGAIN = [f"GET {WEB}merge_request_approval_setting"]
+GROUP_DONE = "group acme\n  ~ approval settings                         done\n"
+WEB_DONE = 'project acme/web\n  + milestone "v1"                            done\n'
+BOTH = "canary: 1 group, 1 project, 2 changes, verified; going on\n"
 
 
 @pytest.mark.parametrize(
-    ("tier", "requests"), [("canary", [*OF_GROUP, *AGAIN, *OF_WEB]), ("other", [*OF_WEB, *OF_GROUP, *AGAIN])]
+    ("tier", "requests", "told"),
+    [
+        ("canary", [*OF_GROUP, *AGAIN, *OF_WEB], f"{GROUP_DONE}{WEB_DONE}{BOTH}"),
+        ("other", [*OF_WEB, *OF_GROUP, *AGAIN], f"{WEB_DONE}{GOING_ON.replace('2 changes', '1 change')}{GROUP_DONE}"),
+    ],
 )
 def test_settings_of_the_canary_that_depend_on_a_group_are_looked_at_after_the_group(
-    cli_runner: CliRunner, tier: str, requests: list[str]
+    cli_runner: CliRunner, tier: str, requests: list[str], told: str
 ) -> None:
     state = a_small_service("deployed")
     state["projects"][2]["merge_request_approval_settings"] = {"allow_author_approval": False}
@@ -188,16 +243,9 @@ def test_settings_of_the_canary_that_depend_on_a_group_are_looked_at_after_the_g
     cli_runner.sandbox.clear_log()
     done = cli_runner("apply --yes --concurrency 1 --canary tier=canary")
     assert (done.code, done.err) == (0, "")
-    assert (
-        done.out
-        == """\
-group acme
-  ~ approval settings                         done
-project acme/web
-  + milestone "v1"                            done
-Applied: 1 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. \
-9 requests made.
-"""
+    assert without_time(done.out) == (
+        f"{told}Applied: 1 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, "
+        "0 problems. 9 requests made.\n"
     )
     log = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in cli_runner.sandbox.log()]
     assert [line.partition("?")[0] for line in log[3:]] == requests

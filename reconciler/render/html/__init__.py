@@ -25,6 +25,7 @@ from reconciler.render.wording import (
     Counts,
     access_notes,
     became,
+    canary_notes,
     expiry_notes,
     guard_notes,
     left_alone,
@@ -88,7 +89,7 @@ def report(done: Report, style: Style) -> str:
         time=utc(done.finished_at),
         verdict=verdict.of_report(done),
         refusals=[],
-        notes=done.remarks,
+        notes=[*canary_notes(done), *done.remarks],
         facts=[
             f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
             f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",

@@ -6,7 +6,7 @@ A card is one decision. What is not done has one card for each reason, whatever 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 from math import inf
@@ -122,15 +122,19 @@ def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
 
 def of_report(report: Report, style: Style) -> list[Card]:
     """Return what became of a plan. Where the run was interrupted, what is done comes first."""
-    least = _least(style)
-    done = grouped((each for each in report.outcomes if is_done(each)), least).groups
-    undone = grouped((each for each in report.outcomes if not is_done(each)), least).groups
-    cards = [
-        *(_unfinished(groups) for groups in _by_reason(undone, least)),
-        *(_change(group) for group in done),
-        *_others(report.targets, least),
-    ]
-    return _ordered(cards, kinds_of(report))
+    first, others = report.waves
+    canary = [replace(card, title=f"Canary: {card.title}") for card in _of_targets(first, _least(style))]
+    return _ordered([*canary, *_of_targets(others, _least(style))], kinds_of(report))
+
+
+def _of_targets(targets: Sequence[TargetReport], least: float) -> Iterator[Card]:
+    """Yield the cards of some targets of a report."""
+    outcomes = [each for target in targets for each in target.outcomes]
+    done = grouped((each for each in outcomes if is_done(each)), least).groups
+    undone = grouped((each for each in outcomes if not is_done(each)), least).groups
+    yield from (_unfinished(groups) for groups in _by_reason(undone, least))
+    yield from (_change(group) for group in done)
+    yield from _others(targets, least)
 
 
 def kinds_of(report: Report) -> tuple[Kind, ...]:
