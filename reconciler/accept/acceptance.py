@@ -1,7 +1,7 @@
 """The way to an empty plan: place what the plan asks for, plan again, until nothing is left that can be accepted."""
 
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -19,15 +19,13 @@ from reconciler.accept.differences import (
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.accept.placement import Edit, Place, Placement, place_of
 from reconciler.accept.wishes import Wishes
-from reconciler.fleet.lacking_sections import find_lacking
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, Problem, TargetPlan
-from reconciler.model.state import DesiredState, LiveState, Unreadable
+from reconciler.model.plan import Plan, Problem
+from reconciler.model.state import LiveState, Unreadable
 from reconciler.model.targets import Key, Target
-from reconciler.planning.obstacles import with_obstacles
 
 Fault = tuple[Hashable, str]
 """A document as it was read, or a target, and the section that has errors there."""
@@ -68,23 +66,14 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
             closed[str(odd)] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        new = _newly_unfit(rounds.current.desired, drift.inapplicable, kinds)
         accepted = (drift.asked - Counter(map(place, left))).total()
-        return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left, *new))
+        return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left))
 
 
 def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
     """Return the places of profiles and sets, each with its sections, that have targets that nobody knows."""
     layers = {layer for each in manifests.unlisted for layer in each.layers}
     return {(place_of(layer.document), section) for layer in layers for section in manifests.specs}
-
-
-def _newly_unfit(desired: DesiredState, inapplicable: Container[tuple[Target, str]], kinds: Kinds) -> Iterator[Problem]:
-    """Yield a problem for each section that was left out, and is not where its target has a document of its own."""
-    lacking = (each for each in find_lacking(desired, kinds) if each.effect == "problem")
-    new = [each for each in lacking if (each.where.target, each.where.section) in inapplicable]
-    targets = dict.fromkeys(each.where.target for each in new)
-    yield from with_obstacles(Plan(tuple(TargetPlan(target, ()) for target in targets)), new, kinds).problems
 
 
 @dataclass(slots=True)

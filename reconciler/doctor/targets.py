@@ -17,6 +17,7 @@ from reconciler.fleet.causes import (
     Caller,
     ProjectRecord,
     not_found,
+    other_way_out,
     read_record,
     record_would_tell,
     role_missing,
@@ -155,7 +156,8 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
     if unread:
         known = record if isinstance(record, ProjectRecord) else NO_RECORD
         read, write = Access.NO, Access.UNASKED if context.read_only else Access.NO
-        why: Obstacle | None = why_unread(unread[0], section.target, context.needs(section), known, context.caller)
+        way_out, needs = other_way_out(section), context.needs(section)
+        why: Obstacle | None = why_unread(unread[0], section.target, needs, known, context.caller, way_out=way_out)
     else:
         read = Access.YES
         write, why = _writing(section, record, context)
@@ -188,7 +190,7 @@ def _obstacle_to_writing(
     if not isinstance(record, ProjectRecord):
         return Access.UNKNOWN, Obstacle(where, f"the project's record cannot be read: {record}")
     if record.archived and needs.archived is Archived.READ_ONLY:
-        return Access.NO, Obstacle(where, ARCHIVED, UNARCHIVE)
+        return Access.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
     least = needs.roles[section.target.level]
     if record.role is not None and record.role < least:
         return Access.NO, role_missing(needs, section.target, record, context.caller)

@@ -16,7 +16,7 @@ from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, i
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
-from reconciler.model.state import DesiredState, LiveState, PartAddress, Unreadable
+from reconciler.model.state import DesiredState, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
 
 REFUSALS = frozenset({403, 404})
@@ -29,7 +29,8 @@ INHERITED = "what holds in the groups above"
 
 ARCHIVED = "the project is archived"
 """Why nothing can be written there."""
-UNARCHIVE = "unarchive it, or leave the section out"
+UNARCHIVE = "unarchive it, or {}"
+"""What to do about it; see `other_way_out`."""
 FORBIDDEN = 403
 NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
 NO_EDITION = "the Community Edition has no such settings"
@@ -164,12 +165,34 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
     )
 
 
-def why_unread(unread: Unreadable, target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Obstacle:
-    """Return why a section could not be read, and what to do about it, by all that is known."""
+def other_way_out(section: Section) -> str:
+    """Return what to write so that a target does without a section."""
+    return LEAVE_OUT if section.own else f"write `unmanaged: [{section.kind}]` in its own document"
+
+
+def why_unread(
+    unread: Unreadable,
+    target: Target,
+    needs: Needs,
+    record: ProjectRecord,
+    caller: Caller,
+    *,
+    way_out: str = LEAVE_OUT,
+) -> Obstacle:
+    """Return why a section could not be read, and what to do about it, by all that is known.
+
+    Args:
+        unread: the response.
+        target: the target.
+        needs: of the section.
+        record: of the target.
+        caller: whose token it is.
+        way_out: see `other_way_out`.
+    """
     where = target.address
     if unread.status not in REFUSALS:
         return Obstacle(where, unread.reason, REQUEST_REFUSED if unread.status in WRONG_REQUESTS else TRY_AGAIN)
-    obstacles = list(_causes(target, needs, record, caller))
+    obstacles = list(_causes(target, needs, record, caller, way_out))
     if obstacles:
         return together(obstacles)
     remedy = _asks(target, needs) or "check whether the service supports this section"
@@ -183,7 +206,7 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
 def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle:
     """Return why a change to a section of a target was forbidden, and what to do; without a reason if none is known."""
     if record.archived and needs.archived is not Archived.OPEN:
-        return Obstacle(target.address, ARCHIVED, UNARCHIVE)
+        return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
     least = needs.roles.get(target.level)
     if least is not None and record.role is not None and record.role < least:
         return role_missing(needs, target, record, NOBODY)
@@ -289,12 +312,14 @@ class _Failure:
         unread: what, by its address.
         absent: whether nothing of it is visible.
         licensed: whether all of that is in the paid editions alone.
+        ways_out: by section, see `other_way_out`.
     """
 
     target: Target
     unread: Explained
     absent: bool
     licensed: bool
+    ways_out: Mapping[str, str]
 
     @property
     def may_lack_edition(self) -> bool:
@@ -318,7 +343,8 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
         if unread:
             absent = live.shows_nothing_of(target)
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
-            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed)
+            ways_out = {section.kind: other_way_out(section) for section in target.sections}
+            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
 
 
 def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
@@ -344,8 +370,11 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     record = read_record(target, reader, NOBODY) if record_would_tell(target, refused) else NO_RECORD
     known = record if isinstance(record, ProjectRecord) else NO_RECORD
     return {
-        place: replace(part, cause=why_unread(part, target, kinds[place[1]].needs, known, NOBODY))
+        place: replace(
+            part, cause=why_unread(part, target, kinds[name].needs, known, NOBODY, way_out=failure.ways_out[name])
+        )
         for place, part in failure.unread.items()
+        for name in [place[1]]
     }
 
 
@@ -356,22 +385,22 @@ def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
-def unfit(where: Address, needs: Needs, record: ProjectRecord) -> Iterator[Obstacle]:
-    """Yield why a project cannot have a section, whoever asks."""
+def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
+    """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
     if record.archived and needs.archived is Archived.CLOSED:
-        yield Obstacle(where, ARCHIVED, UNARCHIVE)
+        yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out))
     if needs.switches and record.off.issuperset(needs.switches):
         words = " and ".join(needs.switches.values())
-        yield Obstacle(where, f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
+        yield Obstacle(where, f"switched off in the project: {words}", f"switch {words} on, or {way_out}")
 
 
-def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Obstacle]:
+def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller, way_out: str) -> Iterator[Obstacle]:
     """Yield what by itself explains a refusal to read."""
     if needs.licensed and caller.enterprise is False:
         yield _no_edition(target)
     if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
         yield Obstacle(target.address, "only groups at the top have these settings", "declare them there")
-    yield from unfit(target.address, needs, record)
+    yield from unfit(target.address, needs, record, way_out)
     least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:
         yield role_missing(needs, target, record, caller)

@@ -7,10 +7,10 @@ one only if something would change.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, together, unfit
+from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
 from reconciler.fleet.survey import Added, Survey
 from reconciler.model.kind import Archived, Kinds
-from reconciler.model.obstacle import Obstacle
+from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address
 from reconciler.planning.obstacles import without
@@ -42,8 +42,10 @@ def _lacking(target: DesiredTarget, kinds: Kinds) -> Iterator[Obstacle]:
         kind, is_skipped = kinds[section.kind], section.kind in listed.skipped
         part = next(part for part in kind.parts if part.name in section.wanted)
         where = Address(section.target, section.kind, part.name, part.title)
-        obstacles = list(unfit(where, kind.needs, record))
+        way_out = other_way_out(section)
+        obstacles = list(unfit(where, kind.needs, record, way_out))
         if obstacles:
             yield replace(together(obstacles), effect="not applicable" if is_skipped else "problem")
         elif listed.archived and kind.needs.archived is Archived.READ_ONLY:
-            yield Obstacle(where, ARCHIVED, UNARCHIVE, effect="not applicable" if is_skipped else "read only")
+            effect: Effect = "not applicable" if is_skipped else "read only"
+            yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect=effect)

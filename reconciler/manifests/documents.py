@@ -262,7 +262,7 @@ class Selection(Exclusive):
     not_applicable: Literal["skip", "problem"] = Field(
         default="skip",
         description="A section that a project cannot have (archived, or its feature is off) is left out and counted "
-        "(`skip`), or a `problem`; always a problem for projects with a document of their own.",
+        "(`skip`), or a `problem`; always a problem if the project's own document or its profiles declare it.",
         examples=["skip"],
     )
 

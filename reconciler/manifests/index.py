@@ -415,13 +415,15 @@ class Composition:
 
     @property
     def listed(self) -> Listed | None:
-        """What a list of projects shows to be archived or off; a section is skipped unless some document objects."""
+        """What a list of projects shows to be archived or off.
+
+        A section is skipped if only sets and their profiles declare it, and all these sets skip it.
+        """
         if self.member is None or not (self.member.archived or self.member.off):
             return None
         declared = {name for layer in self.layers for name in layer.sections}
         strict = {name for part in self.parts if not part.skips for layer in part.layers for name in layer.sections}
-        owned = self.parts[-1].priority is None
-        return Listed(self.member.archived, self.member.off, frozenset() if owned else frozenset(declared - strict))
+        return Listed(self.member.archived, self.member.off, frozenset(declared - strict))
 
 
 def compose(

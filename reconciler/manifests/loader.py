@@ -692,7 +692,8 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
         for each in found:
             diagnostics.add_merged(whole, each)
         if section is not None:
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned)
+            own = not whole.layers[-1].title and name in whole.layers[-1].sections
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
     for number, name in enumerate(whole.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"

@@ -19,12 +19,14 @@ class Section:
         kind: the section's name.
         wanted: by part, what is declared; parts that are not declared are absent.
         prune: whether the section is authoritative: what is not listed is deleted.
+        own: whether the target's own document declares some of it, and not only its profiles and sets.
     """
 
     target: Target
     kind: str
     wanted: Mapping[str, Wanted]
     prune: bool = False
+    own: bool = field(default=True, compare=False)
 
 
 EXPIRES_SOON = timedelta(days=14)

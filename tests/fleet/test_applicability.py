@@ -28,6 +28,10 @@ OFF = {
 SECTIONS = ("container_repository_protection_rules", "milestones", "trigger_tokens")
 
 
+def _unmanaged(section: str) -> str:
+    return f"write `unmanaged: [{section}]` in its own document"
+
+
 @pytest.fixture
 def fleet(cli_runner: CliRunner, dialect: str) -> CliRunner:
     """A set of an archived project, one with everything off, one with half of it off, and a healthy one."""
@@ -90,16 +94,17 @@ def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
     fleet.sandbox.clear_log()
     planned = fleet("plan")
     assert planned.code == 3
-    assert [line.strip() for line in planned.out.splitlines() if "  ! " in line] == [
-        f"! {what}: the project is archived; unarchive it, or leave the section out     manifests/set.yaml:{line}"
-        for what, line in (("protection rule", 6), ("trigger token", 8))
-    ] + [
-        "! protection rule: switched off in the project: the container registry; switch the container registry on, or "
-        "leave the section out     manifests/set.yaml:6",
-        "! milestone: switched off in the project: issues and merge requests; switch issues and merge requests on, or "
-        "leave the section out     manifests/set.yaml:7",
-        "! trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
+    shown = [line.strip() for line in planned.out.splitlines() if "  ! " in line]
+    off, registry = "switched off in the project: ", "container_repository_protection_rules"
+    assert shown == [
+        f"! protection rule: the project is archived; unarchive it, or {_unmanaged(registry)}     manifests/set.yaml:6",
+        f"! trigger token: the project is archived; unarchive it, or {_unmanaged('trigger_tokens')}     "
         "manifests/set.yaml:8",
+        f"! protection rule: {off}the container registry; switch the container registry on, or {_unmanaged(registry)}"
+        "     manifests/set.yaml:6",
+        f"! milestone: {off}issues and merge requests; switch issues and merge requests on, or "
+        f"{_unmanaged('milestones')}     manifests/set.yaml:7",
+        f"! trigger token: {off}CI/CD; switch CI/CD on, or {_unmanaged('trigger_tokens')}     manifests/set.yaml:8",
     ]
     assert asked(fleet, "acme/api") == [
         "GET /api/v4/projects/acme%2Fapi/milestones?include_ancestors=true&per_page=100&page=1"
@@ -107,15 +112,41 @@ def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
     assert asked(fleet, "acme/lib") == []
 
 
-def test_it_is_a_problem_of_a_project_that_has_a_document(fleet: CliRunner) -> None:
+def test_who_asks_for_a_section_decides(fleet: CliRunner) -> None:
+    def problems() -> tuple[int, int, list[str]]:
+        planned = fleet("plan --format json")
+        content = json.loads(planned.out)
+        entries = [
+            each for target in content["targets"] for section in target["sections"] for each in section["problems"]
+        ]
+        remedies = [f"{each['title']}: {each['remedy']}" for each in entries]
+        return planned.code, content["summary"]["not_applicable"], remedies
+
+    off = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101%s}\n"
+    fleet.write("manifests/lib.yaml", off % "")
+    assert problems() == (0, 6, [])
+    fleet.write("manifests/lib.yaml", off % "" + "spec: {milestones: {v1: {}}}\n")
+    switch = "milestone: switch issues and merge requests on, or "
+    assert problems() == (3, 5, [f"{switch}leave the section out"])
+    profile = "---\napiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: base}\nspec: {milestones: {v1: {}}}\n"
+    fleet.write("manifests/lib.yaml", off % ", profiles: [base]" + profile)
+    assert problems() == (3, 5, [switch + _unmanaged("milestones")])
+    assert _unmanaged("milestones") in fleet("doctor").out
+    fleet.write("manifests/lib.yaml", off % ", profiles: [base]" + "spec: {unmanaged: [milestones]}\n" + profile)
+    assert problems() == (0, 5, [])
     fleet.project("{milestones: {v1: {description: New}}}")
-    planned = fleet("plan --target acme/api --section milestones")
-    assert planned.out.splitlines()[:2] == [
-        "project acme/api",
-        "  ! milestone: the project is archived; unarchive it, or leave the section out     manifests/project.yaml:4",
-    ]
-    fleet.write("manifests/project.yaml", "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101}\n")
-    assert "project 101\n  ! protection rule: switched off in the project: " in fleet("plan").out
+    assert problems() == (3, 4, ["milestone: unarchive it, or leave the section out"])
+
+
+def test_without_a_list_the_refusal_names_the_same_way_out(fleet: CliRunner) -> None:
+    profile = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: base}\nspec: {trigger_tokens: {gone: null}}\n"
+    fleet.write("manifests/set.yaml", profile)
+    project = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/lib, profiles: [base]}\n"
+    fleet.write("manifests/lib.yaml", project)
+    assert f"switch CI/CD on, or {_unmanaged('trigger_tokens')}" in fleet("plan").out
+    assert f"switch CI/CD on, or {_unmanaged('trigger_tokens')}" in fleet("doctor").out
+    fleet.write("manifests/lib.yaml", project + "spec: {trigger_tokens: {}}\n")
+    assert "switch CI/CD on, or leave the section out" in fleet("plan").out
 
 
 def test_of_two_sets_that_declare_a_section_one_suffices_for_a_problem(fleet: CliRunner) -> None:
