@@ -13,9 +13,10 @@ from reconciler.documents.merge import merge_reports
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.documents.report import InOrder, Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import SectionPlan, TargetPlan
-from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section, Unreadable
+from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan

@@ -127,8 +127,11 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     elif isinstance(record, Obstacle):
         fault = Finding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []
+    excepted = {plan.section for plan in planned.sections if plan.excepted and not plan.problems}
     for section in target.sections:
         state = _check_section(section, record, context)
+        if state.read is Access.NO and section.kind in excepted:
+            continue
         if state.read is Access.YES:
             problems = (each for plan in planned.sections if plan.section == section.kind for each in plan.problems)
             state = replace(state, findings=tuple(map(_problem, problems)))

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from reconciler.fleet.causes import refuse_unless_api
 from reconciler.fleet.lacking_sections import find_lacking
@@ -105,7 +106,7 @@ def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**nobody, **members}), "")
         desired = select(whole, run.scope.selection, partly=True)
-        return without(desired, find_lacking(desired, run.kinds)).targets
+        return without(desired, find_lacking(desired, run.kinds, datetime.now(UTC).date())).targets
 
     return Ahead(run.kinds, prepare)
 

@@ -6,6 +6,7 @@ one only if something would change.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, date, datetime
 
 from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
 from reconciler.fleet.survey import Added, Survey
@@ -13,27 +14,28 @@ from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address
+from reconciler.planning.exceptions import about_section
 from reconciler.planning.obstacles import without
 
 
 def lacking_sections(run: Survey) -> Added:
     """Leave out the sections that projects cannot have, and tell of them."""
-    lacking = find_lacking(run.desired, run.kinds)
+    lacking = find_lacking(run.desired, run.kinds, datetime.now(UTC).date())
     return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
 
 
 def inapplicable_sections(run: Survey) -> Added:
     """Leave out only the sections that may be left out without a problem."""
-    lacking = find_lacking(run.desired, run.kinds)
-    return {"desired": without(run.desired, (each for each in lacking if each.effect == "not applicable"))}
+    lacking = find_lacking(run.desired, run.kinds, datetime.now(UTC).date())
+    return {"desired": without(run.desired, (each for each in lacking if each.effect != "problem"))}
 
 
-def find_lacking(desired: DesiredState, kinds: Kinds) -> tuple[Obstacle, ...]:
+def find_lacking(desired: DesiredState, kinds: Kinds, today: date) -> tuple[Obstacle, ...]:
     """Return an obstacle for each section that its project cannot have, as far as lists of projects show that."""
-    return tuple(each for target in desired.targets for each in _lacking(target, kinds))
+    return tuple(each for target in desired.targets for each in _lacking(target, kinds, today))
 
 
-def _lacking(target: DesiredTarget, kinds: Kinds) -> Iterator[Obstacle]:
+def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:
     listed = target.listed
     if listed is None:
         return
@@ -45,7 +47,9 @@ def _lacking(target: DesiredTarget, kinds: Kinds) -> Iterator[Obstacle]:
         way_out = other_way_out(section)
         obstacles = list(unfit(where, kind.needs, record, way_out))
         if obstacles:
-            yield replace(together(obstacles), effect="not applicable" if is_skipped else "problem")
+            about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
+            effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"
+            yield replace(together(obstacles), effect=effect, exceptions=about)
         elif listed.archived and kind.needs.archived is Archived.READ_ONLY:
-            effect: Effect = "not applicable" if is_skipped else "read only"
+            effect = "not applicable" if is_skipped else "read only"
             yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect=effect)

@@ -11,7 +11,7 @@ from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, field
 from reconciler.manifests.locks import Lock, locks_of
 from reconciler.manifests.sources import Steps
 from reconciler.model.endpoints import Collection
-from reconciler.model.state import DeclaredException
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Key
 from reconciler.model.wording import closest, listed, unknown
 

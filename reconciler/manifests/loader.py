@@ -64,9 +64,10 @@ from reconciler.manifests.sources import (
     why_passed_over,
 )
 from reconciler.manifests.validation import check_alone, check_section
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
+from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import LEVELS, Address, Key, Level, Target
 
 if TYPE_CHECKING:

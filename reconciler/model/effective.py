@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from reconciler.model.endpoints import Collection
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.resource import Found, Resource, Rotated, Wanted
-from reconciler.model.state import DeclaredException, DesiredTarget, Section
+from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key
 
 SCHEME = 1

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Address
 
 Effect = Literal["problem", "not applicable", "excepted", "read only"]
@@ -19,6 +20,7 @@ class Obstacle:
         remedy: the fix; empty if the reason contains it, or none is known.
         cause: what many obstacles share, such as the role in a group; they are grouped by it. Empty if it is their own.
         effect: what it does to the plan.
+        exceptions: if it is excepted, those that hold back all that it is in the way of.
     """
 
     where: Address
@@ -26,6 +28,7 @@ class Obstacle:
     remedy: str = ""
     cause: str = ""
     effect: Effect = "problem"
+    exceptions: tuple[DeclaredException, ...] = ()
 
     def at(self, where: Address) -> "Obstacle":
         """Return it as what is in the way of something else, such as of an object that refers to an unknown path."""

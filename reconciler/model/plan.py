@@ -13,8 +13,9 @@ from typing import Annotated, Literal, TypeGuard, get_args
 from pydantic import Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.protocols import Request
-from reconciler.model.state import DeclaredException, Lookup, Section
+from reconciler.model.state import Lookup, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
 Action = Literal["create", "update", "delete"]

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from reconciler.model.creation import Creation, ToCreate
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import Found, Wanted
-from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.targets import Identity, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +28,6 @@ class Section:
     wanted: Mapping[str, Wanted]
     prune: bool = False
     own: bool = field(default=True, compare=False)
-
-
-EXPIRES_SOON = timedelta(days=14)
-"""How long before its end an exception is warned of."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredException:
-    """A deviation that the document of a target accepts for a while."""
-
-    section: str
-    """The section's name."""
-    until: date
-    """The last day, UTC."""
-    reason: str
-    """Why the deviation is accepted."""
-    item: Key | None = None
-    """The name of an object; null for the whole section."""
-    fields: tuple[str, ...] = ()
-    """The excepted fields; none for all of them, and for creations and deletions."""
-    origin: str = field(default="", compare=False)
-    """Where the manifests declare it, as path:line."""
-
-    def is_over(self, today: date) -> bool:
-        """Return whether its last day has passed."""
-        return self.until < today
-
-    def ends_soon(self, today: date) -> bool:
-        """Return whether it will expire within two weeks."""
-        return today <= self.until <= today + EXPIRES_SOON
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from datetime import date
 
 from reconciler.model.diff import Fields, fields_of, without
 from reconciler.model.endpoints import Collection
-from reconciler.model.kind import Kinds, Part
+from reconciler.model.exceptions import DeclaredException
+from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.plan import Action, Change, Create, Delete, Excepted, Problem, Step, Update
 from reconciler.model.resource import POLICIES, Resource, Wanted
-from reconciler.model.state import DeclaredException, DesiredState, Lookup, Section
+from reconciler.model.state import DesiredState, Lookup, Section
 from reconciler.model.targets import Key
 
 Exceptions = Sequence[DeclaredException]
@@ -87,6 +88,42 @@ def held_back(
     yield from _excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])
 
 
+def about_all(
+    part: Part, wanted: Wanted, exceptions: PartExceptions, *, prune: bool = False
+) -> tuple[DeclaredException, ...]:
+    """Return the exceptions that hold back all that is declared of a part; none if something is left.
+
+    Args:
+        part: the part.
+        wanted: what is declared of it.
+        exceptions: of its section.
+        prune: whether objects that are not declared count too.
+    """
+    about = exceptions.covering(())
+    whole = _whole(about, part)
+    if whole:
+        return whole
+    if isinstance(wanted, Resource):
+        declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
+        return about if declared and declared.issubset(_names(about, wanted)) else ()
+    held = [_whole(exceptions.covering((name,)), part) for name in wanted]
+    return tuple(dict.fromkeys(each for item in held for each in item)) if all(held) and not prune else ()
+
+
+def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
+    """Return the exceptions that hold back all that is declared of a section; none if something is left."""
+    held = []
+    for name, wanted in section.wanted.items():
+        part = kind.part(name)
+        held.append(about_all(part, wanted, PartExceptions(exceptions, part), prune=section.prune))
+    return tuple(dict.fromkeys(each for part in held for each in part)) if all(held) else ()
+
+
+def hold_back(problem: Problem, about: Exceptions) -> Excepted:
+    """Return what exceptions hold back of something that cannot be planned."""
+    return _held(problem, None, {}, {problem.field: None} if problem.field else {}, about)
+
+
 def less_excepted(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
     """Return the desired state without excepted settings, to be planned again while it is applied.
 
@@ -133,7 +170,7 @@ def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) ->
     made = {(each.action, each.address): each for each in kept if isinstance(each, Create | Update | Delete)}
     for step in steps:
         if isinstance(step, Problem) and step not in kept:
-            yield _held(step, None, {}, {step.field: None} if step.field else {}, about)
+            yield hold_back(step, about)
         elif isinstance(step, Create | Update | Delete):
             before, after = _fields(step)
             same = made.get((step.action, step.address))

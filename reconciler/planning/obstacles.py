@@ -5,7 +5,7 @@ By their effect:
 - `problem`: nothing is planned there, and a problem says so.
 - `not applicable`: a section is left out, and that is no problem.
 - `read only`: nothing is changed there. A target is a problem then; a section only if something would change.
-- `excepted`: an exception holds back what is declared; `planning.exceptions` plans it.
+- `excepted`: a section is left out, and exceptions hold back all that is declared of it: no problem either.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,6 +16,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Target
+from reconciler.planning.exceptions import hold_back
 
 
 def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Problem:
@@ -78,7 +79,8 @@ def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: dict[s
         left_out = [_left_out(each) for each in about_sections if each.effect != "read only"]
         kept = [_read_only(section, about_sections) for section in target.sections]
         sections = sorted([*kept, *left_out], key=lambda each: order.get(each.section, -1))
-        target = replace(target, sections=tuple(sections))
+        exceptions = dict.fromkeys(each for obstacle in about_sections for each in obstacle.exceptions)
+        target = replace(target, sections=tuple(sections), exceptions=(*target.exceptions, *exceptions))
     if any(map(_closes, obstacles)):
         target = replace(target, sections=tuple(replace(section, changes=()) for section in target.sections))
     return with_problems(target, [as_problem(each) for each in obstacles if not each.where.section])
@@ -93,6 +95,8 @@ def _left_out(obstacle: Obstacle) -> SectionPlan:
     """Return a section that is not read."""
     if obstacle.effect == "not applicable":
         return SectionPlan(obstacle.where.section, not_applicable=obstacle.reason)
+    if obstacle.effect == "excepted":
+        return SectionPlan(obstacle.where.section, excepted=(hold_back(as_problem(obstacle), obstacle.exceptions),))
     return SectionPlan(obstacle.where.section, problems=(as_problem(obstacle),))
 
 

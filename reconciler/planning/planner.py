@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import chain
 from typing import TypeVar
 
 from reconciler.model.creation import ToCreate
 from reconciler.model.diff import quoted
 from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import (
@@ -26,7 +27,6 @@ from reconciler.model.plan import (
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
-    DeclaredException,
     DesiredState,
     DesiredTarget,
     LiveState,
@@ -38,7 +38,7 @@ from reconciler.model.state import (
 )
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.creation import as_created, existing
-from reconciler.planning.exceptions import PartExceptions, less_excepted
+from reconciler.planning.exceptions import PartExceptions, about_all, about_section, hold_back, less_excepted
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.parts import (
     ANOTHER_NAME,
@@ -194,12 +194,14 @@ def plan_target(
     empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
     standing = live.absent.get(target.target.identity)
     to_create = standing if isinstance(standing, ToCreate) else None
+    today = live.read_at.date()
     cause = standing if isinstance(standing, Obstacle) else _absence(target, live)
+    if cause is not None and standing is None and _is_excepted(target, kinds, today):
+        cause = None
     if cause is not None:
         problem = as_problem(cause.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
         return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread)), frozenset()
-    today = live.read_at.date()
     planned = [
         plan_section(
             section,
@@ -233,15 +235,20 @@ def plan_section(
     found = 0
     steps: list[Step] = []
     unreadable: dict[str, Problem] = {}
+    excepted: dict[str, Excepted] = {}
     for part in kinds[section.kind].parts:
         if part.name not in section.wanted:
             continue
         about = PartExceptions(exceptions, part)
         match part, section.wanted[part.name], live.parts[section.target, section.kind, part.name]:
-            case _, _, Unreadable(reason=reason, cause=cause):
+            case _, wanted, Unreadable(reason=reason, cause=cause):
                 reason, remedy = (reason, "") if cause is None else (cause.reason, cause.remedy)
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
-                unreadable.setdefault(reason, problem)
+                holding = about_all(part, wanted, about, prune=section.prune)
+                if holding:
+                    excepted.setdefault(reason, hold_back(problem, holding))
+                else:
+                    unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
                 declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
@@ -258,7 +265,7 @@ def plan_section(
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
         (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
         tuple(step for step in steps if isinstance(step, Unmanaged)),
-        tuple(step for step in steps if isinstance(step, Excepted)),
+        (*excepted.values(), *(step for step in steps if isinstance(step, Excepted))),
     )
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 
@@ -266,6 +273,13 @@ def plan_section(
 def _locked_by(target: Target, group: str, value: Json) -> Obstacle:
     reason = f"group {group} sets it to {quoted(value)} in this plan, which locks it here"
     return Obstacle(target.address, reason, "change it there or leave the field out")
+
+
+def _is_excepted(target: DesiredTarget, kinds: Kinds, today: date) -> bool:
+    """Return whether exceptions hold back all that is declared of a target."""
+    return all(
+        about_section(section, target.excepts(section.kind, today), kinds[section.kind]) for section in target.sections
+    )
 
 
 def _absence(target: DesiredTarget, live: LiveState) -> Obstacle | None:

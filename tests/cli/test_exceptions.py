@@ -202,6 +202,65 @@ def test_something_that_cannot_be_planned_may_be_excepted_too(cli_runner: CliRun
     assert (cli_runner("plan").code, summary(cli_runner)["problems"]) == (3, 2)
 
 
+COMMUNITY = {"dialect": "deployed", "version": "18.9.0"}
+
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme, include: [acme/api]}
+spec: {}
+"""
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize("about", ["", "item: nightly, "])
+def test_a_section_that_is_switched_off_may_be_excepted(cli_runner: CliRunner, about: str, *, is_listed: bool) -> None:
+    cli_runner.service(builds_enabled=False)
+    cli_runner.write("manifests/set.yaml", SET if is_listed else "")
+    exception = "{section: trigger_tokens, %suntil: %s, reason: No CI yet}"
+    spec = "{trigger_tokens: {nightly: {}}, milestones: {v1: {}}}"
+    excepted(cli_runner, exception % (about, "2999-01-01"), spec)
+    planned = cli_runner("plan")
+    assert (planned.code, planned.out.splitlines()[:-1]) == (
+        0,
+        [
+            "project acme/api",
+            '  + milestone "v1"     manifests/api.yaml:4',
+            "  = trigger token                             excepted until 2999-01-01: No CI yet     manifests/api.yaml:3",
+        ],
+    )
+    assert ", 0 problems, 0 unmanaged, 1 excepted. " in planned.out
+    assert cli_runner("doctor").code == 0
+    assert cli_runner("apply --yes").code == 0
+    assert cli_runner("drift").code == 0
+    excepted(cli_runner, exception % (about, "2026-01-01"), spec)
+    assert "! trigger token: " in cli_runner("plan").out
+    excepted(cli_runner, exception % ("item: other, ", "2999-01-01"), spec)
+    assert "! trigger token: " in cli_runner("plan").out
+
+
+def test_a_section_that_the_edition_lacks_may_be_excepted_as_a_whole_or_field_by_field(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.replace_state(a_small_service("deployed") | {"instance": COMMUNITY})
+    exception = "{section: approval_settings, %suntil: 2999-01-01, reason: Premium is ordered}"
+    spec = "{approval_settings: {allow_author_approval: true, allow_committer_approval: true}}"
+    both = "fields: [allow_author_approval, allow_committer_approval], "
+    for about in ("", both):
+        excepted(cli_runner, exception % about, spec)
+        planned = cli_runner("plan")
+        assert (planned.code, planned.out.splitlines()[:-1]) == (
+            0,
+            [
+                "project acme/api",
+                "  = approval settings                         excepted until 2999-01-01: Premium is ordered     "
+                "manifests/api.yaml:3",
+            ],
+        )
+        assert cli_runner("doctor").code == 0
+    excepted(cli_runner, exception % "fields: [allow_author_approval], ", spec)
+    assert cli_runner("plan").code == 3
+
+
 def test_a_field_that_a_group_locks_may_be_excepted(cli_runner: CliRunner, dialect: str) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}

@@ -7,8 +7,9 @@ from typing import Any
 from reconciler.model.creation import Creation
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.resource import Found
-from reconciler.model.state import DeclaredException, DesiredTarget
+from reconciler.model.state import DesiredTarget
 from tests.building import API, KINDS, section
 
 TODAY = date(2026, 12, 1)

@@ -15,9 +15,10 @@ from reconciler.fleet.stages import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
-from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
+from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
 from reconciler.planning.revert import WayBack
 from reconciler.service import Client

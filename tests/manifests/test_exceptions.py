@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from reconciler.model.state import DeclaredException
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import Folder
 

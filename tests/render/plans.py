@@ -12,6 +12,7 @@ from reconciler.documents.report import Report, make_report
 from reconciler.model.creation import SOURCES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import (
     ACTIONS,
@@ -26,7 +27,7 @@ from reconciler.model.plan import (
     Update,
 )
 from reconciler.model.protocols import Json, Method, Request
-from reconciler.model.state import DeclaredException, Section
+from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.creation import creation_of
 from reconciler.planning.guard import Limits
