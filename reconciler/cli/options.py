@@ -120,7 +120,8 @@ class Given:
     targets: tuple[str, ...] = PLACES.values(
         "--target",
         "PATH",
-        "Only targets whose path, or the word instance or user, matches this glob; repeatable.",
+        "Only targets whose path, or the word instance or user, matches this glob; repeatable. acme/* is all directly "
+        "in acme, acme/** is acme and all below it.",
         shell_complete=suggestions.targets,
     )
     excluded: tuple[str, ...] = PLACES.values(

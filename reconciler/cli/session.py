@@ -208,9 +208,11 @@ class Session:
     @property
     def selection(self) -> "Selection":
         """The selected targets and sections."""
+        from reconciler.model.globs import Globs
         from reconciler.planning.selection import Selection
 
-        return Selection(self.given.targets, self.given.excluded, self.given.labels, self.given.sections)
+        given = self.given
+        return Selection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)
 
     def read_plan(self, file: Path) -> "SavedPlan":
         """Return the plan that a file holds.

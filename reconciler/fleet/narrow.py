@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.fleet.unlisted_sets import hold_unlisted
+from reconciler.model.globs import Globs
 from reconciler.planning.selection import matches, share
 from reconciler.planning.selection import select as selected
 
@@ -18,8 +19,8 @@ def select(run: FleetSurvey) -> Added:
         UsageError: nothing is selected.
     """
     scope = run.scope
-    for glob in scope.selection.excluded:
-        if not any(matches(target, [glob]) for target in run.whole.targets):
+    for glob in scope.selection.excluded.written:
+        if not any(matches(target, Globs([glob])) for target in run.whole.targets):
             LOG.warning("--exclude %s matches no target", glob)
     only = None if scope.failed is None else {(each.target, each.section) for each in scope.failed}
     unlisted = run.manifests.unlisted

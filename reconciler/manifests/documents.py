@@ -251,10 +251,14 @@ class Selection(Exclusive):
         default=[], description="These projects, by full path.", examples=[["a/b", "a/c"]]
     )
     include: list[Text] = Field(
-        default=["**"], description="Globs on the full path; everything if left out.", examples=[["acme/services/**"]]
+        default=["**"],
+        description="Globs on the full path, `*` within one part of it, `**` across parts; everything if left out.",
+        examples=[["acme/services/**"]],
     )
     exclude: list[Text] = Field(
-        default=[], description="Globs on the full path; nothing if left out.", examples=[["acme/services/legacy-*"]]
+        default=[],
+        description="Globs on the full path, as `include`; nothing if left out.",
+        examples=[["acme/services/legacy-*"]],
     )
     archived: bool = Field(
         default=False, description="Whether archived projects are selected too; not if left out.", examples=[False]

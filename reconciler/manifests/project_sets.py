@@ -1,9 +1,7 @@
 """The projects that sets select, and the conflicts between sets."""
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
 from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
@@ -11,14 +9,12 @@ from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
 from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec
 from reconciler.manifests.sources import Steps
+from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Level
 
 Placed = TypeVar("Placed")
-
-WILD = frozenset("*?[")
-"""The characters by which a glob may match more than itself."""
 
 SOME = 3
 """Projects that are named where many could be."""
@@ -100,40 +96,6 @@ def candidates(
     there = {member.path.casefold() for member in shown}
     missing = [path for path in created.get(select.group.casefold(), ()) if path.casefold() not in there]
     return [member.path for member in shown if select.archived or not member.archived] + missing
-
-
-class Globs:
-    """Globs on full paths: `*` and `?` stay within one part of a path, `**` is any number of parts.
-
-    Many are the paths of single projects, such as those that a set leaves out: these are looked up.
-    """
-
-    def __init__(self, globs: Iterable[str]) -> None:
-        folded = [glob.casefold() for glob in globs]
-        self._paths = {glob for glob in folded if WILD.isdisjoint(glob)}
-        patterns = (glob.split("/") for glob in folded if glob not in self._paths)
-        self._patterns = [
-            [None if part == "**" else re.compile(translate(part)).match for part in parts] for parts in patterns
-        ]
-
-    def match(self, path: str) -> bool:
-        """Return whether one of them matches a full path."""
-        folded = path.casefold()
-        return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
-
-    def match_any(self, paths: Collection[str], folded: Set[str]) -> bool:
-        """Return whether one of them matches one of some full paths, which are given in lower case too."""
-        return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
-
-
-def _matches(pattern: Sequence[Callable[[str], object] | None], parts: Sequence[str]) -> bool:
-    reached = {0}
-    for match in pattern:
-        if match is None:
-            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
-        else:
-            reached = {at + 1 for at in reached if at < len(parts) and match(parts[at])}
-    return len(parts) in reached
 
 
 def chosen(select: Selection, paths: Iterable[str]) -> list[str]:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from hashlib import blake2b
 
 from pydantic import PositiveInt
 
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation
+from reconciler.model.globs import NO_GLOBS, Globs
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
@@ -39,8 +39,8 @@ class Selection:
         only: targets and sections; None for all.
     """
 
-    targets: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
+    targets: Globs = NO_GLOBS
+    excluded: Globs = NO_GLOBS
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
     only: Collection[tuple[Target, str]] | None = None
@@ -102,8 +102,8 @@ def unmatched(
     paths = sorted({name for target in targets for name in _names(target)})
     labels = sorted({f"{key}={value}" for target in targets for key, value in target.labels.items()})
     hints = []
-    for glob in selection.targets:
-        path = None if any(matches(target, [glob]) for target in targets) else closest(glob, paths)
+    for glob in selection.targets.written:
+        path = None if any(matches(target, Globs([glob])) for target in targets) else closest(glob, paths)
         hints += [f"{by_path} {glob} matches nobody: the most similar path is {path}"] if path else []
     for key, value in selection.labels:
         label = f"{key}={value}"
@@ -121,9 +121,9 @@ def read_canary(text: str) -> Selection:
     key, labelled, value = text.partition("=")
     if not key:
         raise UsageError(
-            f"--canary takes KEY=VALUE or a glob of paths, such as tier=canary or acme/sandbox/*; not {text}"
+            f"--canary takes KEY=VALUE or a glob of paths, such as tier=canary or acme/sandbox/**; not {text}"
         )
-    return Selection(labels=((key, value),)) if labelled else Selection(targets=(text,))
+    return Selection(labels=((key, value),)) if labelled else Selection(targets=Globs((text,)))
 
 
 def selected_targets(plan: Plan, selection: Selection) -> frozenset[Target]:
@@ -294,15 +294,14 @@ def _wants(selection: Selection, section: Section) -> bool:
 
 def selects(selection: Selection, target: DesiredTarget | TargetPlan) -> bool:
     """Return whether a selection selects a target by its path and its labels."""
-    if (selection.targets and not matches(target, selection.targets)) or matches(target, selection.excluded):
+    if (selection.targets.written and not matches(target, selection.targets)) or matches(target, selection.excluded):
         return False
     return all(target.labels.get(key) == value for key, value in selection.labels)
 
 
-def matches(target: DesiredTarget | TargetPlan, globs: Iterable[str]) -> bool:
+def matches(target: DesiredTarget | TargetPlan, globs: Globs) -> bool:
     """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
-    names = _names(target)
-    return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs for name in names)
+    return any(map(globs.match, _names(target)))
 
 
 def _names(target: DesiredTarget | TargetPlan) -> Collection[str]:

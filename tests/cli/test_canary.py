@@ -116,7 +116,7 @@ def test_a_problem_of_the_canary_ends_the_run_too_though_all_else_of_it_is_done(
     both = cli_runner("apply --yes --canary acme/[lw]*")
     assert (both.code, writes(cli_runner)) == (3, created("lib"))
     cli_runner.sandbox.set_faults(["status=403,method=GET,match=milestones"])
-    assert "the canary is not in order: project acme/api and 2 more\n" in cli_runner("apply --yes --canary *").err
+    assert "the canary is not in order: project acme/api and 2 more\n" in cli_runner("apply --yes --canary **").err
 
 
 def test_a_canary_that_nobody_is_or_that_cannot_be_verified_is_refused(cli_runner: CliRunner) -> None:

@@ -7,6 +7,7 @@ from reconciler.fleet.unlisted_sets import hold_unlisted
 from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
 from reconciler.model.creation import Creation
+from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
@@ -27,7 +28,7 @@ STATE = DesiredState(
 )
 
 
-def selected(**given: tuple[object, ...]) -> list[str]:
+def selected(**given: object) -> list[str]:
     state = select(STATE, Selection(**given))  # type: ignore[arg-type]  # the tests give what each field takes
     return [f"{target.target}: {[each.kind for each in target.sections]}" for target in state.targets]
 
@@ -45,13 +46,13 @@ def test_without_a_selection_everything_is_selected() -> None:
 
 
 def test_targets_are_selected_by_globs_whatever_their_case() -> None:
-    assert selected(targets=("ACME/*", "12")) == EVERYTHING[2:]
-    assert selected(targets=("user",)) == EVERYTHING[:1]
+    assert selected(targets=Globs(("ACME/*", "12"))) == EVERYTHING[2:]
+    assert selected(targets=Globs(("user",))) == EVERYTHING[:1]
 
 
 def test_what_is_excluded_is_left_out_of_what_is_selected() -> None:
-    assert selected(excluded=("Acme*", "user")) == EVERYTHING[3:]
-    assert selected(targets=("acme/*", "12"), excluded=("12",)) == EVERYTHING[2:3]
+    assert selected(excluded=Globs(("Acme/**", "user"))) == EVERYTHING[3:]
+    assert selected(targets=Globs(("acme/*", "12")), excluded=Globs(("12",))) == EVERYTHING[2:3]
 
 
 def test_all_labels_must_match() -> None:
@@ -59,7 +60,7 @@ def test_all_labels_must_match() -> None:
 
 
 def test_sections_are_selected_by_name() -> None:
-    assert selected(targets=("acme/api",), sections=("milestones",)) == ["project acme/api: ['milestones']"]
+    assert selected(targets=Globs(("acme/api",)), sections=("milestones",)) == ["project acme/api: ['milestones']"]
 
 
 def test_a_selection_of_nothing_is_a_mistake() -> None:
@@ -68,7 +69,7 @@ def test_a_selection_of_nothing_is_a_mistake() -> None:
 
 
 def test_nothing_can_be_selected_of_nothing() -> None:
-    assert select(DesiredState((), ""), Selection(("a",))).targets == ()
+    assert select(DesiredState((), ""), Selection(Globs(("a",)))).targets == ()
 
 
 NEW = DesiredState(

@@ -22,6 +22,7 @@ from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, Stored
 from reconciler.gitops.revision import Revision
 from reconciler.gitops.snapshot import Snapshot
 from reconciler.manifests import Inputs, read_contents
+from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
@@ -146,7 +147,7 @@ def test_compare_says_what_stays_for_want_of_an_inventory(engine: EngineDriver) 
 
 def test_select_and_divide_narrow_what_is_planned_and_not_what_is_known(engine: EngineDriver) -> None:
     documents = [document("Project", f"path: acme/{name}") for name in ("api", "lib", "web")]
-    scope = Scope(Selection(excluded=("acme/web",)))
+    scope = Scope(Selection(excluded=Globs(("acme/web",))))
     run = after(survey_of(engine, *documents, scope=scope), select)
     assert planned(run) == ["project acme/api milestones", "project acme/lib milestones"]
     assert len(run.whole.targets) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
-from reconciler.manifests.project_sets import Globs
+from reconciler.model.globs import Globs
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed
 from tests.manifests.conftest import KINDS, Folder
@@ -232,6 +232,7 @@ def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(f
         ("**", "a/b/c", True),
         ("a/**", "a/b/c", True),
         ("a/**", "a/b", True),
+        ("A/**", "a", True),
         ("a/**", "ab/c", False),
         ("a/*", "a/b", True),
         ("a/*", "a/b/c", False),

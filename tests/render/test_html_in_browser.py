@@ -204,12 +204,12 @@ def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> Non
     chromium.open(written(tmp_path, render_plan(replace(many(100), narrowed=False), "html")), fragment="q=legacy")
     click(chromium, "#copy-command")
     assert chromium.clipboard == (
-        "reconciler apply --target 'acme/*' --target 'globex/*' --target 'initech/*' --section trigger_tokens"
+        "reconciler apply --target 'acme/**' --target 'globex/**' --target 'initech/**' --section trigger_tokens"
     )
     file = written(tmp_path, render_report(carried_out(many(100), 4), "html"))
     for fragment, command in {
         "": "apply --retry-failed report.json",
-        "group=acme": "apply --retry-failed report.json --target 'acme/*' --section approval_settings "
+        "group=acme": "apply --retry-failed report.json --target 'acme/**' --section approval_settings "
         "--section milestones --section trigger_tokens",
         "group=acme/team-0&kind=created": "plan --target acme/team-0/service-0 --section milestones",
     }.items():

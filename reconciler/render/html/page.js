@@ -354,10 +354,10 @@
     return PENDING.includes(card.kind);
   }
 
-  // Return globs for the targets of some rows: `group/*` for groups of which all rows are among them.
+  // Return globs for the targets of some rows: `group/**` for groups of which all rows are among them, their own too.
   function globsFor(rows, all) {
     const pathsOf = (some) => [...new Set(some.map(([target]) => targets[target].path))];
-    const groupsOf = (path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
+    const groupsOf = (path) => [...path.matchAll(/\/|$/g)].map(({ index }) => path.slice(0, index));
     const sizes = (some) => {
       const found = new Map();
       for (const group of pathsOf(some).flatMap(groupsOf)) found.set(group, (found.get(group) ?? 0) + 1);
@@ -368,7 +368,7 @@
     const isWhole = (group) => own.get(group) >= MANY && own.get(group) === whole?.get(group);
     return new Set(pathsOf(rows).map((path) => {
       const group = groupsOf(path).find(isWhole);
-      return group === undefined ? asGlob(path) : `${asGlob(group)}/*`;
+      return group === undefined ? asGlob(path) : `${asGlob(group)}/**`;
     }));
   }
 

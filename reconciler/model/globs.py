@@ -1,0 +1,60 @@
+"""Globs on paths of groups and projects: of one sort, wherever paths are matched."""
+
+import re
+from collections.abc import Callable, Collection, Sequence, Set
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+
+WILD = frozenset("*?[")
+"""The characters by which a glob may match more than itself."""
+
+
+@dataclass(frozen=True)
+class Globs:
+    """Globs on full paths, without regard to case.
+
+    `*`, `?` and `[...]` stay within one part of a path, `**` is any number of parts: `acme/*` matches the direct
+    members of acme, `acme/**` acme itself and all below it.
+
+    Many are the paths of single projects, such as those that a set leaves out: these are looked up.
+
+    Attributes:
+        written: the globs as they were written.
+    """
+
+    written: Sequence[str] = ()
+
+    def match(self, path: str) -> bool:
+        """Return whether one of them matches a full path."""
+        folded = path.casefold()
+        return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
+
+    def match_any(self, paths: Collection[str], folded: Set[str]) -> bool:
+        """Return whether one of them matches one of some full paths, which are given in lower case too."""
+        return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
+
+    @cached_property
+    def _paths(self) -> Set[str]:
+        return {glob.casefold() for glob in self.written if WILD.isdisjoint(glob)}
+
+    @cached_property
+    def _patterns(self) -> Sequence["_Pattern"]:
+        patterns = (glob.casefold().split("/") for glob in self.written if not WILD.isdisjoint(glob))
+        return [[None if part == "**" else re.compile(translate(part)).match for part in parts] for parts in patterns]
+
+
+NO_GLOBS = Globs()
+
+_Pattern = Sequence[Callable[[str], object] | None]
+"""What matches each part of a path; None stands for any number of parts."""
+
+
+def _matches(pattern: _Pattern, parts: Sequence[str]) -> bool:
+    reached = {0}
+    for match in pattern:
+        if match is None:
+            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and match(parts[at])}
+    return len(parts) in reached
