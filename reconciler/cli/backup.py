@@ -13,8 +13,6 @@ from reconciler.errors import Forbidden, NotFound
 
 LOG = logging.getLogger("reconciler")
 
-NO_GROUP = "there is no such group, or none this token may see"
-
 
 @command(CONNECTION, SERVICE, epilog="Example: reconciler backup --group acme --to acme.tar.gz --wait 2h")
 @click.option("--group", required=True, metavar="GROUP", help="The group; takes one of its owners.")
@@ -38,7 +36,7 @@ def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
     Exits with 1 if there is no archive.
     """
     from reconciler.export.backup import PAUSE, back_up
-    from reconciler.live.records import is_the_other
+    from reconciler.live.records import correction, is_the_other
     from reconciler.model.targets import Level, Target
     from reconciler.model.wording import counted
 
@@ -58,8 +56,10 @@ def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
         try:
             done = back_up(group, file, client, seconds=seconds, pause=pause)
         except NotFound as error:
-            is_project = is_the_other(Target(Level.GROUP, group), client)
-            error.remedy = "this is a project, and only groups are backed up" if is_project else NO_GROUP
+            target = Target(Level.GROUP, group)
+            error.remedy = f"there is no such group, or none this token may see; {correction(target, client)}"
+            if is_the_other(target, client):
+                error.remedy = "this is a project, and only groups are backed up: name the group that it is in"
             raise
         except Forbidden as error:
             error.remedy = error.remedy or f"an export takes the role Owner in group {group}"

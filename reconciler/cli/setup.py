@@ -113,8 +113,7 @@ def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
     from reconciler.doctor import Finding, Verdict
 
     for each in {each.obstacle.where: each for each in reversed(manifests.unlisted)}.values():
-        remedy = "correct the group, or use a token that can see it"
-        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.obstacle.reason}", remedy)
+        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.obstacle.reason}", each.obstacle.remedy)
 
 
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.discovery import Listing, discover
 from reconciler.live.read import answer_or_error, ask_each
-from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
+from reconciler.live.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.wording import advised
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def resolve_targets(
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, Listing(True, switches)), reader, concurrency).groups
-    warnings += [found.reason for found in listed.values() if isinstance(found, Obstacle)]
+    warnings += [advised(found.reason, found.remedy) for found in listed.values() if isinstance(found, Obstacle)]
     members = {group: found for group, found in listed.items() if not isinstance(found, Obstacle)}
     below = {member.id: member for found in members.values() for member in found}.values()
     targets += [_resolved(Level.PROJECT, each.path, each.id) for each in below if not each.archived]
@@ -137,6 +138,8 @@ def _fetch(target: Target, reader: Lister) -> tuple[str, int | None] | ServiceEr
     if is_the_other(target, reader):
         other = OTHER[target.level]
         why = f"this is a {other}, not a {target.level}; give it as --{other}"
+    else:
+        why = f"{why}; {correction(target, reader)}"
     return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
 

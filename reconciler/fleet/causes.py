@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.fleet.survey import Added, Survey
-from reconciler.live.read import answer_or_error, side_by_side
+from reconciler.live.read import TRY_AGAIN, answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
@@ -38,7 +38,6 @@ LEAVE_OUT = "leave the section out"
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 WRONG_REQUESTS = (400, 413, 415, 422)
 REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
-TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,10 @@ def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside:
     reason = f"not found{inside}, or not visible to {caller}"
     if licensed:
         reason = f"not found, not visible to {caller}, or not in this edition"
-    return Obstacle(target.address, reason, f"correct it in the manifest, or make {caller} a member")
+    remedy = f"correct it in the manifest, or make {caller} a member"
+    if isinstance(target.ref, str):
+        remedy = f"correct it in the manifest, make {caller} a member, or create it: `create: {{}}` in its document"
+    return Obstacle(target.address, reason, remedy)
 
 
 def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:

@@ -92,7 +92,8 @@ def _missing_groups(
         above = obstacle(target, answers)
         if answers.get(target.identity, There(0) if above is None else above[1]) is None:
             reason = f"group {group} does not exist yet, and no manifest creates it"
-            unknown = Obstacle(target.address, reason, cause=NO_SUCH_GROUP)
+            remedy = "correct the group, or add `create: {}` to its document"
+            unknown = Obstacle(target.address, reason, remedy, cause=NO_SUCH_GROUP)
             missing[group] = () if target.identity in created else unknown
     return missing
 

@@ -11,8 +11,8 @@ from functools import partial
 from threading import Condition, Lock
 from typing import TypeVar
 
-from reconciler.errors import BadAnswer, NotFound, ServiceError, Stopped
-from reconciler.live.read import UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
+from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
+from reconciler.live.read import TRY_AGAIN, UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
 from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
@@ -257,15 +257,18 @@ def _list(
     if not isinstance(answer, ServiceError):
         return answer
     reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
+    if isinstance(answer, Forbidden):
+        return Obstacle(target.address, reason, "use a token of a member of the group")
     if not isinstance(answer, NotFound):
-        return Obstacle(target.address, reason)
+        return Obstacle(target.address, reason, TRY_AGAIN)
     if is_the_other(target, reader):
-        wrong = f"{group} is a project, not a group: list it here, as `projects: [{group}]`"
-        return Obstacle(target.address, wrong, cause=NO_SUCH_GROUP)
+        wrong = f"{group} is a project, not a group"
+        return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
     return Obstacle(
         target.address,
-        f"{reason}: there is no such group, or none this token may see; if the service cannot list the projects of any "
-        "group, list them here, as `projects` instead of `group`",
+        f"{reason}: there is no such group, or none this token may see",
+        "correct the group, or use a token that can see it; if the service cannot list the projects of any group, list "
+        "them here, as `projects` instead of `group`",
         cause=NO_SUCH_GROUP,
     )
 

@@ -35,6 +35,8 @@ ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 
 UNEXPECTED = "unexpected response: the body does not have the documented structure"
 
+TRY_AGAIN = "try again; if it fails again, check the logs of the service"
+
 EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
 """Parts that were read before, and what was wanted of them then."""
 

@@ -11,9 +11,13 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.state import LiveState, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Level, Target
+from reconciler.model.wording import closest
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """For which each is easily taken."""
+
+PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
+"""Where a record has the full path."""
 
 _DOOMED = re.compile(r"-deletion_scheduled-[0-9]+(/|$)")
 
@@ -50,7 +54,7 @@ class TargetRecord:
         Raises:
             BadAnswer: the record has none.
         """
-        return self._field("full_path" if self.target.level is Level.GROUP else "path_with_namespace", str)
+        return self._field(PATH_FIELDS[self.target.level], str)
 
     def _field(self, name: str, kind: type[Value]) -> Value:
         value = self.fields.get(name)
@@ -90,6 +94,29 @@ def is_the_other(target: Target, reader: Reader) -> bool:
     if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
         return False
     return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
+
+
+def correction(target: Target, reader: Reader) -> str:
+    """Return what to do about a path that is not found: the most similar one beside it, if one is.
+
+    It is looked for in the first page of what is there.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    group = Target(Level.GROUP, target.parent).url if target.parent else ""
+    listing = {
+        Level.GROUP: f"{group}subgroups?per_page=100" if group else "groups?top_level_only=true&per_page=100",
+        Level.PROJECT: f"{group}projects?simple=true&per_page=100",
+    }[target.level]
+    answer = answer_or_error(lambda: reader.get(listing))
+    records = answer if isinstance(answer, list) else ()
+    paths = [each.get(PATH_FIELDS[target.level]) for each in records if isinstance(each, dict)]
+    beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
+    similar = closest(str(target.ref).rpartition("/")[2], beside)
+    return (
+        f"the most similar path is {beside[similar]}" if similar else "correct the path, or use a token that can see it"
+    )
 
 
 def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:

@@ -182,9 +182,9 @@ APPLIED_WHERE_APPLICABLE = """
 3 projects (acme/sub/pipelines, acme/sub/plain and 1 more)
 + milestone "a" done
 group acme/old
-! group acme/old: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member; a group whose deletion is scheduled has another path
+! group acme/old: not found, or not visible to the token's owner; correct it in the manifest, make the token's owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path
 project acme-other/far
-! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member
+! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, make the token's owner a member, or create it: `create: {}` in its document
 project acme/old/moved
 ! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
 Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 41 requests made.

@@ -82,7 +82,8 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         ("Group", "path: nope", "approval_settings: {}"),
     )
     lacking = f"{NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
-    nowhere = f"correct it in the manifest, or make {NOBODY} a member"
+    invisible = f"correct it in the manifest, or make {NOBODY} a member"
+    nowhere = f"correct it in the manifest, make {NOBODY} a member, or create it: `create: {{}}` in its document"
     assert (done.code, done.err) == (3, "")
     assert problems(done) == [
         "group acme/docs: this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47",
@@ -95,7 +96,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         f"approval settings: cannot be read: {lacking}     manifests/all.yaml:20",
         f"job token scope: cannot be read: {lacking}     manifests/all.yaml:19",
         "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`     manifests/all.yaml:35",
-        f"project 999: not found, or not visible to {NOBODY}; {nowhere}     manifests/all.yaml:41",
+        f"project 999: not found, or not visible to {NOBODY}; {invisible}     manifests/all.yaml:41",
     ]
     assert requests(cli_runner)[13:] == [
         "projects/acme%2Fdocs",
@@ -128,8 +129,8 @@ def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(
     names = ("old-a", "old-b", "old-c")
     done = planned(cli_runner, state, *fleet("milestones: {}", "api", *names))
     assert problems(done) == [
-        f"project <path>: not found in acme, or not visible to {NOBODY}; correct it in the manifest, or make {NOBODY} "
-        "a member     manifests/all.yaml:7 and 2 more"
+        f"project <path>: not found in acme, or not visible to {NOBODY}; correct it in the manifest, make {NOBODY} a "
+        "member, or create it: `create: {}` in its document     manifests/all.yaml:7 and 2 more"
     ]
     assert requests(cli_runner)[4:] == ["groups/acme?with_projects=false"]
     done = planned(cli_runner, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
@@ -196,44 +197,6 @@ def test_a_url_without_the_api_is_an_error_if_nothing_was_found_there(
             f"{root}/api/v4\n",
         )
         assert [each.rpartition("/")[2] for each in requests(cli_runner)] == [MILESTONES, "version"]
-
-
-SET = """\
-apiVersion: reconciler/v1
-kind: ProjectSet
-metadata: {name: all}
-select: {group: %s}
-spec: {milestones: {}}
-"""
-
-
-def test_a_set_whose_group_is_none_says_why(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    cli_runner.write("manifests/set.yaml", SET % "acme/api")
-    said = "acme/api is a project, not a group: list it here, as `projects: [acme/api]`"
-    planned = cli_runner("plan")
-    lines = ["group acme/api", f"  ! group acme/api: {said}     manifests/set.yaml:4"]
-    assert (planned.code, planned.out.splitlines()[:2]) == (3, lines)
-    root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
-    monkeypatch.setenv("RECONCILER_API_URL", root)
-    done = cli_runner("plan")
-    assert (done.code, done.err.partition(" the URL must")[0]) == (
-        1,
-        f"reconciler: {root}: nothing was found there, and no API answers:",
-    )
-
-
-def test_an_export_of_what_is_none_says_why(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    for option, name, said in (
-        ("group", "acme/api", "404 Group Not Found: this is a project, not a group; give it as --project"),
-        ("project", "acme/tools", "404 Project Not Found: this is a group, not a project; give it as --group"),
-        ("group", "nope", "404 Group Not Found: no such group, or not visible to this token"),
-        ("project", "acme/nope", "404 Project Not Found: no such project, or not visible to this token"),
-    ):
-        done = cli_runner(f"export --{option} {name} -o out")
-        path = f"{option}s/{name.replace('/', '%2F')}"
-        assert (done.code, done.out, done.err) == (1, "", f"reconciler: GET {path}: {said}\n")
 
 
 RENEW = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"

@@ -221,7 +221,7 @@ def test_a_path_that_is_wrong_is_told_once_and_asked_for_once(patient: Patient) 
     patient.group("path: nowhere", "approval_settings: {allow_author_approval: true}")
     done = patient.examine()
     assert done.code == 3
-    said = "not found, or not visible to ada; correct it in the manifest, or make ada a member"
+    said = "not found, or not visible to ada; correct it in the manifest, make ada a member, or create it: `create: {}` in its document"
     assert told(done.out) == [
         "group nowhere",
         f"  error    group                                     {said}; a group whose deletion is scheduled has another path",

@@ -74,7 +74,8 @@ def test_what_cannot_be_read_at_all_is_no_success(cli_runner: CliRunner) -> None
     done = cli_runner("export --project acme/none -o out")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "reconciler: GET projects/acme%2Fnone: 404 Project Not Found: no such project, or not visible to this token\n"
+        "reconciler: GET projects/acme%2Fnone: 404 Project Not Found: no such project, or not visible to this token; "
+        "correct the path, or use a token that can see it\n"
     )
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import Forbidden, NotFound, Unauthorized
+from reconciler.errors import NotFound, ServerFailure, Unauthorized
 from reconciler.live.discovery import Listing, discover
+from reconciler.live.read import TRY_AGAIN
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP
 from reconciler.model.obstacle import Obstacle
@@ -106,24 +107,6 @@ def test_lists_of_many_projects_are_followed_to_their_end(cli_runner: CliRunner)
     assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 3
 
 
-def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(cli_runner: CliRunner) -> None:
-    cli_runner.write(
-        "manifests/sets.yaml", SETS.replace("group: acme/tools", "group: nobody").replace("Acme", "nowhere")
-    )
-    done = cli_runner("plan")
-    reason = (
-        "there is no such group, or none this token may see; if the service cannot list the projects of any group, list"
-    )
-    assert (done.code, [line for line in done.out.splitlines() if "!" in line]) == (
-        3,
-        [
-            f"  ! group {group}: the projects of group {group} cannot be listed (GET groups/{group}/projects: 404 Group "
-            f"Not Found): {reason} them here, as `projects` instead of `group`     manifests/sets.yaml:{line}"
-            for group, line in (("nobody", 11), ("nowhere", 18))
-        ],
-    )
-
-
 def test_a_service_without_such_lists_is_met_with_advice(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/sets.yaml", SETS.partition("---")[0])
     with canned(answer("404 Not Found", '{"error": "404 Not Found"}')) as server:
@@ -179,7 +162,7 @@ def test_what_is_found_are_paths_and_ids() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (Forbidden("GET x", "403 Forbidden", 403), "403 Forbidden"),
+        (ServerFailure("GET x", "503 Service Unavailable", 503), "503 Service Unavailable"),
         ([{"id": 1}], "unexpected response: the body does not have the documented structure"),
         (
             [{"id": "1", "path_with_namespace": "a/b/c"}],
@@ -192,7 +175,7 @@ def test_what_is_found_are_paths_and_ids() -> None:
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
     where = Target(Level.GROUP, "a/b").address
     said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
-    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said)}
+    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said, TRY_AGAIN)}
 
 
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
@@ -261,7 +244,7 @@ UNLISTED = """\
   + milestone "a"     manifests/sets.yaml:5
 group acme/tools
   ! group acme/tools: the projects of group acme/tools cannot be listed (GET groups/acme%2Ftools/projects: 403 \
-Forbidden)     manifests/sets.yaml:10
+Forbidden); use a token of a member of the group     manifests/sets.yaml:10
 project acme/tools/cli
   ! project acme/tools/cli: its sets are unknown, because the projects of group acme/tools cannot be listed     \
 manifests/cli.yaml:1

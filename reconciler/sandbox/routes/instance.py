@@ -125,6 +125,18 @@ def get_group(call: Call) -> Answer:
     return Answer(200, show_group(call, call.visible_group()))
 
 
+def list_groups(call: Call) -> Answer:
+    """`GET /groups`: those that the caller can see, by name."""
+    wanted, state = read(call, boolean("top_level_only"), *PAGE), call.state
+    found = [
+        each
+        for each in state.groups.values()
+        if state.visible(call.user, each) and not (wanted.get("top_level_only") and each.parent_path)
+    ]
+    found.sort(key=lambda each: (each.name.lower(), each.id))
+    return page_of(call, found, lambda each: show_group(call, each))
+
+
 def list_subgroups(call: Call) -> Answer:
     """`GET /groups/:id/subgroups`, and `descendant_groups`: those that the caller can see, by name."""
     read(call, *PAGE)
@@ -292,6 +304,8 @@ ROUTES = (
     Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),
+    Route("GET", "/groups", list_groups),
+    Route("GET", "/groups", list_groups, anonymous=True),
     Route("GET", "/groups/:id/subgroups", list_subgroups, anonymous=True),
     Route("GET", "/groups/:id/descendant_groups", list_subgroups, anonymous=True),
     Route("GET", "/groups/:id/projects", list_projects, anonymous=True),
