@@ -31,6 +31,8 @@ ARCHIVED = "the project is archived"
 """Why nothing can be written there."""
 UNARCHIVE = "unarchive it, or {}"
 """What to do about it; see `other_way_out`."""
+AT_THE_TOP = "only groups at the top have these settings", "declare them there"
+"""Why a subgroup has no such section, and what to do."""
 FORBIDDEN = 403
 NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
 NO_EDITION = "the Community Edition has no such settings"
@@ -401,7 +403,7 @@ def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller,
     if needs.licensed and caller.enterprise is False:
         yield _no_edition(target)
     if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
-        yield Obstacle(target.address, "only groups at the top have these settings", "declare them there")
+        yield Obstacle(target.address, *AT_THE_TOP)
     yield from unfit(target.address, needs, record, way_out)
     least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:

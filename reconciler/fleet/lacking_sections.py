@@ -1,4 +1,6 @@
-"""Sections that a project cannot have, as the list that discovers it shows: left out, or a problem. Pure.
+"""Sections that a target cannot have, as is known before it is read: left out, or a problem. Pure.
+
+Of a project, the list that discovers it shows them; of a group that is to be created, its place.
 
 Nothing is read for them. Only an archived project whose section can still be read is planned, since a problem there is
 one only if something would change.
@@ -8,19 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
+from reconciler.fleet.causes import ARCHIVED, AT_THE_TOP, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
 from reconciler.fleet.survey import Added, Survey
+from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Effect, Obstacle
-from reconciler.model.state import DesiredState, DesiredTarget
-from reconciler.model.targets import Address
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Address, Level
 from reconciler.planning.exceptions import about_section
 from reconciler.planning.obstacles import without
 
 
 def lacking_sections(run: Survey) -> Added:
-    """Leave out the sections that projects cannot have, and tell of them."""
-    lacking = find_lacking(run.desired, run.kinds, datetime.now(UTC).date())
+    """Leave out the sections that targets cannot have, and tell of them."""
+    lacking = (*find_lacking(run.desired, run.kinds, datetime.now(UTC).date()), *_below_the_top(run))
     return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
 
 
@@ -35,6 +38,15 @@ def find_lacking(desired: DesiredState, kinds: Kinds, today: date) -> tuple[Obst
     return tuple(each for target in desired.targets for each in _lacking(target, kinds, today))
 
 
+def _below_the_top(run: Survey) -> Iterator[Obstacle]:
+    """Yield an obstacle for each section that no subgroup has; of those that exist, the service says so itself."""
+    for target in run.desired.targets:
+        if isinstance(run.absent.get(target.target.identity), ToCreate) and "/" in str(target.target.ref):
+            for section in target.sections:
+                if run.kinds[section.kind].needs.top_level and target.target.level is Level.GROUP:
+                    yield Obstacle(_place(section, run.kinds), *AT_THE_TOP)
+
+
 def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:
     listed = target.listed
     if listed is None:
@@ -42,8 +54,7 @@ def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obsta
     record = ProjectRecord(archived=listed.archived, off=listed.off)
     for section in target.sections:
         kind, is_skipped = kinds[section.kind], section.kind in listed.skipped
-        part = next(part for part in kind.parts if part.name in section.wanted)
-        where = Address(section.target, section.kind, part.name, part.title)
+        where = _place(section, kinds)
         way_out = other_way_out(section)
         obstacles = list(unfit(where, kind.needs, record, way_out))
         if obstacles:
@@ -53,3 +64,9 @@ def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obsta
         elif listed.archived and kind.needs.archived is Archived.READ_ONLY:
             effect = "not applicable" if is_skipped else "read only"
             yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect=effect)
+
+
+def _place(section: Section, kinds: Kinds) -> Address:
+    """Return the address of what a section declares first."""
+    part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
+    return Address(section.target, section.kind, part.name, part.title)

@@ -30,7 +30,7 @@ class Person:
         address = cli_runner.sandbox.api_url.removesuffix("/api/v4")
         port = int(address.rpartition(":")[2])
         self.words = {
-            listed(["prune", *KINDS]): "<all sections>",
+            listed(["prune", "unmanaged", *KINDS]): "<all sections>",
             address: "<service>",
             f"{port + 1}": "<port + 1>",
             f"{port}": "<port>",

@@ -45,7 +45,7 @@ API = "Project acme/team/api\ncreate: {}\nspec: {milestones: {one: {}}}"
 PLAN = """\
 group acme/team
   + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4
-  ~ approval settings                         allow_author_approval: false     manifests/all.yaml:6
+  ! approval settings: only groups at the top have these settings; declare them there     manifests/all.yaml:6
 group acme/team/tools
   + group acme/team/tools (name: tools, visibility: private)     manifests/all.yaml:11
   + epic "Roadmap"     manifests/all.yaml:13
@@ -64,9 +64,7 @@ project acme/team/tools/cli
   + trigger token "nightly"     manifests/all.yaml:24
   + error tracking client key "1"     manifests/all.yaml:25
   + error tracking client key "2"     manifests/all.yaml:25
-  ~ approval settings                         allow_committer_approval: true     manifests/all.yaml:23
-  ! approval settings.allow_author_approval: group acme/team sets it to false in this plan, which locks it here; \
-change it there or leave the field out     manifests/all.yaml:23
+  ~ approval settings                         allow_author_approval: true, allow_committer_approval: true     manifests/all.yaml:23
   ! allowlisted project "acme/team/web": project acme/team/web does not exist, or is not visible to this token, and \
 this run does not create it; declare project acme/team/web with `create`, or correct the path     manifests/all.yaml:22
 project ada/notes
@@ -74,7 +72,7 @@ project ada/notes
   ~ notification settings                     level: watch     manifests/all.yaml:36
 apply will refuse this plan: it creates 1 trigger token and 2 error tracking client keys, whose value is shown only \
 once; add --tokens-to FILE or --tokens-command CMD
-Plan: 14 to create, 3 to update, 0 to delete, 3 problems, 0 unmanaged. 18 writes to apply; 7 requests were made to plan.
+Plan: 14 to create, 2 to update, 0 to delete, 3 problems, 0 unmanaged. 17 writes to apply; 7 requests were made to plan.
 """
 
 
@@ -157,7 +155,7 @@ def test_all_that_a_team_will_have_is_planned_against_nothing(
     drift, _ = plan(cli_runner, "drift")
     limited, _ = plan(cli_runner, "plan --max-changes 3 --detailed-exitcode")
     assert (drift.code, drift.err, limited.code, limited.err) == (2, "", 2, "")
-    assert "it makes 17 changes, more than --max-changes 3" in limited.out
+    assert "it makes 16 changes, more than --max-changes 3" in limited.out
     assert "gh-secret" not in drift.out + limited.out
 
 
@@ -227,7 +225,8 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`, or correct the path"
     assert told(done) == [
         "+ group acme/team",
-        "! group acme/team/deep: group acme/team/deep does not exist yet, and no manifest creates it",
+        "! group acme/team/deep: group acme/team/deep does not exist yet, and no manifest creates it; correct the group, or "
+        "add `create: {}` to its document",
         "! group apart: not found, or not visible to this token, and no manifest creates this group; declare `create`, "
         "or correct the path",
         f"! project acme/team/lib: {nothing}",
