@@ -31,7 +31,7 @@ class Route:
         method: the HTTP method.
         path: below `/api/v4`, as the spec writes it: `/projects/:id/milestones`.
         serve: the function that answers.
-        anonymous: whether production servers answer it without a token where the thing is public.
+        anonymous: whether production servers look for the thing before they ask for a token; what is public they show.
         parameters_first: whether production servers check parameters before the token.
         credential: whether it needs an access token at all.
         scopes: token scopes that suffice beside `api` and, for reading, `read_api`.
@@ -125,7 +125,7 @@ class Call:
             return
         value = token_in(self.headers, self.sent)
         if value is None:
-            if not (self.route.anonymous and self.state.deployed and self.method in _READING):
+            if not (self.route.anonymous and self.state.deployed):
                 raise refused(401, "401 Unauthorized")
         else:
             token = self.state.tokens.get(value)

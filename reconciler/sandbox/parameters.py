@@ -20,6 +20,7 @@ from .records import moment, stamp
 SECRETS = frozenset({"private_token", "access_token", "job_token", "token", "personal_access_token"})
 REDACTED = "[REDACTED]"
 _BOOLEAN = TypeAdapter(bool)
+_NO_VALUE = "does not have a valid value"
 
 
 def merged(query: str, body: Any) -> dict[str, Any]:
@@ -148,10 +149,11 @@ def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[s
             reason = _check(each, call.sent[each.name], found)
             if reason:
                 wrong[each.name] = reason
-    if any_of and not any(name in call.sent for name in any_of):
+    none_of = bool(any_of) and not any(name in call.sent for name in any_of)
+    if none_of and not (call.state.deployed and (missing or wrong)):
         raise _none_of(call, any_of)
     if missing or wrong:
-        raise _refusal(call, missing, wrong)
+        raise _refusal(call, declared, missing, wrong, any_of if none_of else ())
     return found
 
 
@@ -159,31 +161,50 @@ def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
     if not each.blank and (value is None or (isinstance(value, str) and not value.strip())):
         return "is empty"
     if value is None and not each.null:
-        return "is invalid"
+        return _NO_VALUE if each.values else "is invalid"
     try:
         coerced = None if value is None else each.coerce(value)
     except ValueError:
         return "is invalid"
     if each.values and coerced is not None and not set(_listed(coerced)) <= set(each.values):
-        return "does not have a valid value"
+        return _NO_VALUE
     if coerced in each.never:
         return "has a value not allowed"
     found[each.name] = coerced
     return None
 
 
-def _refusal(call: Call, missing: list[Attribute], wrong: dict[str, str]) -> Refusal:
-    if missing and not call.state.deployed:
-        return refused(400, f'400 (Bad request) "{", ".join(each.name for each in missing)}" not given')
+def _refusal(
+    call: Call,
+    declared: Sequence[Attribute],
+    missing: list[Attribute],
+    wrong: dict[str, str],
+    none_of: Sequence[str],
+) -> Refusal:
+    if not call.state.deployed:
+        if missing:
+            return refused(400, f'400 (Bad request) "{", ".join(each.name for each in missing)}" not given')
+        return invalid(call.state, wrong)
     absent = {each.name: "is missing" if each.blank else f"is missing, {each.name} is empty" for each in missing}
-    return invalid(call.state, {**absent, **wrong})
+    reasons = absent | wrong
+    parts = []
+    for each in declared:
+        if each.name in reasons:
+            parts.append(f"{each.name} {reasons[each.name]}")
+            if each.values and reasons[each.name] in ("is missing", "is invalid"):
+                parts.append(f"{each.name} {_NO_VALUE}")
+    parts += [_none_given(none_of)] if none_of else []
+    return Refusal(400, {"error": ", ".join(parts)})
 
 
 def _none_of(call: Call, names: Sequence[str]) -> Refusal:
-    together = ", ".join(names)
     if call.state.deployed:
-        return Refusal(400, {"error": f"{together} are missing, at least one parameter must be provided"})
-    return refused(400, f'400 (Bad request) "{together}" not given, at least one is needed')
+        return Refusal(400, {"error": _none_given(names)})
+    return refused(400, f'400 (Bad request) "{", ".join(names)}" not given, at least one is needed')
+
+
+def _none_given(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} are missing, at least one parameter must be provided"
 
 
 def _listed(value: Any) -> list[Any]:

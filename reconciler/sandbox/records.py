@@ -3,7 +3,7 @@
 Endpoints read and change the same models, and a dump writes them out again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
@@ -81,6 +81,11 @@ def _known_user(name: str, info: ValidationInfo) -> str:
     return str(user.username)
 
 
+def _user_referred_to(name: str, info: ValidationInfo) -> str:
+    user = loading(info).users_by_name.get(name.lower())
+    return str(user.username if user else loading(info).referred_users.setdefault(name.lower(), name))
+
+
 def _project_referred_to(number: int, info: ValidationInfo) -> int:
     loading(info).referred_projects.add(number)
     return number
@@ -97,6 +102,8 @@ Time = Annotated[str, BeforeValidator(_read_time)]
 """A moment as `YYYY-MM-DDTHH:MM:SS.mmmZ`; a plain date is its midnight."""
 Username = Annotated[str, AfterValidator(_known_user)]
 """The username of a user of the state."""
+AnyUsername = Annotated[str, AfterValidator(_user_referred_to)]
+"""The username of a user; a user that the file does not describe is made up."""
 ProjectId = Annotated[int, Field(gt=0), AfterValidator(_project_referred_to)]
 """The ID of a project; a project that the file does not describe is made up."""
 GroupId = Annotated[int, Field(gt=0), AfterValidator(_group_referred_to)]
@@ -137,6 +144,13 @@ class Item(Record):
 
     def complete(self) -> None:
         """Fill in values that depend on the ID, once the ID is assigned."""
+
+    def parts(self) -> Iterator[Sequence["Item"]]:
+        """Yield the lists of numbered things within this one."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, list) and value and isinstance(value[0], Item):
+                yield value
 
     def replace_with(self, other: Self) -> None:
         """Copy every value of the other item."""

@@ -293,6 +293,7 @@ class State:
         self.groups_by_path: dict[str, Group] = {}
         self.projects_by_path: dict[str, Project] = {}
         self.moved: dict[str, Project] = {}
+        self.referred_users: dict[str, str] = {}
         self.referred_groups: set[int] = set()
         self.referred_projects: set[int] = set()
         self.jobs: dict[tuple[str, int, int], Any] = {}

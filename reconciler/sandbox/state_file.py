@@ -1,7 +1,7 @@
 """States from and to files, for `--state`, `GET /-/state` and `PUT /-/state`.
 
 A file may leave out almost everything. Groups and projects that it only refers to are made up, private and empty: the
-parent groups of a project, and the targets of an allowlist.
+parent groups of a project, and the targets of an allowlist. So are the users in its protection and approval rules.
 """
 
 import json
@@ -61,6 +61,9 @@ def load(value: Any, dialect: Dialect | None = None) -> State:
     if dialect:
         state.instance.dialect = dialect
     state.users.update(_numbered(state, file.users))
+    names = sorted(state.referred_users.values())
+    made_up = [models.user.model_validate({"username": name}, context=state) for name in names]
+    state.users.update(_numbered(state, made_up))
     state.groups.update(_numbered(state, file.groups))
     state.projects.update(_numbered(state, file.projects))
     for project in file.projects:
@@ -127,6 +130,8 @@ def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
     for item in items:
         item.id = item.id or state.numbers(type(item)).give()
         item.complete()
+        for parts in item.parts():
+            _numbered(state, parts)
     return {item.id: item for item in items}
 
 

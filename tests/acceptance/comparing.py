@@ -12,6 +12,9 @@ OF_THE_INSTALLATION = re.compile(
 """Keys whose values depend on the installation and on the moment."""
 
 
+UNORDERED = re.compile(r".*_access_levels|users|groups|eligible_approvers|protected_branches")
+"""Keys of lists that have no order."""
+
 MADE_UP = re.compile(r"(?<=service_account_)[0-9a-f]{32}|(?<=deletion_scheduled-)\d+")
 """What the service makes up in names."""
 
@@ -34,6 +37,31 @@ def differences(recorded: Any, answered: Any, path: str = "") -> Iterator[str]:
             yield from differences(one, other, f"{path}[]")
     elif without_made_up_names(recorded) != without_made_up_names(answered):
         yield f"{path}: {recorded!r:.200}, and here {answered!r:.200}"
+
+
+def in_one_order(value: Any) -> Any:
+    """Return a JSON value whose lists without an order are sorted: the service shows them in any."""
+    if isinstance(value, dict):
+        return {
+            name: sorted(each, key=_subject) if UNORDERED.fullmatch(name) and isinstance(each, list) else each
+            for name, each in ((name, in_one_order(each)) for name, each in value.items())
+        }
+    if isinstance(value, list):
+        found = [in_one_order(each) for each in value]
+        return sorted(found, key=_pattern) if found and _pattern(found[0]) else found
+    return value
+
+
+def _pattern(rule: Any) -> str:
+    """Return the pattern of a rule that the service lists in any order; empty for all else."""
+    names = [name for name in rule if name.endswith("_pattern")] if isinstance(rule, dict) else []
+    return " ".join(str(rule[name]) for name in (*names, "package_type") if name in rule) if names else ""
+
+
+def _subject(entry: Any) -> str:
+    """Return what an entry is about: a role, a user, a group, a name."""
+    keys = ("user_id", "group_id", "deploy_key_id", "access_level", "username", "full_path", "name")
+    return str([str(entry.get(key) or "") for key in keys]) if isinstance(entry, dict) else str(entry)
 
 
 def is_told_by_the_state(key: str) -> bool:

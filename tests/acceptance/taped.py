@@ -42,6 +42,7 @@ class Exchange:
         who: the user whose token was sent; None without a token.
         target: the path with its query, as sent, without the API's own path.
         sent: the body that was sent; it may be malformed JSON.
+        unmodified_since: the date before which the thing must not have changed; None if none was sent.
         body: as received.
     """
 
@@ -50,6 +51,7 @@ class Exchange:
     method: str
     target: str
     sent: bytes
+    unmodified_since: str | None
     status: int
     headers: dict[str, str]
     body: bytes
@@ -86,6 +88,7 @@ def exchanges(tape: Cassette) -> Iterator[Exchange]:
             request.method,
             request.uri.removeprefix(f"{API}/"),
             request.body or b"",
+            request.headers.get("if-unmodified-since"),
             response["status"]["code"],
             {name.lower(): values[0] for name, values in response["headers"].items()},
             response["body"]["string"],

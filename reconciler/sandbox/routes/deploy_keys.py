@@ -9,6 +9,7 @@ from ..call import Call
 from ..collection import Collection
 from ..parameters import boolean, text
 from ..records import SEED, Item, Time
+from ..ref_access import KEYS
 from ..state import Project
 
 
@@ -34,13 +35,13 @@ class _DeployKeys(Collection[DeployKey]):
         }
 
 
-KEYS = _DeployKeys(
-    "enabled_deploy_keys",
+DEPLOY_KEYS = _DeployKeys(
+    KEYS,
     DeployKey,
     "/projects/:id/deploy_keys",
     part="key_id",
     new=(text("title", required=True), text("key", required=True), boolean("can_push")),
     changes=(text("title"), boolean("can_push")),
 )
-SECTIONS = (KEYS.section,)
-ROUTES = KEYS.routes()
+SECTIONS = (DEPLOY_KEYS.section,)
+ROUTES = DEPLOY_KEYS.routes()

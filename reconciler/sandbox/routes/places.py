@@ -12,9 +12,10 @@ from typing import Any
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
-from ..parameters import boolean, integer, read, text
+from ..parameters import boolean, integer, mapping, read, text
 from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User, Visibility
 from .instance import namespace_path, show_group, show_project
+from .protected_branches import DEFAULTS, BranchDefaults, protect_default_branch
 from .repository import begin_repository
 
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
@@ -97,7 +98,7 @@ def add_missing_groups(call: Call, path: str) -> Group | None:
 
 def update_group(call: Call) -> Answer:
     """`PUT /groups/:id`: name, path, description and visibility."""
-    sent = read(call, *_TEXTS)
+    sent = read(call, *_TEXTS, mapping(DEFAULTS.name))
     group = call.group(OWNER)
     path, name = _path_of(group, sent), sent.get("name") or group.name
     parent = call.state.groups_by_path.get(group.parent_path.lower())
@@ -105,6 +106,8 @@ def update_group(call: Call) -> Answer:
     wrong |= _too_visible(sent.get("visibility") or group.visibility, parent)
     if wrong:
         raise refused(400, wrong)
+    if sent.get(DEFAULTS.name):
+        DEFAULTS.put(group, BranchDefaults.model_validate(sent[DEFAULTS.name]))
     _change(call, group, path, sent)
     return Answer(200, show_group(call, group))
 
@@ -147,6 +150,7 @@ def create_project(call: Call) -> Insertion:
         made = state.add_project(values)
         if sent.get("initialize_with_readme"):
             begin_repository(made, {"README.md": f"# {made.name}\n"})
+            protect_default_branch(state, made)
         return Answer(201, show_project(call, made))
 
     return insert

@@ -18,6 +18,7 @@ from ..collection import PAGE, page_of
 from ..parameters import Attribute, boolean, read, text
 from ..records import SEED, Record, Time
 from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, Section
+from .protected_branches import protect_default_branch, rules_for
 
 ACTIONS = ("create", "update", "move", "delete", "chmod")
 _NEW = (
@@ -174,6 +175,7 @@ def create_commit(call: Call) -> Answer:
     sent = _read_commit(call)
     project, name = _writable(call, sent["branch"]), sent["branch"]
     repository = _repository(project)
+    is_first = not repository.branches
     onto = _start(project, sent)
     known = _commit(project, onto) if onto else None
     files = dict(known.files) if known else {}
@@ -191,6 +193,8 @@ def create_commit(call: Call) -> Answer:
     commit = Commit(id=_digest(content), **content)
     repository.commits.append(commit)
     repository.branches[name] = commit.id
+    if is_first and name == project.default_branch:
+        protect_default_branch(call.state, project)
     call.changed = True
     stats = _stats(project, commit) if sent.get("stats", True) else {}
     return Answer(201, _show(call, project, commit) | stats)
@@ -341,12 +345,18 @@ def _readable(call: Call) -> Project:
 
 
 def _writable(call: Call, branch: str) -> Project:
-    """Return the project, if the caller may push to the branch; the default branch is protected."""
+    """Return the project, if the caller may push to the branch; the default branch is protected without a rule too."""
     project = call.project(DEVELOPER)
     if call.state.is_archived(project):
         raise refused(403, "403 Forbidden")
-    if branch == project.default_branch:
-        call.require(project, MAINTAINER, "403 Forbidden - You are not allowed to push into this branch")
+    rules = rules_for(call.state, project, branch)
+    user = call.caller()
+    if rules and not user.admin:
+        allowed = any(each.allows(call.state, user, project) for rule in rules for each in rule.push_access_levels)
+    else:
+        allowed = branch != project.default_branch or call.state.access(user, project) >= MAINTAINER
+    if not allowed:
+        raise refused(403, "403 Forbidden - You are not allowed to push into this branch")
     return project
 
 
@@ -366,7 +376,7 @@ def _show_branch(call: Call, project: Project, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "merged": False,
-        "protected": is_default,
+        "protected": is_default or bool(rules_for(call.state, project, name)),
         "default": is_default,
         "commit": _show(call, project, commit),
         "web_url": f"{call.url}/{project.path}/-/tree/{name}",

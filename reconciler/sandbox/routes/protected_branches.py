@@ -1,0 +1,388 @@
+"""Protected branches of projects and of top-level groups.
+
+The spec does not define these endpoints; they follow production servers. A group's rule is found by a part of its name;
+rules that a project has from its group are listed there, and belong to the group. No index keeps names unique. The rule
+of a default branch comes from the service itself.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from ..answers import Answer, refused
+from ..call import Call
+from ..collection import PAGE, Collection, page_of
+from ..parameters import boolean, integer, read, text
+from ..records import DatedItem, Record
+from ..ref_access import (
+    LEVELS,
+    AccessLevel,
+    Entry,
+    belongs,
+    changed_entry,
+    entry_faults,
+    exists,
+    read_entries,
+    show_entry,
+    taken,
+    unprocessable,
+)
+from ..state import DEVELOPER, MAINTAINER, OWNER, PLANNER, Group, Place, Project, Section, State
+
+
+class PushEntry(Entry):
+    """Who may push."""
+
+
+class MergeEntry(Entry):
+    """Who may merge."""
+
+
+class UnprotectEntry(Entry):
+    """Who may change and delete the rule."""
+
+
+_SORTS: dict[str, type[Entry]] = {"push": PushEntry, "merge": MergeEntry, "unprotect": UnprotectEntry}
+_LEVELS_OF = {"push": LEVELS, "merge": LEVELS, "unprotect": LEVELS[1:]}
+_NEW = tuple(integer(f"{sort}_access_level", values=levels) for sort, levels in _LEVELS_OF.items())
+_OWNERS_KEY = "code_owner_approval_required"
+
+
+class ProtectedBranch(DatedItem):
+    """One rule; without entries to unprotect, every maintainer may."""
+
+    name: str
+    push_access_levels: list[PushEntry] = Field(default_factory=lambda: [PushEntry()])
+    merge_access_levels: list[MergeEntry] = Field(default_factory=lambda: [MergeEntry()])
+    unprotect_access_levels: list[UnprotectEntry] = Field(default_factory=list)
+    allow_force_push: bool = False
+    code_owner_approval_required: bool = False
+
+    def entries(self, sort: str) -> list[Any]:
+        """Return the entries of one of the lists."""
+        found: list[Any] = getattr(self, f"{sort}_access_levels")
+        return found
+
+    def matches(self, branch: str) -> bool:
+        """Whether the name, in which `*` stands for any characters, is that of the branch."""
+        return re.fullmatch(".*".join(map(re.escape, self.name.split("*"))), branch, re.DOTALL) is not None
+
+
+class _Level(Record):
+    access_level: AccessLevel
+
+
+class BranchDefaults(Record):
+    """The protection of the default branches of new projects in a group."""
+
+    allowed_to_push: list[_Level] = Field(default_factory=lambda: [_Level(access_level=40)])
+    allowed_to_merge: list[_Level] = Field(default_factory=lambda: [_Level(access_level=40)])
+    allow_force_push: bool = False
+    code_owner_approval_required: bool = False
+    developer_can_initial_push: bool = False
+
+    @property
+    def protects(self) -> bool:
+        """Whether they restrict anybody at all."""
+        both = (*self.allowed_to_push, *self.allowed_to_merge)
+        return not (self.allow_force_push and all(each.access_level == DEVELOPER for each in both))
+
+
+DEFAULTS: Section[BranchDefaults] = Section(
+    "default_branch_protection_defaults", ("group",), BranchDefaults, BranchDefaults()
+)
+LOOKS: Section[int] = Section("default_branch_protection_looks", ("instance",), int, 0)
+"""How often one looks at the rules of a new project before that of its default branch is there."""
+
+
+class _ProtectedBranches(Collection[ProtectedBranch]):
+    """The rules of a project, with those of its top-level group, or of a group."""
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with rules by ID; `search` is a part of the name."""
+        sent = read(call, text("search"), *PAGE)
+        owner = self.owner(call)
+        found = [(owner, item) for item in self.items(call, owner)]
+        root = root_of(call.state, owner) if isinstance(owner, Project) else None
+        if root is not None:
+            found += [(root, item) for item in self.section.of(root)]
+        wanted = sent.get("search")
+        found = [pair for pair in found if not wanted or has_part(pair[1].name, wanted)]
+        found.sort(key=lambda pair: pair[1].id)
+        return page_of(call, found, lambda pair: self.show_in(call, owner, *pair))
+
+    def owner(self, call: Call) -> Place:
+        """Return the group for its owners, or the project for whoever may read its code."""
+        if self.level == "group":
+            return call.group(OWNER)
+        project = call.visible_project()
+        if project.visibility == "private":
+            call.require(project, PLANNER)
+        if not project.repository_enabled:
+            raise refused(403, "403 Forbidden")
+        _look(call.state, project)
+        return project
+
+    def owner_to_write(self, call: Call) -> Place:
+        """Return the group for its owners, or the project for its maintainers."""
+        return call.group(OWNER) if self.level == "group" else call.project(MAINTAINER)
+
+    def items(self, call: Call, owner: Place) -> Sequence[ProtectedBranch]:
+        """Return the rules, without entries of what is gone: users who left keep those to unprotect."""
+        state = call.state
+        for rule in self.section.of(owner):
+            for sort in _SORTS:
+                kept = rule.entries(sort)
+                kept[:] = [
+                    each
+                    for each in kept
+                    if exists(state, owner, each) and (sort == "unprotect" or belongs(state, owner, each))
+                ]
+        return sorted(self.section.of(owner), key=lambda rule: rule.id)
+
+    def key(self, call: Call) -> str:
+        """Return the name in the path."""
+        return call.parts["name"]
+
+    def find(self, call: Call, owner: Place, key: str) -> ProtectedBranch:
+        """Return the rule with the lowest ID of that name; in a group, of a name that has this one as a part."""
+        rule = self._named(call, owner, key)
+        if rule is None:
+            raise refused(404, "404 ProtectedBranch Not Found" if self.level == "group" else "404 Not found")
+        return rule
+
+    def read_new(self, call: Call) -> dict[str, Any]:
+        """Return the attributes and the entries sent for a new rule."""
+        sent = read(call, text("name", required=True), *_NEW, boolean("allow_force_push"), boolean(_OWNERS_KEY))
+        return sent | self._read_lists(call, ())
+
+    def make(self, call: Call, owner: Place, sent: dict[str, Any]) -> ProtectedBranch:  # noqa: ARG002 - others look where
+        """Return a new rule: a list without entries has one for maintainers."""
+        lists: dict[str, Any] = {}
+        for sort, entry in _SORTS.items():
+            role = sent.get(f"{sort}_access_level")
+            given = [{"access_level": role}] if role is not None else []
+            given += sent.get(f"allowed_to_{sort}") or []
+            lists[f"{sort}_access_levels"] = [changed_entry(call.state, entry(), each) for each in given or [{}]]
+        return ProtectedBranch.model_construct(
+            name=sent["name"] or "",
+            allow_force_push=bool(sent.get("allow_force_push")),
+            code_owner_approval_required=bool(sent.get(_OWNERS_KEY)) and call.state.instance.licensed,
+            **lists,
+        )
+
+    def check(self, call: Call, owner: Place, wanted: ProtectedBranch, before: ProtectedBranch | None) -> None:
+        """Refuse a name that is known, a rule that its creator may not change, and invalid entries."""
+        if before is None:
+            if wanted.name and self._named(call, owner, wanted.name) is not None:
+                raise refused(409, f"Protected branch '{wanted.name}' already exists")
+            self.require_right(call, owner, wanted)
+        nested = "cannot be associated with a subgroup" if isinstance(owner, Group) and owner.parent_path else ""
+        blank = "" if wanted.name.strip() else "Name can't be blank"
+        faults: list[str] = []
+        for sort in _SORTS:
+            known = before.entries(sort) if before else []
+            new = [each for each in wanted.entries(sort) if each not in known]
+            faults += entry_faults(call.state, owner, new, f"{sort.capitalize()} access levels")
+        unprocessable([nested, blank, *faults])
+
+    def require_right(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+        """Refuse with 403 whom a project's rule does not let change it; without a licence, that is not looked at."""
+        entries = item.unprotect_access_levels
+        if isinstance(owner, Project) and entries and call.state.instance.licensed:
+            user = call.caller()
+            if not any(each.allows(call.state, user, owner) for each in entries):
+                raise refused(403, "403 Forbidden")
+
+    def update(self, call: Call) -> Answer:
+        """Change a rule; entries are added, and those with an ID changed or removed. A group's rule takes the name."""
+        name = self.key(call)
+        sent = self.read_changes(call)
+        owner = self.owner_to_write(call)
+        rule = self.find(call, owner, name)
+        self.require_right(call, owner, rule)
+        wanted = rule.model_copy(update={key: sent[key] for key in ("allow_force_push", _OWNERS_KEY) if key in sent})
+        if not call.state.instance.licensed:
+            wanted.code_owner_approval_required = rule.code_owner_approval_required
+        if self.level == "group":
+            wanted.name = name
+        lists = {sort: _merged(call, rule, sort, sent.get(f"allowed_to_{sort}") or []) for sort in _SORTS}
+        for sort, (entries, _) in lists.items():
+            setattr(wanted, f"{sort}_access_levels", entries)
+        unprocessable(fault for _, faults in lists.values() for fault in faults)
+        self.check(call, owner, wanted, rule)
+        if wanted != rule:
+            _number(call.state, wanted)
+            self.save(call, rule, wanted)
+        return Answer(200, self.show(call, owner, rule))
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """Return the attributes and the entries sent for a change; a null that no column takes is an error."""
+        whole = self.level == "group"
+        force = boolean("allow_force_push", blank=whole)
+        sent = read(call, force, boolean(_OWNERS_KEY), integer("unprotect_access_level", values=LEVELS[1:]))
+        sent |= self._read_lists(call, ("id", "_destroy"))
+        if any(name in sent and sent[name] is None for name in ("allow_force_push", _OWNERS_KEY)):
+            raise refused(500, "500 Internal Server Error")
+        role = sent.get("unprotect_access_level")
+        if role is not None:
+            sent["allowed_to_unprotect"] = [*(sent.get("allowed_to_unprotect") or []), {"access_level": role}]
+        return sent
+
+    def delete(self, call: Call) -> Answer:
+        """Delete a rule; a group answers with what is left of it."""
+        return super().delete(call) if self.level == "project" else self._delete(call)
+
+    def show(self, call: Call, owner: Place, item: ProtectedBranch) -> dict[str, Any]:
+        """Return the record of a rule where it belongs."""
+        return self.show_in(call, owner, owner, item)
+
+    def show_in(self, call: Call, place: Place, owner: Place, item: ProtectedBranch) -> dict[str, Any]:
+        """Return the record of a rule as a project shows it, or the group."""
+        return show_rule(call.state, place, owner, item)
+
+    def add(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+        """Keep a new rule, and number its entries."""
+        _number(call.state, item)
+        super().add(call, owner, item)
+
+    def _read_lists(self, call: Call, more: Sequence[str]) -> dict[str, Any]:
+        """Return the lists of entries that were sent; only those to push know deploy keys."""
+        keys = ("access_level", "user_id", "group_id", *more)
+        return {
+            name: entries
+            for sort, levels in _LEVELS_OF.items()
+            if (name := f"allowed_to_{sort}")
+            and (entries := read_entries(call, name, levels, (*keys, *(["deploy_key_id"] if sort == "push" else ()))))
+            is not None
+        }
+
+    def _named(self, call: Call, owner: Place, name: str) -> ProtectedBranch | None:
+        def is_it(rule: ProtectedBranch) -> bool:
+            return has_part(rule.name, name) if self.level == "group" else rule.name == name
+
+        return next(filter(is_it, self.items(call, owner)), None)
+
+    def _delete(self, call: Call) -> Answer:
+        owner = self.owner_to_write(call)
+        rule = self.find(call, owner, self.key(call))
+        self.remove(call, owner, rule)
+        emptied: dict[str, Any] = {f"{sort}_access_levels": [] for sort in _SORTS}
+        return Answer(200, self.show(call, owner, rule.model_copy(update=emptied)))
+
+
+def show_rule(state: State, place: Place, owner: Place, rule: ProtectedBranch) -> dict[str, Any]:
+    """Return the record of a rule of that owner, as that place shows it."""
+    record: dict[str, Any] = {"id": rule.id, "name": rule.name, "allow_force_push": rule.allow_force_push}
+    for sort in _SORTS if state.instance.enterprise else ("push", "merge"):
+        record[f"{sort}_access_levels"] = [
+            show_entry(state, owner, each, with_key=sort == "push") for each in rule.entries(sort)
+        ]
+    if state.instance.enterprise:
+        record[_OWNERS_KEY] = rule.code_owner_approval_required
+        if isinstance(place, Project):
+            record["inherited"] = isinstance(owner, Group)
+    return record
+
+
+def root_of(state: State, place: Place) -> Group | None:
+    """Return the top-level group of a place; None in a personal namespace."""
+    return next(reversed([*state.groups_above(place)]), None)
+
+
+def rules_for(state: State, project: Project, branch: str) -> list[ProtectedBranch]:
+    """Return the rules that protect a branch, those of the top-level group too."""
+    root = root_of(state, project)
+    both = [*OF_PROJECTS.section.of(project), *(OF_PROJECTS.section.of(root) if root else ())]
+    return [rule for rule in both if rule.matches(branch)]
+
+
+def protect_default_branch(state: State, project: Project) -> None:
+    """Begin the job that protects the default branch of a project, which has its first commit."""
+    if LOOKS.of(state.instance):
+        state.jobs["protection", 0, project.id] = LOOKS.of(state.instance)
+    else:
+        _protect(state, project)
+
+
+def _look(state: State, project: Project) -> None:
+    """Let the job go on that protects the default branch."""
+    looks = state.jobs.pop(("protection", 0, project.id), None)
+    if looks:
+        state.jobs["protection", 0, project.id] = looks - 1
+    elif looks == 0:
+        _protect(state, project)
+
+
+def _protect(state: State, project: Project) -> None:
+    group = state.group_of(project)
+    defaults = DEFAULTS.of(group) if group else BranchDefaults()
+    if not defaults.protects or rules_for(state, project, project.default_branch):
+        return
+    rule = ProtectedBranch(
+        name=project.default_branch,
+        push_access_levels=[PushEntry(access_level=each.access_level) for each in defaults.allowed_to_push],
+        merge_access_levels=[MergeEntry(access_level=each.access_level) for each in defaults.allowed_to_merge],
+        allow_force_push=defaults.allow_force_push,
+        code_owner_approval_required=defaults.code_owner_approval_required,
+    )
+    rule.id = state.numbers(ProtectedBranch).give()
+    rule.created_at = rule.updated_at = state.tick()
+    _number(state, rule)
+    OF_PROJECTS.section.of(project).append(rule)
+
+
+def has_part(name: str, wanted: str) -> bool:
+    """Whether a name has all words of three or more characters; if there are none, whether it is the same text.
+
+    A quoted phrase is one word. Case does not count.
+    """
+    name, wanted = name.lower(), wanted.lower()
+    parts = wanted.split('"')
+    words = [word for part in parts[::2] for word in part.split()] + parts[1::2]
+    words = [word for word in words if len(word) >= 3]
+    return all(word in name for word in words) if words else name == wanted
+
+
+def _merged(
+    call: Call, rule: ProtectedBranch, sort: str, sent: Sequence[dict[str, Any]]
+) -> tuple[list[Entry], list[str]]:
+    """Return the entries of a list after a change, and why they are refused; 404 for an ID that is not among them."""
+    before, faults = rule.entries(sort), []
+    label, after = f"{sort.capitalize()} access levels", list(before)
+    for each in sent:
+        old = next((entry for entry in before if entry.id == each["id"]), None) if each.get("id") else None
+        if each.get("id") and old is None:
+            raise refused(404, "404 Not found")
+        if each.get("_destroy"):
+            after = [entry for entry in after if entry is not old]
+            continue
+        wanted = changed_entry(call.state, old or _SORTS[sort](), each)
+        faults.append(taken(before, wanted, label))
+        after = [wanted if entry is old else entry for entry in after] if old else [*after, wanted]
+    return after, faults
+
+
+def _number(state: State, rule: ProtectedBranch) -> None:
+    for entries in rule.parts():
+        for entry in entries:
+            entry.id = entry.id or state.numbers(type(entry)).give()
+
+
+OF_PROJECTS, OF_GROUPS = (
+    _ProtectedBranches(
+        "protected_branches",
+        ProtectedBranch,
+        f"/{level}/:id/protected_branches",
+        on=("group", "project"),
+        part="name",
+    )
+    for level in ("projects", "groups")
+)
+SECTIONS = (OF_PROJECTS.section, DEFAULTS, LOOKS)
+ROUTES = (
+    *OF_PROJECTS.routes(update="PATCH", anonymous=True),
+    *OF_GROUPS.routes(update="PATCH", anonymous=True),
+)

@@ -1,0 +1,64 @@
+"""The recordings about rules of protection, and what was done to the service around them, without a request.
+
+`NAMES` are the recordings that begin with `protections.json`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+State = dict[str, Any]
+Change = Callable[[State], None]
+
+
+def project_in(state: State, name: str) -> Any:
+    """Return the project of a state that has that name."""
+    return next(project for project in state["projects"] if project["name"] == name)
+
+
+def with_project(number: int, group: int, path: str, name: str, **section: Any) -> Change:
+    """Return a change that adds a project with its group."""
+
+    def change(state: State) -> None:
+        members = [{"user": "facts-owner", "role": "owner"}, {"user": "facts-maintainer", "role": "maintainer"}]
+        state["groups"].append({"id": group, "path": path, "name": "Facts sa 1", "members": members})
+        state["projects"].append({"id": number, "path": f"{path}/{name}", **section})
+
+    return change
+
+
+def race(state: State) -> None:
+    """Add what six creations at once make."""
+    project_in(state, "branches-b1")["protected_branches"] += [
+        {"name": "race", "unprotect_access_levels": [{"access_level": 40}]} for _ in range(6)
+    ]
+
+
+def many(state: State) -> None:
+    """Add 103 rules."""
+    project_in(state, "many1")["protected_branches"] += [
+        {"name": f"b{number:03}", "unprotect_access_levels": [{"access_level": 40}]} for number in range(103)
+    ]
+
+
+BEFORE: dict[str, Change] = {
+    "protected-branches-archived": with_project(
+        33, 49, "facts-sa1", "authors1", protected_branches=[{"id": 70, "name": "main"}]
+    ),
+}
+"""What a recording finds there beside what `protections.json` has."""
+
+MEANWHILE: dict[str, dict[int, Change]] = {
+    "protected-branches-changes": {76: race},
+    "protected-branches-pages": {1: many},
+}
+"""What was done before the request of that number."""
+
+NAMES = {
+    "group-protected-branches",
+    "group-protected-branches-names",
+    "protected-branches",
+    "protected-branches-archived",
+    "protected-branches-changes",
+    "protected-branches-locked-out",
+    "protected-branches-pages",
+}
