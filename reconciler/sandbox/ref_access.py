@@ -147,8 +147,12 @@ def exists(state: State, owner: Place, entry: Entry) -> bool:
 
 def belongs(state: State, owner: Place, entry: Entry) -> bool:
     """Whether the user of an entry is still a member, and its group still invited."""
-    if entry.user is not None and not state.membership(state.user(entry.user), owner):
-        return False
+    gone = entry.user is not None and not state.membership(state.user(entry.user), owner)
+    return not gone and invites(state, owner, entry)
+
+
+def invites(state: State, owner: Place, entry: Entry) -> bool:
+    """Whether the group of an entry is still invited."""
     return entry.group_id is None or any(group.id == entry.group_id for group, _ in state.invited_to(owner))
 
 
@@ -157,3 +161,10 @@ def unprocessable(reasons: Iterable[str]) -> None:
     wrong = list(dict.fromkeys(filter(None, reasons)))
     if wrong:
         raise refused(422, wrong)
+
+
+def number_entries(state: State, rule: Item) -> None:
+    """Give IDs to the new entries of a rule."""
+    for entries in rule.parts():
+        for entry in entries:
+            entry.id = entry.id or state.numbers(type(entry)).give()

@@ -40,6 +40,12 @@ def many(state: State) -> None:
     ]
 
 
+def tag_race(state: State) -> None:
+    """Add what is left of six creations of a tag's rule at once."""
+    tags = project_in(state, "tags1")["protected_tags"]
+    tags.append({"id": tags[-1]["id"] + 1, "name": "race"})
+
+
 BEFORE: dict[str, Change] = {
     "protected-branches-archived": with_project(
         33, 49, "facts-sa1", "authors1", protected_branches=[{"id": 70, "name": "main"}]
@@ -50,6 +56,7 @@ BEFORE: dict[str, Change] = {
 MEANWHILE: dict[str, dict[int, Change]] = {
     "protected-branches-changes": {76: race},
     "protected-branches-pages": {1: many},
+    "protected-tags": {43: tag_race},
 }
 """What was done before the request of that number."""
 
@@ -61,4 +68,5 @@ NAMES = {
     "protected-branches-changes",
     "protected-branches-locked-out",
     "protected-branches-pages",
+    "protected-tags",
 }

@@ -24,6 +24,7 @@ from ..ref_access import (
     changed_entry,
     entry_faults,
     exists,
+    number_entries,
     read_entries,
     show_entry,
     taken,
@@ -214,7 +215,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         unprocessable(fault for _, faults in lists.values() for fault in faults)
         self.check(call, owner, wanted, rule)
         if wanted != rule:
-            _number(call.state, wanted)
+            number_entries(call.state, wanted)
             self.save(call, rule, wanted)
         return Answer(200, self.show(call, owner, rule))
 
@@ -245,7 +246,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
 
     def add(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
         """Keep a new rule, and number its entries."""
-        _number(call.state, item)
+        number_entries(call.state, item)
         super().add(call, owner, item)
 
     def _read_lists(self, call: Call, more: Sequence[str]) -> dict[str, Any]:
@@ -330,7 +331,7 @@ def _protect(state: State, project: Project) -> None:
     )
     rule.id = state.numbers(ProtectedBranch).give()
     rule.created_at = rule.updated_at = state.tick()
-    _number(state, rule)
+    number_entries(state, rule)
     OF_PROJECTS.section.of(project).append(rule)
 
 
@@ -363,12 +364,6 @@ def _merged(
         faults.append(taken(before, wanted, label))
         after = [wanted if entry is old else entry for entry in after] if old else [*after, wanted]
     return after, faults
-
-
-def _number(state: State, rule: ProtectedBranch) -> None:
-    for entries in rule.parts():
-        for entry in entries:
-            entry.id = entry.id or state.numbers(type(entry)).give()
 
 
 OF_PROJECTS, OF_GROUPS = (
