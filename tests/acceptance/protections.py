@@ -46,7 +46,29 @@ def tag_race(state: State) -> None:
     tags.append({"id": tags[-1]["id"] + 1, "name": "race"})
 
 
+def registry(*, has_api: bool) -> Change:
+    """Return a change that says whether the container registry has an API."""
+
+    def change(state: State) -> None:
+        state["instance"]["container_registry_api"] = has_api
+
+    return change
+
+
+def without_three_tag_rules(state: State) -> None:
+    """Remove the rules with the IDs 3, 4 and 5."""
+    project = project_in(state, "registry1")
+    rules = project["container_tag_protection_rules"]
+    project["container_tag_protection_rules"] = [rule for rule in rules if rule["id"] not in (3, 4, 5)]
+
+
+def immutable_rule(state: State) -> None:
+    """Add what was made by GraphQL."""
+    project_in(state, "immutable1")["container_tag_protection_rules"] = [{"id": 18, "tag_name_pattern": "im.*"}]
+
+
 BEFORE: dict[str, Change] = {
+    "container-tag-protection-rules": registry(has_api=False),
     "protected-branches-archived": with_project(
         33, 49, "facts-sa1", "authors1", protected_branches=[{"id": 70, "name": "main"}]
     ),
@@ -54,6 +76,12 @@ BEFORE: dict[str, Change] = {
 """What a recording finds there beside what `protections.json` has."""
 
 MEANWHILE: dict[str, dict[int, Change]] = {
+    "container-tag-immutable-rules": {5: immutable_rule},
+    "container-tag-protection-rules": {
+        3: registry(has_api=True),
+        14: without_three_tag_rules,
+        57: registry(has_api=False),
+    },
     "protected-branches-changes": {76: race},
     "protected-branches-pages": {1: many},
     "protected-tags": {43: tag_race},
@@ -61,6 +89,8 @@ MEANWHILE: dict[str, dict[int, Change]] = {
 """What was done before the request of that number."""
 
 NAMES = {
+    "container-tag-immutable-rules",
+    "container-tag-protection-rules",
     "group-protected-branches",
     "group-protected-branches-names",
     "protected-branches",

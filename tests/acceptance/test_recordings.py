@@ -53,6 +53,7 @@ NOT_SERVED = "no client of the sandbox asks for it"
 
 EXPLAINED: dict[str, dict[range | tuple[int, ...], str]] = {
     "approval-settings": {range(52, 55): SETTING},
+    "container-tag-immutable-rules": {(1, 2, 3, 4, 7, 15, 16): "GraphQL is not served"},
     "epics": {
         (10,): "the scopes of AI agents are not served",
         (16, 18): "labels are replaced as a whole, never added or removed one by one",
