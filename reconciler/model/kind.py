@@ -124,7 +124,7 @@ class Kind:
         parts: the section's endpoints, in the order in which they are read and applied. Where there is only one, it has
             the section's name.
         spec: the section of the service's specification, if any.
-        order: where the section stands in a plan; sections of one place stand in alphabetical order.
+        order: where the section stands in a plan; all that do not say so stand at the end, in alphabetical order.
         split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
             part, of which only the declared ones appear; None where the section is its only part.
         inherits: takes settings of a group, by field, and returns those that they lock in the projects below it, with
