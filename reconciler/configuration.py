@@ -218,6 +218,15 @@ class Configuration(BaseModel):
         description="Permission for runs to delete up to `count` objects, until a day; `--allow-deletes` wins.",
         examples=[{"count": 25, "until": "2026-12-01"}],
     )
+    allow_problems: bool = Field(
+        False, description="Whether runs exit with 0 instead of 3 if there are problems.", examples=[True]
+    )
+    baseline: Text = Field(
+        "",
+        description="A JSON report; `drift` reports only what is new since. In the pipelines of the CI/CD components, "
+        "`.reconciler/drift.json` is that of the last run.",
+        examples=[".reconciler/drift.json"],
+    )
     tokens_to: Text = Field(
         "", description="File to which `apply` appends created tokens, mode 0600.", examples=["tokens.jsonl"]
     )
@@ -244,7 +253,8 @@ class Configuration(BaseModel):
     )
     issue: IssueSettings = Field(
         IssueSettings(),
-        description="Whom `reconciler issue` assigns, by `metadata.labels` of the targets: label, value, usernames.",
+        description="The issue about drift, which `drift` keeps in jobs of GitLab CI if this is there, such as `{}`. "
+        "`assignees`: whom to assign, by `metadata.labels` of the targets: label, value, usernames.",
         examples=[{"assignees": {"team": {"payments": ["alice"]}}}],
     )
 

@@ -1,5 +1,6 @@
 """The command line: connects the parts and speaks to a person. Commands import what they need when they run."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -115,9 +116,14 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors go to stderr."""
     with heeding():
         try:
-            return _run(arguments)
+            code = _run(arguments)
         finally:
             warn_after_error()
+        if code and arguments[:1] and os.environ.get("GITLAB_CI"):
+            from reconciler.cli.job import post_failure
+
+            post_failure(arguments[0], code)
+        return code
 
 
 def _run(arguments: list[str]) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli import suggestions
+from reconciler.cli import job, suggestions
 from reconciler.cli.exit_codes import heeding, of_report
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_report, webhook
@@ -159,9 +159,12 @@ def apply(given: Given, **own: Any) -> int:
 
     Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
     lets requests in flight finish; the report follows, and the exit code is 128 plus the signal's number.
+
+    In a job of GitLab CI, writes its reports below .reconciler; with `parallel`, each job applies its part of the plan.
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
+    given = job.reporting(given, job.REPORT)
     _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
@@ -365,11 +368,12 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     given = session.given
     if saved.refusals:
         raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
-    if flags.plan_file is None or given.shard is None:
+    part = given.shard or (None if saved.shard else job.part())
+    if flags.plan_file is None or part is None:
         return saved
     if saved.shard:
         raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
-    shard = read_shard(given.shard)
+    shard = read_shard(part)
     plan = share_plan(saved.plan, shard, session.kinds)
     return replace(saved, shard=shard, targets=plan.targets, dependent=plan.dependent, whole=plan.whole)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli import job
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
@@ -55,7 +56,10 @@ def show(given: Given, file: Path, old: Path | None) -> int:
         session.write_result(partial(render_comparison, compare(before, shown)))
         return ExitCode.IN_ORDER
     check_outputs(given, "plan" if isinstance(shown, SavedPlan) else "report", ("FILE", file))
-    return session.write_plan(shown) if isinstance(shown, SavedPlan) else session.write_report(shown)
+    if not isinstance(shown, SavedPlan):
+        return session.write_report(shown)
+    with job.keeping_history(given):
+        return session.write_plan(shown)
 
 
 def _load(session: Session, file: Path) -> "SavedPlan | Report":
@@ -101,14 +105,26 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
 
     The merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
     Exits with 3 if it has problems.
+
+    In a job of GitLab CI, writes the reports of `plan` below .reconciler, or those of `drift` if all files are named
+    drift-*, and posts the merged plan as `plan` does.
     """
     from reconciler.documents import merge as merging
 
     _refuse_unless_all(files, parts)
+    is_drift = all(file.name.startswith(job.DRIFT) for file in files)
+    given = job.reporting(given, job.DRIFT if is_drift else job.PLAN)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_plans({str(file): session.read_plan(file) for file in files}, session.limits())
-    return session.write_plan(whole, out)
+    with job.keeping_history(given):
+        code = session.write_plan(whole, out)
+    if is_drift:
+        job.keep_issue(session, whole)
+    else:
+        job.write_pipeline(whole, len(files))
+        job.post_note(session, whole)
+    return code
 
 
 @command(
@@ -123,11 +139,12 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
 def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
     """Merge the reports of all shards into one.
 
-    Exits as one apply of all shards would have.
+    Exits as one apply of all shards would have. In a job of GitLab CI, writes its reports below .reconciler.
     """
     from reconciler.documents import merge as merging
 
     _refuse_unless_all(files, parts)
+    given = job.reporting(given, job.REPORT)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_reports({str(file): session.read_report(file) for file in files})

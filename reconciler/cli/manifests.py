@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli import job
 from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 def validate(given: Given) -> int:
     """Check manifests offline and report every error at once.
 
-    PATHS are files and folders; the default is the folder `manifests`.
+    PATHS are files and folders; the default is the folder `manifests`. In a job of GitLab CI, writes
+    .reconciler/codequality.json too.
     """
     from reconciler.errors import ManifestErrors
     from reconciler.render import render_validation
 
+    given = job.reporting(given, job.VALIDATION)
     check_outputs(given, "validation")
     session = Session(given)
     try:

@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler import CONFIGURATION
+from reconciler.cli.exit_codes import heeding
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -47,11 +49,13 @@ class Subject:
         name: what it is.
         place: where it is.
         right: what the token must be allowed to do there.
+        refused: that it is not kept.
     """
 
     name: str
     place: str
     right: str
+    refused: str
 
     @property
     def wanted(self) -> str:
@@ -69,8 +73,8 @@ class Subject:
         return f"; {reason}{self.wanted}" if reason else ""
 
 
-NOTE = Subject("note", "merge request", "comment")
-ISSUE = Subject("issue", "project", "open issues")
+NOTE = Subject("note", "merge request", "comment", "No note posted")
+ISSUE = Subject("issue", "project", "open issues", "No issue kept")
 
 
 @command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
@@ -110,13 +114,13 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
 
     Session(given)
     try:
-        place = _merge_request(project, iid)
+        place = merge_request(project, iid)
         _refuse_link(file)
         text = read_file(file)
         with _client(given, NOTE) as client:
             posting = post_note(client, place, name, text)
     except ReconcilerError as error:
-        return _refused("No note posted", NOTE, error, strict=strict)
+        return _refused(NOTE, error, strict=strict)
     write_stdout(f"Note {name} {posting}: {place}\n")
     return 0
 
@@ -148,24 +152,44 @@ def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) 
     The token is RECONCILER_NOTE_TOKEN, or else the usual one. If the service refuses, stderr says why, and the exit
     code is 0 unless --strict is given.
     """
-    from reconciler.gitops.issues import keep_issue
-
     session = Session(given)
     saved = session.read_plan(report)
     try:
         with _client(given, ISSUE) as client:
-            filed = keep_issue(client, project, name, _drift(saved, name, session))
+            kept = kept_issue(client, project, name, saved, session)
     except ReconcilerError as error:
-        return _refused("No issue kept", ISSUE, error, strict=strict)
-    for username in filed.unknown:
-        LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
-    write_stdout(f"Issue {name} {filed.filing}: {project}{'' if filed.iid is None else f'#{filed.iid}'}\n")
+        return _refused(ISSUE, error, strict=strict)
+    write_stdout(f"{kept}\n")
     return 0
 
 
-def _refused(what: str, subject: Subject, error: ReconcilerError, *, strict: bool) -> int:
+def kept_issue(client: "Client", project: str, name: str, saved: "SavedPlan", session: Session) -> str:
+    """Keep the issue of a name about a plan, and return what became of it: `Issue drift opened: acme/settings#4`.
+
+    Raises:
+        ServiceError: the issue could not be kept.
+    """
+    from reconciler.gitops.issues import keep_issue
+
+    filed = keep_issue(client, project, name, _drift(saved, name, session))
+    for username in filed.unknown:
+        LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
+    return f"Issue {name} {filed.filing}: {project}{'' if filed.iid is None else f'#{filed.iid}'}"
+
+
+@contextmanager
+def keeping(subject: Subject) -> Iterator[None]:
+    """Log why nothing is kept, and go on."""
+    try:
+        with heeding(patience=1):
+            yield
+    except ReconcilerError as error:
+        _refused(subject, error, strict=False)
+
+
+def _refused(subject: Subject, error: ReconcilerError, *, strict: bool) -> int:
     """Log why nothing is kept, and what to do; return the exit code."""
-    LOG.error("%s: %s%s", what, error, subject.remedy(error))
+    LOG.error("%s: %s%s", subject.refused, error, subject.remedy(error))
     return 1 if strict else 0
 
 
@@ -231,7 +255,12 @@ def _refuse_link(file: Path) -> None:
             raise ConfigurationError(f"{file}: {part.relative_to(here)} is a symbolic link; name the file itself")
 
 
-def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":
+def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
+    """Return the merge request that a note is about.
+
+    Raises:
+        ConfigurationError: it is not known.
+    """
     from reconciler.gitops.notes import MergeRequest
 
     if iid is None:
@@ -244,6 +273,18 @@ def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":
             "no project: neither CI_MERGE_REQUEST_PROJECT_ID nor CI_PROJECT_ID is set; give --project"
         )
     return MergeRequest(project, iid)
+
+
+def job_client(given: Given, subject: Subject) -> "Client":
+    """Return a client for the service that runs the CI job, with the token for notes and no other.
+
+    Raises:
+        ConfigurationError: as `open_client`; or there is no such token.
+    """
+    token = os.environ.get(OWN_TOKEN, "").strip()
+    if not token:
+        raise ConfigurationError(f"no token (CI job tokens may not {subject.right}): {subject.wanted}")
+    return open_client(replace(given, api_url=os.environ.get("CI_API_V4_URL")), token=token)
 
 
 def _client(given: Given, subject: Subject) -> "Client":

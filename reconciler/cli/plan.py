@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli import job
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
@@ -36,15 +37,22 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     `apply --plan` uses them: a review of the plan is a review of the permission.
 
     Exits with 3 if the plan has problems. Such a plan can still be saved and applied; all else in it is done.
+
+    In a job of GitLab CI, plans what the merge request changes, or what is not as it was applied; saves the plan and
+    its reports below .reconciler; and posts the plan on the merge request, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
 
+    given = job.planning(given)
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
-    with session.client() as client, opened_inventory(session, client) as inventory:
+    with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
         saved = draw(session, client, commit=keeps, inventory=inventory)
-    code = session.write_plan(saved, out, detailed=detailed_exitcode)
+    with job.keeping_history(given):
+        code = session.write_plan(saved, out, detailed=detailed_exitcode)
+    job.write_pipeline(saved)
+    job.post_note(session, saved)
     notify_of_plan(hook, saved)
     return code
 
@@ -70,14 +78,18 @@ def drift(given: Given, baseline: Path | None) -> int:
 
     --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
     for public/index.html.
+
+    In a job of GitLab CI, writes its reports below .reconciler, and keeps the issue about drift if reconciler.yaml has
+    `issue`, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import Unseen, seen_before, unseen
     from reconciler.render import render_plan
 
+    given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
     session, hook = Session(given), webhook(given)
-    with session.client() as client, opened_inventory(session, client) as inventory:
+    with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client, inventory=inventory)
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
@@ -87,7 +99,9 @@ def drift(given: Given, baseline: Path | None) -> int:
 
     known = news.plan.known
     silent = not news.is_new and (given.quiet or known is None or not known.total)
-    session.write_result(write, fleet=saved, silent=silent and given.format == "text")
+    with job.keeping_history(given):
+        session.write_result(write, fleet=saved, silent=silent and given.format == "text")
+    job.keep_issue(session, saved)
     notify_of_drift(hook, saved, news)
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
 

@@ -177,7 +177,7 @@ def _environment(sandbox: "Sandbox") -> Iterator[None]:
     """Point the commands at the sandbox, and at nothing else; one request at a time, so that all counts repeat."""
     before = dict(os.environ)
     for name in before:
-        if name.startswith("RECONCILER_"):
+        if name == "CI" or name.startswith(("RECONCILER_", "CI_", "GITLAB_")):
             del os.environ[name]
     os.environ |= {
         "RECONCILER_API_URL": sandbox.api_url,

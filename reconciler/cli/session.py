@@ -20,7 +20,15 @@ from reconciler.cli.logs import start_log, warnings_last
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
 from reconciler.cli.progress import is_coloured, shown
-from reconciler.cli.settings import ENDED, on_command_line, open_client, read_file, template_variables, tokens_of
+from reconciler.cli.settings import (
+    ENDED,
+    on_command_line,
+    open_client,
+    read_file,
+    reading_token,
+    template_variables,
+    tokens_of,
+)
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
@@ -150,9 +158,9 @@ class Session:
             LOG.warning("%s", warning)
 
     @contextmanager
-    def client(self, *, brisk: bool = False) -> "Iterator[Client]":
-        """Connect to the service; see `open_client`."""
-        with open_client(self.given, brisk=brisk) as client:
+    def client(self, *, brisk: bool = False, only_reads: bool = False) -> "Iterator[Client]":
+        """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
+        with open_client(self.given, brisk=brisk, token=reading_token() if only_reads else None) as client:
             try:
                 yield client
             except KeyboardInterrupt:

@@ -217,6 +217,11 @@ def exposes_token(api_url: str) -> bool:
     return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)
 
 
+def reading_token() -> str | None:
+    """Return the token for commands that only read; None for the usual one, which the command line may name."""
+    return None if on_command_line("token_file") else os.environ.get("RECONCILER_READ_TOKEN", "").strip() or None
+
+
 def _token(given: Given) -> str:
     token = (
         _token_of_file(Path(given.token_file)) if given.token_file else os.environ.get("RECONCILER_TOKEN", "").strip()

@@ -54,12 +54,12 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     from reconciler.errors import ManifestErrors, ServiceError
     from reconciler.model.wording import counted
 
-    with session.client(brisk=True) as client:
+    with session.client(brisk=True, only_reads=read_only) as client:
         service = check_service(client, client.api_url, today(), exposed=exposes_token(client.api_url))
     if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
         return Diagnosis(service)
     try:
-        with session.client() as client:
+        with session.client(only_reads=read_only) as client:
             return _check_targets(session, client, service, read_only=read_only)
     except ManifestErrors as errors:
         number = sum(diagnostic.severity == "error" for diagnostic in errors.diagnostics)

@@ -88,6 +88,20 @@ class Exchange:
         options = ["--quiet", "--no-tags", "--no-write-fetch-head", f"--depth={depth}"]
         self._fetching(["fetch", *options, "--", self.remote.url, f"+refs/heads/{branch}:refs/heads/{branch}"])
 
+    def fetch_ref(self, ref: str) -> None:
+        """Fetch the commit at a ref, if there is one: git is silent about a pattern that nothing matches.
+
+        Raises:
+            InventoryUnreadable: all credentials were refused, or there is no connection.
+        """
+        options = ["--quiet", "--no-tags", "--no-write-fetch-head"]
+        self._fetching(["fetch", *options, "--", self.remote.url, f"+{ref}*:{ref}*"])
+
+    def replace_ref(self, ref: str, commit: str, login: Login | None) -> str:
+        """Push a commit to a ref, whatever is there; return why that failed, empty if it is there."""
+        done = self._with(login, ["push", "--quiet", "--no-verify", "--", self.remote.url, f"+{commit}:{ref}"])
+        return self._refusal(login, done.stderr) if done.returncode else ""
+
     def push(self, commit: str, branch: str, login: Login | None, *, skip_ci: bool) -> str:
         """Push a commit, unless that would drop others' commits; return why that failed, empty if it is there."""
         option = ["--push-option=ci.skip"] if skip_ci else []

@@ -131,7 +131,14 @@ def test_every_variable_that_is_read_is_in_the_reference() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in files)
     constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"', code, re.MULTILINE))
     read = re.findall(r"environ(?:\.get\(|\[)(?:\"(\w+)\"|([A-Z_]+))", code)
-    of_an_option = {"RECONCILER_TOKEN_FILE", "CI_MERGE_REQUEST_IID"}  # commands without these options read them too
+    of_an_option = {  # commands without these options read them too
+        "CI_JOB_NAME",
+        "CI_MERGE_REQUEST_IID",
+        "CI_MERGE_REQUEST_PROJECT_ID",
+        "CI_PROJECT_ID",
+        "RECONCILER_CA_FILE",
+        "RECONCILER_TOKEN_FILE",
+    }
     assert {name or constants[constant] for name, constant in read} - of_an_option == set(ENVIRONMENT) - {"HTTPS_PROXY"}
 
 

@@ -26,27 +26,39 @@ class Component:
 
     def jobs(self, **given: Any) -> dict[str, dict[str, Any]]:
         """Return the jobs with the inputs filled in, those of included components first."""
+        configuration = self.configuration(**given)
+        hidden = {name: configuration.pop(name) for name in [*configuration] if name.startswith(".")}
+        return {
+            name: _listed(merged(hidden.get(job.get("extends", ""), {}), _without(job, "extends")))
+            for name, job in configuration.items()
+        }
+
+    def configuration(self, **given: Any) -> dict[str, Any]:
+        """Return the configuration with the inputs filled in, merged into that of included components."""
         assert given.keys() <= self.inputs.keys()
-        for name, value in given.items():
-            allowed = self.inputs[name].get("options", [value])
-            assert value in allowed, f"{name}: {value}"
         values = {name: rules.get("default") for name, rules in self.inputs.items()} | given
         filled = _filled(self.body, values)
-        jobs: dict[str, dict[str, Any]] = {}
+        whole: dict[str, Any] = {}
         for each in filled.pop("include", []):
             name = each["local"].removeprefix("/templates/").removesuffix(".yml")
-            jobs |= read_component(name).jobs(**each["inputs"])
-        jobs |= filled
-        return {name: job | {"rules": _flat(job["rules"])} for name, job in jobs.items()}
+            whole = merged(whole, read_component(name).configuration(**each["inputs"]))
+        return dict(merged(whole, filled))
+
+
+def merged(under: Any, over: Any) -> Any:
+    """Merge two configurations as the service does: mappings key by key; anything else is replaced, also by null."""
+    if not (isinstance(under, dict) and isinstance(over, dict)):
+        return over
+    both: Any = under | {key: merged(under.get(key), value) for key, value in over.items()}
+    return both
 
 
 def child_jobs(text: str) -> dict[str, dict[str, Any]]:
-    """Return the jobs of the configuration of a child pipeline, with the hidden jobs that they extend merged into each."""
+    """Return the jobs of the configuration of a child pipeline, each with what holds for all of them."""
     content = yaml.safe_load(text)
-    shared = {"image": content.pop("image")}
-    content.pop("workflow", None)
-    hidden = {name: content.pop(name) for name in [*content] if name.startswith(".")}
-    return {name: shared | hidden.get(job.pop("extends", ""), {}) | job for name, job in content.items()}
+    content.pop("workflow")
+    shared, variables = content.pop("default"), content.pop("variables")
+    return {name: {**shared, "variables": variables, **job} for name, job in content.items()}
 
 
 def child_workflow(text: str) -> dict[str, Any]:
@@ -55,9 +67,16 @@ def child_workflow(text: str) -> dict[str, Any]:
     return workflow
 
 
-def _flat(rules: Any) -> list[Any]:
-    """Return rules with those in nested lists, as the service reads them."""
-    return [each for rule in rules for each in (_flat(rule) if isinstance(rule, list) else [rule])]
+def _listed(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a job with its script as a list, without keys that are null."""
+    artifacts = {"artifacts": _without(job["artifacts"], None)} if "artifacts" in job else {}
+    script = {"script": [job["script"]]} if isinstance(job.get("script"), str) else {}
+    return job | artifacts | script
+
+
+def _without(mapping: dict[str, Any], key: str | None) -> dict[str, Any]:
+    """Return a mapping without a key; for None, without the keys whose value is null."""
+    return {each: value for each, value in mapping.items() if each != key and value is not None}
 
 
 def read_component(name: str) -> Component:

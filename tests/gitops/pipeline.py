@@ -98,21 +98,18 @@ class Runner:
             needed: the artifacts it gets.
         """
         place = self._clone(variables)
-        cache = {
-            place / path: self.folder / f"cache {job['cache']['key']}" for path in job.get("cache", {}).get("paths", [])
-        }
-        for path, kept in cache.items():
-            if kept.exists():
-                path.parent.mkdir(exist_ok=True)
-                shutil.copy(kept, path)
+        cache = job.get("cache", {"key": "none", "paths": []})
+        kept = self.folder / "caches" / VARIABLE.sub(lambda match: variables[match[1]], cache["key"])
+        if kept.exists():
+            shutil.copytree(kept, place, dirs_exist_ok=True)
         for path, text in needed.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_text(text)
         done = self._shell(place, [*job.get("before_script", []), *job["script"]], variables)
         after = self._shell(place, job.get("after_script", []), variables)
-        for path, kept in cache.items():
-            if path.exists():
-                shutil.copy(path, kept)
+        for file in [file for path in cache["paths"] for file in place.glob(path)]:
+            (kept / file.relative_to(place)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, kept / file.relative_to(place))
         artifacts = job.get("artifacts", {})
         is_kept = not done.returncode or artifacts.get("when") == "always"
         matching = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])} if is_kept else {}
@@ -253,7 +250,14 @@ class Pipeline:
 
     def _copies(self, name: str) -> list[dict[str, str]]:
         if "parallel" not in self.jobs[name]:
-            return [{"CI_JOB_NAME": name}]
+            return [{"CI_JOB_NAME": name, "CI_JOB_NAME_SLUG": name}]
         total = int(self.jobs[name]["parallel"])
         numbers = [{"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(total)} for index in range(1, total + 1)]
-        return [{"CI_JOB_NAME": f"{name} {each['CI_NODE_INDEX']}/{total}", **each} for each in numbers]
+        return [
+            {
+                "CI_JOB_NAME": f"{name} {each['CI_NODE_INDEX']}/{total}",
+                "CI_JOB_NAME_SLUG": f"{name}-{each['CI_NODE_INDEX']}-{total}",
+                **each,
+            }
+            for each in numbers
+        ]

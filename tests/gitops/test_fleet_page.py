@@ -25,8 +25,11 @@ spec: {milestones: %s}
 
 @pytest.fixture(autouse=True)
 def _component(project: Project) -> None:
-    jobs = (read_component(name).jobs(image="reconciler:1") for name in ("drift", "fleet"))
-    project.jobs = {name: job for each in jobs for name, job in each.items()}
+    project.jobs = {
+        name: job
+        for each in ("gitops", "fleet")
+        for name, job in read_component(each).jobs(image="reconciler:1").items()
+    }
     project.commits(api=MANIFEST % "{a: {}}")
 
 
@@ -50,7 +53,7 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
     first = kept(project)
     assert (first["format"], len(first["runs"]), json.loads(ran.artifacts[HISTORY])) == (FORMAT, 1, first)
 
-    committed = project.repository.folder / "public" / "index.html"
+    committed = project.repository.folder / "public" / "index.html"  # the page takes its place
     committed.parent.mkdir()
     committed.write_text("committed")
     project.repository.commit()
@@ -64,8 +67,9 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
     pipeline = project.on_main("schedule")
     assert pipeline.run(DRIFT, FLEET) == [2, 0]
     [ran] = pipeline.ran[FLEET]
-    assert "There is no history" not in ran.log
-    assert ran.log.endswith("The history could not be kept: no token may push. The next page does not know this run.\n")
+    refused = "the history could not be kept, so the next page does not know this run: with CI_JOB_TOKEN: "
+    assert ran.log.splitlines()[-1].startswith(refused)
+    assert "pre-receive hook declined" in ran.log
     changes = [run["changes"] for run in json.loads(ran.artifacts[HISTORY])["runs"]]
     assert (changes[-1], kept(project)) == (2, first)
     assert project.repository.git("rev-list", "--count", REF) == "1"
@@ -81,9 +85,8 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
 def test_the_token_goes_to_the_server_alone_whatever_the_folder_of_other_jobs_says(project: Project) -> None:
     project.protected["RECONCILER_PUSH_TOKEN"] = "glpat-push"
     project.server.tokens.add("glpat-push")
-    project.jobs[FLEET]["before_script"].append(
-        f"git config url.https://elsewhere.invalid/.insteadOf {project.server.url}/"
-    )
+    elsewhere = f"git config url.https://elsewhere.invalid/.insteadOf {project.server.url}/"
+    project.jobs = {**project.jobs, FLEET: {**project.jobs[FLEET], "before_script": [elsewhere]}}
     pipeline = project.on_main("schedule")
     assert pipeline.run(DRIFT) == [2]
     project.server.users()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.repository import Repository
-from tests.gitops.component import read_component
-from tests.gitops.conftest import HOST, Project
+from tests.gitops.conftest import CONFIGURATION, HOST, ZEROS, Project
 from tests.gitops.pipeline import NO_FILES, Color, Pipeline
 
 pytestmark = pytest.mark.untraced
@@ -35,7 +34,7 @@ def _component(project: Project) -> None:
 
 
 def test_the_component_has_these_jobs(project: Project) -> None:
-    assert list(project.jobs) == [VALIDATE, PLAN, DRIFT, REVIEW, APPLY]
+    assert list(project.jobs) == [VALIDATE, PLAN, REVIEW, APPLY, DRIFT]
 
 
 def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}', *more: dict[str, str]) -> str:
@@ -44,6 +43,12 @@ def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}
     state["projects"][0]["milestones"] = [{"title": "1.0", "due_date": "2026-12-31"}, *more]
     project.sandbox.replace_state(state)
     return project.commits(api=manifest("api", milestones))
+
+
+def configured(project: Project, line: str) -> None:
+    """Add a line to `reconciler.yaml`."""
+    (project.repository.folder / "reconciler.yaml").write_text(f"{CONFIGURATION}{line}\n")
+    project.repository.commit()
 
 
 def applying(pipeline: Pipeline) -> Pipeline:
@@ -128,10 +133,10 @@ def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: P
     assert child.jobs[APPLY]["environment"] == {"name": "reconciler"}
     assert not child.is_cancelled_by_a_push()
     assert project.writes() == []
-    project.uses("gitops", auto_apply=True)
-    at_once = project.on_main(CI_RUNNER_TAGS="docker, linux")
-    at_once.ran[PLAN] = pipeline.ran[PLAN]
-    child = applying(at_once)
+    project.uses("gitops", apply="auto")
+    pipeline = project.on_main(CI_RUNNER_TAGS="docker, linux")
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker", "linux"])
     assert child.jobs[APPLY]["environment"] == {"name": "reconciler"}
 
@@ -188,16 +193,18 @@ def test_where_no_token_may_push_the_apply_counts_and_the_next_plan_covers_it_ag
     assert pipeline.ran[PLAN][0].reports["terraform"] == NOTHING
 
 
-def test_with_the_push_before_a_pipeline_plans_what_was_pushed(project: Project) -> None:
-    project.uses("gitops", since="previous")
+def test_what_was_pushed_alone_is_planned_if_a_variable_says_so(project: Project) -> None:
     settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
     apply_all(project)
     project.commits(lib=manifest("lib", '{"1.0": {}}'))
     before = project.commits(web=manifest("web", "{}"))
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
-    pipeline = project.on_main(before=before)
+    pipeline = project.on_main(RECONCILER_SINCE=before)
     assert pipeline.run(PLAN) == [0]
     assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 0, "delete": 1}\n'
+    pipeline = project.on_main(RECONCILER_SINCE=ZEROS)  # the commit before a pipeline that somebody starts
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 1, "update": 0, "delete": 1}\n'
 
 
 def test_links_that_a_merge_request_commits_are_neither_followed_nor_posted(project: Project, tmp_path: Path) -> None:
@@ -261,7 +268,7 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
 
 
 def test_with_an_issue_drift_is_told_there(project: Project) -> None:
-    project.uses("gitops", issue=True)
+    configured(project, "issue: {}")
     settled(project)
     somebody(project, due_date="2027-01-31")
     pipeline = project.on_main("schedule")
@@ -269,21 +276,33 @@ def test_with_an_issue_drift_is_told_there(project: Project) -> None:
     assert "Issue drift opened" in pipeline.ran[DRIFT][0].log
 
 
-def test_components_of_one_job_make_a_pipeline_of_ones_own(project: Project) -> None:
+def test_jobs_of_one_line_make_a_pipeline_of_ones_own(project: Project) -> None:
     before = settled(project)
-    jobs = (read_component(name).jobs(image="reconciler:1") for name in ("validate", "plan", "apply", "drift"))
-    project.jobs = {name: job for each in jobs for name, job in each.items()}
-    assert list(project.jobs) == [VALIDATE, PLAN, APPLY, DRIFT]
+    kept = {"when": "always", "paths": [".reconciler"]}
+    jobs = {"check": "validate", "plan": "plan", "apply": "apply --plan .reconciler/plan.json --yes", "watch": "drift"}
+    project.jobs = {
+        name: {
+            "needs": ["plan"] if name == "apply" else [],
+            "variables": {"GIT_DEPTH": "0"},
+            "script": [f"reconciler {line} || exit $?"],
+            "artifacts": kept,
+        }
+        for name, line in jobs.items()
+    }
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
-    assert project.in_merge_request(before).run(VALIDATE, PLAN) == [0, 0]
-    assert project.on_main().run(VALIDATE, PLAN, APPLY) == [0, 0, 0]
+    assert project.in_merge_request(before).run("check", "plan") == [0, 0]
+    pipeline = project.on_main()
+    assert pipeline.run("check", "plan", "apply") == [0, 0, 0]
+    assert set(pipeline.ran["plan"][0].artifacts) == {
+        f".reconciler/{name}" for name in ("plan.json", "plan.html", "tfplan.json")
+    }
     assert project.writes() == ["PUT projects/acme%2Fapi/milestones/1"]
     assert project.applied() == project.repository.git("rev-parse", "HEAD")
-    assert project.on_main("schedule").run(DRIFT) == [0]
+    assert project.on_main("schedule").run("watch") == [0]
 
 
 def test_with_a_baseline_drift_is_a_warning_once(project: Project) -> None:
-    project.uses("gitops", baseline=True)
+    configured(project, "baseline: .reconciler/drift.json")
     settled(project)
     somebody(project, due_date="2027-01-31")
     assert project.on_main("schedule").run(DRIFT) == [2]
@@ -306,19 +325,17 @@ def test_a_created_token_goes_where_the_command_puts_it_and_nowhere_else(project
     vault = tmp_path / "the vault"
     project.protected["VAULT_PASSWORD"] = "correct-horse"
     command = f'sh -c \'cat >> "{vault}"; echo "$VAULT_PASSWORD" > "{tmp_path}/used"\''
-    project.uses("gitops", tokens_command=command, auto_apply=True)
-    with_command = project.on_main()
-    with_command.ran[PLAN] = pipeline.ran[PLAN]
-    child = applying(with_command)
-    assert child.variables["RECONCILER_TOKENS_COMMAND"] == command  # the service shows it
+    configured(project, f"tokens_command: {json.dumps(command)}")
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
+    assert set(child.jobs[APPLY]["variables"]) == {"GIT_DEPTH"}  # the service shows them
     assert child.run(APPLY) == [0]
     assert (tmp_path / "used").read_text() == "correct-horse\n"
     [apply] = child.ran[APPLY]
     value = json.loads(vault.read_text())["token"]
     assert value in str(project.sandbox.state())
     assert value not in apply.everything
-    project.jobs = read_component("apply").jobs(image="reconciler:1", tokens_command=command)
-    assert project.on_main().variables_of(APPLY)["RECONCILER_TOKENS_COMMAND"] == command
 
 
 def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(project: Project) -> None:
@@ -347,9 +364,9 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     assert project.writes() == ["POST projects/acme%2Flib/milestones"]
     assert "1 problem" in child.ran[APPLY][0].log
     assert ("project 101", "milestones", "1.0") in project.owned()
-    project.uses("gitops", allow_problems=True)
+    configured(project, "allow_problems: true")
     assert project.in_merge_request(first).run(PLAN) == [0]
-    project.uses("gitops")
+    configured(project, "")
     pipeline = project.on_main("schedule")
     assert (pipeline.run(DRIFT), pipeline.color(DRIFT)) == ([3], Color.ORANGE)
     somebody(project, due_date="2027-01-31")

@@ -1,0 +1,321 @@
+"""What a command does by itself in a job of GitLab CI, so that each job is one line of script.
+
+- `validate`, `plan`, `drift`, `apply`, `merge-plans` and `merge-reports` write their reports below `.reconciler`, where
+  the job's artifacts are. Formats that the command line asks for are written where it says instead.
+- In a job with `parallel`, they handle their part of the targets, and write that part alone, for a job that merges it.
+- In the pipeline of a merge request, `plan` is about what that changes; elsewhere, about what is not as it was applied.
+- In the pipeline of a merge request, a whole plan is posted as a note there; so is that there is none.
+- On the default branch, a whole plan comes with the pipeline that applies it.
+- `drift` with the last report of the job as its baseline, and with an issue, if `reconciler.yaml` says so.
+- The history of a fleet page is kept in a git ref of the project.
+
+Only the note, the issue and the ref are written on the service, and never with the token for the managed settings.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.options import Given
+from reconciler.cli.outputs import FLEET, history_of
+from reconciler.errors import ConfigurationError, InventoryUnreadable
+from reconciler.system.files import naming, save
+
+if TYPE_CHECKING:
+    from reconciler.cli.session import Session
+    from reconciler.documents.plan_file import SavedPlan
+
+LOG = logging.getLogger("reconciler")
+
+FOLDER = Path(".reconciler")
+
+PLAN, DRIFT, REPORT, VALIDATION = "plan", "drift", "report", "validation"
+
+FILES: Mapping[str, Mapping[str, str]] = {
+    VALIDATION: {"codequality": "codequality.json"},
+    PLAN: {"json": "plan.json", "html": "plan.html", "terraform-report": "tfplan.json"},
+    DRIFT: {"json": "drift.json", "html": "drift.html", "prometheus": "reconciler.prom", "junit": "junit.xml"},
+    REPORT: {"json": "report.json", "html": "report.html", "junit": "junit.xml"},
+}
+"""The files below `FOLDER` by the subject and the format of a report."""
+
+EMPTY: Mapping[str, str] = {"codequality": "[]\n", "junit": "<testsuites/>\n"}
+"""Reports until there are better ones: without any, the log of a job that fails would end with errors about them."""
+
+LAST_DRIFT = FOLDER / FILES[DRIFT]["json"]
+"""The baseline that stands for the last report of the job: its cache has that where the next one is written."""
+
+BASELINE = FOLDER / "baseline.json"
+"""Where the last report makes room for the next one."""
+
+PIPELINE = FOLDER / "apply.yml"
+
+MADE = {ExitCode.IN_ORDER, ExitCode.CHANGES_PENDING, ExitCode.IN_PART}
+"""The exit codes of commands that have made a plan."""
+
+
+def in_job() -> bool:
+    """Whether this is a job of GitLab CI."""
+    return bool(os.environ.get("CI") and os.environ.get("GITLAB_CI"))
+
+
+def part() -> str | None:
+    """Return the part of the targets that a job with `parallel` handles, such as `2/5`; None in another job."""
+    number, total = os.environ.get("CI_NODE_INDEX"), os.environ.get("CI_NODE_TOTAL")
+    return f"{number}/{total}" if in_job() and number and total else None
+
+
+def reporting(given: Given, subject: str) -> Given:
+    """Return the options of a command in a job with the reports of the job, for which there is an empty folder.
+
+    Args:
+        given: the options.
+        subject: what the reports are about, a key of `FILES`.
+    """
+    if not in_job():
+        return given
+    _unlink_below(FOLDER)
+    taken = {format_ for format_, _ in given.reports}
+    files = [(format_, FOLDER / file) for format_, file in _files(subject).items() if format_ not in taken]
+    for format_, file in files:
+        if format_ in EMPTY:
+            save(file, EMPTY[format_])
+    return replace(given, reports=(*given.reports, *((format_, str(file)) for format_, file in files)))
+
+
+def planning(given: Given) -> Given:
+    """Return the options of `plan` in a job: its reports, its part, and the targets that its pipeline is about."""
+    if not in_job():
+        return given
+    if given.since is None:
+        target = os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")  # only in pipelines of merged results
+        base = target or os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA") or "applied"
+        since = os.environ.get("RECONCILER_SINCE") or base
+        is_none = not since.strip("0")  # such as CI_COMMIT_BEFORE_SHA of a pipeline that somebody started
+        given = replace(given, since=None if is_none else since, everything=given.everything and not is_none)
+    return divided(reporting(given, PLAN))
+
+
+def divided(given: Given) -> Given:
+    """Return the options with the part of the targets that a job with `parallel` handles."""
+    return replace(given, shard=given.shard or part())
+
+
+def drifting(given: Given, baseline: Path | None) -> tuple[Given, Path | None]:
+    """Return the options of `drift` in a job, and its baseline: the last report of the job makes room for the next."""
+    if not in_job():
+        return given, baseline
+    given = divided(reporting(given, DRIFT))
+    last = FOLDER / _files(DRIFT)["json"]
+    is_baseline = baseline == LAST_DRIFT
+    with naming(last):
+        if last.exists() and is_baseline:
+            last.replace(BASELINE)
+        last.unlink(missing_ok=True)
+    return given, BASELINE if is_baseline else baseline
+
+
+def post_note(session: "Session", saved: "SavedPlan") -> None:
+    """Post a whole plan on the merge request whose pipeline this is."""
+    from reconciler.render import Style, render_plan
+
+    if _merge_request():
+        style = Style(group_by=session.given.group_by, links=session.links)
+        _post_note(session.given, render_plan(saved, "markdown", style))
+
+
+def post_failure(command: str, code: int) -> None:
+    """Post that a command has made no plan, if it has not: a note must not show the plan of an older commit."""
+    if command not in {"plan", "merge-plans"} or code in MADE or not _merge_request():
+        return
+    commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
+    given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))
+    _post_note(given, f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
+
+
+def keep_issue(session: "Session", saved: "SavedPlan") -> None:
+    """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`."""
+    from reconciler.cli.note import ISSUE, job_client, keeping, kept_issue
+
+    settings = click.get_current_context().default_map or {}
+    if in_job() and part() is None and "issue" in settings:
+        with keeping(ISSUE), job_client(session.given, ISSUE) as client:
+            session.info(kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved, session))
+
+
+def write_pipeline(saved: "SavedPlan", parts: int = 1) -> None:
+    """Write the pipeline that applies a whole plan of the default branch, if the job names the image for it.
+
+    Args:
+        saved: the plan.
+        parts: how many jobs apply it, side by side.
+    """
+    image, branch = os.environ.get("RECONCILER_IMAGE"), os.environ.get("CI_COMMIT_BRANCH")
+    if in_job() and image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
+        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.plan.changes)), indent=2) + "\n")
+
+
+def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, Any]:
+    """Return the pipeline that applies a plan. The next push does not cancel it while it waits for somebody.
+
+    A plan that does nothing leaves nothing for anybody to start, and deploys to no environment: its pipeline only keeps
+    the inventory, which everybody who may merge can do.
+    """
+    environment = os.environ.get("RECONCILER_ENVIRONMENT") or "reconciler"
+    at_once = is_empty or os.environ.get("RECONCILER_APPLY") == "auto"
+    start = {"when": "on_success" if at_once else "manual", "allow_failure": False}
+    deploys = {} if is_empty else {"environment": {"name": environment}}
+    review = {"pipeline": "$PARENT_PIPELINE_ID", "job": "reconciler-review"}
+    apply = {
+        "script": ["reconciler apply --plan .reconciler/plan.json --yes --allow-problems || exit $?"],
+        "artifacts": _artifacts(),
+    }
+    whole = {
+        "workflow": {"auto_cancel": {"on_new_commit": "none"}},
+        "default": {"image": {"name": image, "entrypoint": [""]}, "tags": _tags()},
+        "variables": {"GIT_DEPTH": "0"},
+    }
+    if parts == 1:
+        alone = {"stage": "deploy", "needs": [review], **start, **deploys, "resource_group": environment, **apply}
+        return whole | {"reconciler-apply": alone | {"artifacts": _artifacts("junit.xml")}}
+    return whole | {
+        "reconciler-approve": {
+            "stage": "build",
+            "needs": [review],
+            **start,
+            **deploys,
+            "script": ["reconciler show .reconciler/plan.json --allow-problems || exit $?"],
+        },
+        "reconciler-apply": {
+            "stage": "test",
+            "parallel": parts,
+            "needs": [review, {"job": "reconciler-approve", "artifacts": False}],
+            # Whoever starts reconciler-approve deploys; these take the variables of the environment.
+            **({} if is_empty else {"environment": {"name": environment, "action": "access"}}),
+            # Parts run side by side; the same part of two pipelines does not.
+            "resource_group": f"{environment}-$CI_NODE_INDEX",
+            **apply,
+        },
+        "reconciler-report": {
+            "stage": "deploy",
+            "needs": ["reconciler-apply"],
+            "when": "always",
+            "script": ["reconciler merge-reports .reconciler/report-*.json --allow-problems || exit $?"],
+            "artifacts": _artifacts("junit.xml"),
+        },
+    }
+
+
+@contextmanager
+def keeping_history(given: Given) -> Iterator[None]:
+    """Fetch the histories of the fleet pages that this block writes, and push them when it ends.
+
+    A history that is there already is somebody else's to keep.
+
+    Raises:
+        ConfigurationError: they cannot be fetched; to begin new ones would lose them.
+    """
+    from reconciler.gitops import remotes
+
+    files = [history_of(Path(file)) for format_, file in given.reports if format_ == FLEET]
+    for file in files:
+        _unlink_below(file.parent)
+    files = [file for file in files if not file.exists()]
+    if not (files and in_job() and remotes.in_job(os.environ)):
+        yield
+        return
+    from reconciler.gitops.exchange import exchange
+    from reconciler.gitops.histories import REF, Histories
+
+    try:
+        remote = remotes.job_remote(
+            os.environ,
+            api_url="",
+            api_token="",
+            ca_file=os.environ.get("RECONCILER_CA_FILE") or os.environ.get("CI_SERVER_TLS_CA_FILE", ""),
+        )
+    except ConfigurationError as error:
+        LOG.warning("no history is kept: %s", error)
+        yield
+        return
+    with exchange(remote) as repository:
+        histories = Histories(repository)
+        try:
+            texts = histories.fetch()
+        except InventoryUnreadable as error:
+            raise ConfigurationError(f"the history at {REF} cannot be fetched: {error.reason}") from error
+        for file in files:
+            if file.name in texts:
+                save(file, texts[file.name])
+            else:
+                LOG.info("There is no history at %s, so this page begins one.", REF)
+        yield
+        failure = histories.push({file.name: file.read_text(encoding="utf-8") for file in files})
+        if failure:
+            LOG.error("the history could not be kept, so the next page does not know this run: %s", failure)
+
+
+def _files(subject: str) -> Mapping[str, str]:
+    """Return the files of this job by their formats: in a job with `parallel`, that of its part alone."""
+    if part() is None or "json" not in FILES[subject]:
+        return FILES[subject]
+    return {"json": f"{subject}-{os.environ['CI_NODE_INDEX']}.json"}
+
+
+def _unlink_below(folder: Path) -> None:
+    """Make a folder that is no link and holds none: a committed link would redirect what is written there, and kept.
+
+    Raises:
+        OutputFailed: that is not possible.
+    """
+    if not in_job() or folder.is_absolute() or ".." in folder.parts:
+        return
+    for path in (*reversed(folder.parents), folder):
+        with naming(path):
+            if path.is_symlink():
+                path.unlink()
+            path.mkdir(exist_ok=True)
+    with naming(folder):
+        for path in folder.iterdir() if folder != Path() else ():
+            if path.is_symlink():
+                path.unlink()
+
+
+def _merge_request() -> bool:
+    """Whether a whole plan of this job is one of a merge request."""
+    return in_job() and part() is None and bool(os.environ.get("CI_MERGE_REQUEST_IID"))
+
+
+def _post_note(given: Given, text: str) -> None:
+    """Post or update the note of this job; the log says what comes of it, and the exit code does not."""
+    from reconciler.cli.note import NOTE, job_client, keeping, merge_request
+    from reconciler.gitops.notes import post_note as post
+
+    with keeping(NOTE):
+        project = os.environ.get("CI_MERGE_REQUEST_PROJECT_ID")
+        place = merge_request(project, int(os.environ["CI_MERGE_REQUEST_IID"]))
+        name = os.environ.get("CI_JOB_NAME", "reconciler")
+        with job_client(given, NOTE) as client:
+            LOG.info("Note %s %s: %s", name, post(client, place, name, text), place)
+
+
+def _artifacts(junit: str = "") -> Mapping[str, Any]:
+    """Return what a job that applies keeps."""
+    kept = {"when": "always", "access": "developer", "expire_in": "1 week", "paths": [f"{FOLDER}/report*"]}
+    if not junit:
+        return kept
+    return kept | {"paths": [f"{FOLDER}/report*", f"{FOLDER}/{junit}"], "reports": {"junit": f"{FOLDER}/{junit}"}}
+
+
+def _tags() -> list[str]:
+    """Return the tags of this runner, which some versions write as a JSON array, and others separated by commas."""
+    names = os.environ.get("CI_RUNNER_TAGS", "").strip("[]").split(",")
+    return [name.strip(' "') for name in names if name.strip(' "')]

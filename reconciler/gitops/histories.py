@@ -1,0 +1,66 @@
+"""The histories of fleet pages between pipelines: files of one commit without a parent, at a git ref of the project."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from reconciler.gitops.exchange import Exchange
+
+REF = "refs/reconciler/fleet"
+"""Not a branch: nobody works on it, and each run replaces it, so that the repository does not grow."""
+
+ENTRY = re.compile(r"100644 blob ([0-9a-f]+)\t([^\0/]+)")
+PERSON = "reconciler <reconciler@localhost>"
+
+
+@dataclass(slots=True)
+class Histories:
+    """The histories at the ref.
+
+    Attributes:
+        repository: fetches and pushes them.
+    """
+
+    repository: Exchange
+    _before: Mapping[str, str] = field(default_factory=dict)
+
+    def fetch(self) -> Mapping[str, str]:
+        """Return the text of each by its file; none if there is no such ref.
+
+        Raises:
+            InventoryUnreadable: all credentials were refused, or there is no connection.
+        """
+        self.repository.fetch_ref(REF)
+        listing = self.repository.run(["ls-tree", "-z", REF]).stdout.decode(errors="replace").split("\0")
+        blobs = {entry[2]: entry[1] for entry in map(ENTRY.fullmatch, listing) if entry}
+        self._before = {
+            name: self.repository.run(["cat-file", "blob", blob]).stdout.decode(errors="replace")
+            for name, blob in blobs.items()
+        }
+        return self._before
+
+    def push(self, texts: Mapping[str, str]) -> str:
+        """Replace some of those that were fetched; return why that failed, empty if they are there.
+
+        The same text again is there already: nothing is pushed.
+        """
+        now = {**self._before, **texts}
+        if now == self._before:
+            return ""
+        entries = ((name, self._written(["--stdin"], text)) for name, text in now.items())
+        tree = "".join(f"100644 blob {blob}\t{name}\0" for name, blob in entries)
+        made = self.repository.run(["mktree", "-z"], tree.encode()).stdout.decode().strip()
+        when = f"{int(datetime.now(UTC).timestamp())} +0000"
+        lines = (f"tree {made}", f"author {PERSON} {when}", f"committer {PERSON} {when}", "")
+        commit = self._written(["-t", "commit", "--stdin"], "\n".join((*lines, "Keep the histories of fleet pages\n")))
+        refusals = []
+        for login in self.repository.remote.pushing:
+            refusal = self.repository.replace_ref(REF, commit, login)
+            if not refusal:
+                return ""
+            refusals.append(refusal)
+        return "; ".join(refusals)
+
+    def _written(self, options: list[str], text: str) -> str:
+        return self.repository.run(["hash-object", "-w", *options], text.encode()).stdout.decode().strip()

@@ -1,0 +1,290 @@
+"""What commands do by themselves in a job of GitLab CI: `tests/gitops` runs whole pipelines, each command in its process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.documents.history import FORMAT
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import NOBODY
+from tests.inventory.git_server import GitServer, git_server
+from tests.service.test_connection import LOOPBACK
+
+REF = "refs/reconciler/fleet"
+FAILED = "**No plan of 1a2b3c4d.** [The job](https://gitlab.example.com/jobs/1) failed; its log says why."
+MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_PROJECT_ID": "900"}
+BRANCH = {"CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+PART = {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "2"}
+
+
+@pytest.fixture
+def job(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A job of a project that has a merge request; its variables."""
+    state = cli_runner.sandbox.state()
+    state["users"] += [
+        {"id": 6, "username": "notes", "bot": True, "tokens": ["note-token"]},
+        {"id": 7, "username": "reader", "bot": True, "tokens": [{"token": "reader-token", "scopes": ["read_api"]}]},
+    ]
+    state["groups"][0]["members"].append({"user": "reader", "role": "maintainer"})
+    members = [{"user": "notes", "role": "reporter"}]
+    state["projects"].append({"id": 900, "path": "acme/settings", "members": members, "merge_requests": [7]})
+    cli_runner.sandbox.replace_state(state)
+    variables = {
+        **NOBODY,
+        "CI": "true",
+        "GITLAB_CI": "true",
+        "CI_API_V4_URL": cli_runner.sandbox.api_url,
+        "CI_JOB_NAME": "reconciler-plan",
+        "CI_JOB_URL": "https://gitlab.example.com/jobs/1",
+        "CI_COMMIT_SHORT_SHA": "1a2b3c4d",
+        "CI_PROJECT_ID": "900",
+        "RECONCILER_NOTE_TOKEN": "note-token",
+    }
+    given(monkeypatch, variables)
+    cli_runner.project("{milestones: {a: {}}}")
+    return monkeypatch
+
+
+def given(job: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        job.setenv(name, value)
+
+
+def written() -> list[str]:
+    """Return the files of the job's folder."""
+    return sorted(path.name for path in Path(".reconciler").iterdir())
+
+
+def settings_project(cli_runner: CliRunner) -> dict[str, Any]:
+    projects: list[dict[str, Any]] = cli_runner.sandbox.state()["projects"]
+    return next(each for each in projects if each["path"] == "acme/settings")
+
+
+def notes(cli_runner: CliRunner) -> list[str]:
+    """Return the visible texts of the notes."""
+    posted = settings_project(cli_runner).get("merge_request_notes", [])
+    return [note["body"].partition("-->\n\n")[2] for note in posted]
+
+
+def test_the_plan_of_a_merge_request_is_saved_and_posted_and_so_is_that_there_is_none(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    given(job, {**MERGE_REQUEST, "RECONCILER_SINCE": "0" * 40, "RECONCILER_IMAGE": "i:1"})
+    done = cli_runner("plan --all")
+    assert (done.code, done.err) == (0, "Note reconciler-plan posted: 900!7\n")
+    assert written() == ["plan.html", "plan.json", "tfplan.json"]
+    assert Path(".reconciler/tfplan.json").read_text() == '{"create": 1, "update": 0, "delete": 0}\n'
+    [note] = notes(cli_runner)
+    assert note.startswith("## Plan: 1 to create")
+    cli_runner.write("reconciler.yaml", "pathes: manifests\n")
+    for line in ("plan", "merge-plans .reconciler/plan.json", "plan --nonsense"):
+        assert cli_runner(line).code in {1, 64}
+        assert notes(cli_runner) == [FAILED]
+    assert cli_runner("drift").code == 1
+    job.delenv("RECONCILER_NOTE_TOKEN")
+    assert cli_runner("plan").err.splitlines()[-1] == (
+        "No note posted: no token (CI job tokens may not comment): set RECONCILER_NOTE_TOKEN to a token with the scope "
+        "api that may comment there"
+    )
+
+
+def test_a_merge_request_is_compared_with_its_target_and_other_plans_with_what_was_applied(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    job.setenv("CI_MERGE_REQUEST_DIFF_BASE_SHA", "base")
+    assert "--since base: " in cli_runner("plan").err
+    job.setenv("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "target")
+    assert "--since target: " in cli_runner("plan").err
+    job.setenv("RECONCILER_SINCE", "asked")
+    assert "--since asked: " in cli_runner("plan").err
+    assert "--since flag: " in cli_runner("plan --since flag").err
+    for name in ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "RECONCILER_SINCE"):
+        job.delenv(name)
+    assert cli_runner("plan").code == 0
+
+
+def test_a_plan_of_the_default_branch_comes_with_the_pipeline_that_applies_it(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    given(job, {**BRANCH, "RECONCILER_IMAGE": "i:1", "CI_RUNNER_TAGS": '["docker", "linux"]'})
+    assert cli_runner("plan --report html=elsewhere.html").code == 0
+    assert written() == ["apply.yml", "plan.json", "tfplan.json"]
+    pipeline = json.loads(Path(".reconciler/apply.yml").read_text())
+    assert pipeline["default"] == {"image": {"name": "i:1", "entrypoint": [""]}, "tags": ["docker", "linux"]}
+    apply = pipeline["reconciler-apply"]
+    assert (apply["when"], apply["environment"], apply["resource_group"]) == (
+        "manual",
+        {"name": "reconciler"},
+        "reconciler",
+    )
+    assert cli_runner("apply --plan .reconciler/plan.json --yes").code == 0
+    assert [name for name in written() if name not in {"apply.yml", "plan.json", "tfplan.json"}] == [
+        "junit.xml",
+        "report.html",
+        "report.json",
+    ]
+    given(job, {"RECONCILER_ENVIRONMENT": "production", "CI_RUNNER_TAGS": "docker, linux"})
+    assert cli_runner("plan").code == 0
+    pipeline = json.loads(Path(".reconciler/apply.yml").read_text())
+    apply = pipeline["reconciler-apply"]
+    assert pipeline["default"]["tags"] == ["docker", "linux"]
+    assert (apply["when"], "environment" in apply, apply["resource_group"]) == ("on_success", False, "production")
+    Path(".reconciler/apply.yml").unlink()
+    job.delenv("RECONCILER_IMAGE")
+    assert cli_runner("plan").code == 0
+    assert "apply.yml" not in written()
+
+
+def test_jobs_side_by_side_write_their_parts_and_later_ones_merge_them(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    cli_runner.project("{milestones: {a: {}}}", "acme/lib", "manifests/lib.yaml")
+    given(job, {**MERGE_REQUEST, **BRANCH, "RECONCILER_IMAGE": "i:1", "RECONCILER_APPLY": "auto", "CI_NODE_TOTAL": "2"})
+    for number in ("1", "2"):
+        job.setenv("CI_NODE_INDEX", number)
+        done = cli_runner("plan")
+        assert (done.code, done.err) == (
+            0,
+            "--since applied: this run has no inventory, and plans all targets\n",
+        )
+    assert written() == ["plan-1.json", "plan-2.json"]
+    assert notes(cli_runner) == []
+    job.delenv("CI_NODE_INDEX")
+    parts = [".reconciler/plan-1.json", ".reconciler/plan-2.json"]
+    assert cli_runner("merge-plans", *parts).code == 0
+    assert written() == ["apply.yml", "plan-1.json", "plan-2.json", "plan.html", "plan.json", "tfplan.json"]
+    [note] = notes(cli_runner)
+    assert note.startswith("## Plan: 2 to create")
+    pipeline = json.loads(Path(".reconciler/apply.yml").read_text())
+    assert [job for job in pipeline if job.startswith("reconciler-")] == [
+        "reconciler-approve",
+        "reconciler-apply",
+        "reconciler-report",
+    ]
+    assert (pipeline["reconciler-approve"]["when"], pipeline["reconciler-apply"]["parallel"]) == ("on_success", 2)
+    for number in ("1", "2"):
+        job.setenv("CI_NODE_INDEX", number)
+        assert cli_runner("apply --plan .reconciler/plan.json --yes").code == 0
+    job.setenv("CI_NODE_INDEX", "1")
+    assert cli_runner("apply --plan .reconciler/plan-1.json --yes").code == 0  # the plan of a part, and done already
+    assert cli_runner("validate").code == 0
+    assert {"report-1.json", "report-2.json", "codequality.json"} <= set(written())
+    assert cli_runner("drift").code == 0
+    job.delenv("CI_NODE_INDEX")
+    assert cli_runner("merge-reports .reconciler/report-1.json .reconciler/report-2.json").code == 0
+    assert {"report.json", "report.html", "junit.xml"} <= set(written())
+
+
+def test_drift_has_the_last_report_as_its_baseline_and_an_issue_where_it_is_asked_for(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    files = ["drift.html", "drift.json", "junit.xml", "reconciler.prom"]
+    given(job, {"RECONCILER_READ_TOKEN": "reader-token", "RECONCILER_TOKEN": "no-token"})
+    assert cli_runner("drift").code == 2
+    assert written() == files
+    assert cli_runner("drift").code == 2
+    assert written() == files
+    cli_runner.write("reconciler.yaml", "baseline: .reconciler/drift.json\nissue: {}\n")
+    done = cli_runner("drift")
+    assert (done.code, done.out.splitlines()[0]) == (0, "1 change as in the baseline")
+    assert done.err == "Issue drift opened: 900#1\n"
+    assert written() == ["baseline.json", *files]
+    done = cli_runner("merge-plans .reconciler/drift.json --report html=.reconciler/drift.html")
+    assert done.err.splitlines()[-1].startswith("reconciler: FILE and --report json name the same file")
+    Path(".reconciler/drift.json").replace("drift-1.json")
+    done = cli_runner("merge-plans drift-1.json")
+    assert (done.code, done.err) == (0, "Issue drift unchanged: 900#1\n")
+    job.delenv("RECONCILER_NOTE_TOKEN")
+    done = cli_runner("drift")
+    assert done.err.splitlines()[-1].startswith("No issue kept: no token (CI job tokens may not open issues): set ")
+    job.setenv("RECONCILER_READ_TOKEN", "")
+    assert cli_runner("drift").code == 1
+    cli_runner.write("token", "ada-token\n").chmod(0o600)
+    job.setenv("RECONCILER_READ_TOKEN", "no-token")
+    assert cli_runner("drift --token-file token").code == 0
+
+
+def test_what_was_committed_redirects_nothing(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:
+    cli_runner.write("elsewhere/note", "secret")
+    Path(".reconciler").symlink_to("elsewhere")
+    assert cli_runner("validate").code == 0
+    assert not Path(".reconciler").is_symlink()
+    Path(".reconciler/codequality.json").unlink()
+    Path(".reconciler/codequality.json").symlink_to("../elsewhere/note")
+    Path(".reconciler/plan.json").symlink_to("../elsewhere/note")
+    assert cli_runner("validate").code == 0
+    assert written() == ["codequality.json"]
+    assert Path("elsewhere/note").read_text() == "secret"
+    cli_runner.write("other/reconciler.yaml", "")
+    Path("other/.reconciler").write_text("a file")
+    job.chdir("other")
+    done = cli_runner("validate")
+    assert (done.code, done.err) == (1, "reconciler: .reconciler: File exists\n")
+
+
+def test_outside_of_a_job_a_command_does_what_its_line_says(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:
+    job.delenv("CI")
+    given(job, {**MERGE_REQUEST, **PART, "RECONCILER_SINCE": "nothing"})
+    cli_runner.write("reconciler.yaml", "issue: {}\n")
+    assert cli_runner("plan --shard 1/1 --out plan.json").code == 0
+    assert cli_runner("drift --shard 1/1 --report fleet=page.html").code == 2
+    assert cli_runner("validate").code == 0
+    assert cli_runner("apply --plan plan.json --yes").code == 0
+    assert not Path(".reconciler").exists()
+    assert notes(cli_runner) == []
+
+
+@pytest.fixture
+def server(tmp_path: Path, job: pytest.MonkeyPatch) -> Any:
+    """A git server that the job's project is on."""
+    with git_server(tmp_path / "served") as server:
+        server.tokens = {"glcbt-job-token"}
+        job.setenv("CI_SERVER_URL", server.url)
+        job.setenv("CI_PROJECT_PATH", "acme/settings")
+        job.setenv("CI_JOB_TOKEN", "glcbt-job-token")
+        job.setenv("CI_SERVER_TLS_CA_FILE", str(LOOPBACK))
+        yield server
+
+
+def kept(server: GitServer, name: str = "index.history.json") -> int:
+    """Return the number of runs that a history at the ref knows."""
+    history = json.loads(server.git("show", f"{REF}:{name}"))
+    assert history["format"] == FORMAT
+    return len(history["runs"])
+
+
+def test_the_history_of_a_fleet_page_is_kept_in_a_ref(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch, server: GitServer
+) -> None:
+    page = "--report fleet=public/index.html"
+    done = cli_runner(f"drift {page}")
+    assert (done.code, done.err) == (2, f"There is no history at {REF}, so this page begins one.\n")
+    assert kept(server) == 1
+    Path("public/index.history.json").unlink()
+    assert (cli_runner(f"show .reconciler/drift.json {page}").err, kept(server)) == ("", 1)
+    done = cli_runner(f"plan {page}")
+    assert kept(server) == 1  # the history is here already, and somebody else's to keep
+    Path("public/index.history.json").unlink()
+    Path("public/link").symlink_to("/")
+    assert cli_runner("show .reconciler/plan.json --report fleet=public/other.html").err != ""
+    assert not Path("public/link").is_symlink()
+    assert (kept(server), kept(server, "other.history.json")) == (1, 1)
+    assert server.git("rev-list", "--count", REF) == "1"
+
+    Path("public/other.history.json").unlink()
+    server.readers.add("glcbt-job-token")
+    done = cli_runner(f"drift --quiet {page}")
+    assert done.err.startswith(
+        "the history could not be kept, so the next page does not know this run: with CI_JOB_TOKEN"
+    )
+    Path("public/index.history.json").unlink()
+    server.tokens.clear()
+    done = cli_runner(f"drift {page}")
+    assert done.code == 1
+    assert done.err.startswith(f"reconciler: the history at {REF} cannot be fetched: with CI_JOB_TOKEN: ")
+    job.setenv("CI_SERVER_URL", "http://gitlab.example.com")
+    done = cli_runner(f"drift {page}")
+    assert done.code == 2
+    assert done.err.startswith("no history is kept: ")
