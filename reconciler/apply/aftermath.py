@@ -183,11 +183,6 @@ def deleted_keys(outcomes: Iterable[TargetOutcome], names: Names) -> set[ObjectK
     }
 
 
-def touched(outcomes: Iterable[TargetOutcome]) -> set[Target]:
-    """Return the targets to which a run may have sent a write."""
-    return {target.plan.target for target in outcomes if any(each.status in SENT for each in target.outcomes)}
-
-
 def _kept(target: TargetPlan, keeps: Callable[[Change], bool]) -> TargetPlan:
     sections = (
         replace(section, changes=tuple(change for change in section.changes if keeps(change)))

@@ -66,10 +66,12 @@ class Chosen:
     Attributes:
         file: its JSON report.
         name: its full ID in the log; the name of the file where the command gives that.
+        manifests: the commit of its manifests, by the log; empty if the log does not tell.
     """
 
     file: Path
     name: str
+    manifests: str = ""
 
 
 def chosen(given: Given, named: str | None, *, last: bool) -> Chosen:
@@ -158,9 +160,10 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> Chosen:
 
     common = _common()
     file = report_of(common, name) if common else None
+    logged = next((apply for apply in applies if apply.id == name), None)
     if file is not None:
-        return Chosen(file, name)
-    job = next((apply.job for apply in applies if apply.id == name), "")
+        return Chosen(file, name, logged.manifests if logged else "")
+    job = logged.job if logged else ""
     where = f"among the artifacts of {job}" if job else "where that apply ran"
     raise ConfigurationError(
         f"the report of the apply {short(name)} is not in this clone; look for its JSON report {where}, then: "

@@ -76,7 +76,7 @@ def draw(
     known = committed(session.inputs, run.manifests)
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
     saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
-    return replace(saved, commit=known or None) if commit and not given.narrowed else saved
+    return saved if given.narrowed else replace(saved, commit=known or None)
 
 
 def _warn_of_variables(plan: Plan) -> None:
@@ -91,7 +91,7 @@ def _warn_of_variables(plan: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, file: Path, name: str) -> SavedPlan:
+def draw_way_back(session: Session, client: Client, file: Path, name: str, commit: str) -> SavedPlan:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
 
     Args:
@@ -99,6 +99,7 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str) -> Sa
         client: the service.
         file: the report.
         name: see `SavedPlan.reverts`.
+        commit: of the manifests of the apply; empty for the one in its report.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service.
@@ -123,7 +124,8 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str) -> Sa
             make=way_back.plan,
         )
         plan = survey(run, GIVEN).plan
-    return replace(_saved(session, client, plan, left.digest), reverts=name)
+    saved = _saved(session, client, plan, left.digest)
+    return replace(saved, reverts=name, commit=commit or report.commit, narrowed=given.narrowed)
 
 
 def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Shard | None = None) -> SavedPlan:

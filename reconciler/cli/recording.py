@@ -139,8 +139,7 @@ class Recording:
         try:
             with heeding(patience=1):
                 name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), message)
-                if report.requests.writes:
-                    _keep(name, report)
+                _keep(name, report)
         except (InventoryNotStored, OutputFailed) as error:
             report_error(error)
             return code or ExitCode.IN_PART
@@ -172,15 +171,15 @@ class Recording:
         narrowed: Collection[str] | None,
     ) -> "tuple[Changes, str]":
         """Return what changes in the list that the plan saw, and the commit whose manifests were applied."""
-        from reconciler.apply.aftermath import aftermath, as_read, deleted_keys, touched
+        from reconciler.apply.aftermath import aftermath, as_read, deleted_keys
         from reconciler.kinds import all_kinds
         from reconciler.model.upkeep import Changes, changes_of, undone
 
         names = self._names
         prospect = self.saved.inventory
         if self.saved.reverts:
-            writes = {names[target] for target in touched(outcomes) if target in names}
-            return undone(inventory, deleted_keys(outcomes, names), writes), ""
+            # What an earlier run of the same revert has touched is in order here, and has no digest either.
+            return undone(inventory, deleted_keys(outcomes, names), names.values()), self.saved.commit or ""
         if prospect is None:
             return Changes(inventory), ""
         run = as_read(prospect.run, read, names, all_kinds())

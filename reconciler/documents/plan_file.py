@@ -150,7 +150,8 @@ class SavedPlan:
     manifests_digest: str
     """SHA-256 of the effective desired state of all targets."""
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
-    """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed."""
+    """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed. Of a way
+    back, that of the apply that it undoes."""
     requests_made: NonNegativeInt
     """How many reads it took to make the plan."""
     shard: Shard | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from shlex import quote
+from shlex import join
 from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
@@ -13,7 +13,7 @@ from reconciler.apply import UNKNOWN, CanaryRun, Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
-from reconciler.gitops.apply_log import short
+from reconciler.gitops.apply_log import revert_words
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
 from reconciler.model.targets import Key, Level, Target
@@ -258,7 +258,7 @@ class Report:
     def finish(self) -> str:
         """The command that does what this run did not do; an apply needs its report in the file `report.json`."""
         if self.reverts:
-            return f"reconciler revert {quote(short(self.reverts))} --yes"
+            return f"{join(revert_words(self.reverts))} --yes"
         return "reconciler apply --retry-failed report.json"
 
     @property

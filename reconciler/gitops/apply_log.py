@@ -84,6 +84,11 @@ def short(name: str) -> str:
     return name[:SHORT] if COMMIT.fullmatch(name) else name
 
 
+def revert_words(name: str) -> list[str]:
+    """Return the words of the command that plans the way back from an apply; none without one."""
+    return ["reconciler", "revert", short(name)] if name else []
+
+
 def _text(repository: Repository, name: str) -> str:
     done = repository.run(["cat-file", "commit", name])
     if done.returncode:

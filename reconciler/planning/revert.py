@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import STATE, Collection, Singleton
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, TargetPlan, Update
@@ -204,6 +204,7 @@ class _Objects:
         }
         self.made = {each.created.id for each in self.created if each.created}
         self.found_before = found_before
+        self.half_made: list[Pair] = []
         self.problems: list[Problem] = []
 
     def plan(self) -> Iterator[Step]:
@@ -213,6 +214,7 @@ class _Objects:
         pairs = [pair for change in self.updated for pair in self._pairs(change, going)]
         unwanted = self._without_referred(unwanted, pairs)
         missing = self._missing()
+        pairs += self.half_made
         present = {name: self._as_before(name, change) for name, change in missing.items()}
         yield from self.problems
         wanted = present | {pair.name: pair.wanted for pair in pairs}
@@ -343,7 +345,10 @@ class _Objects:
             created_again = self._created_again(change)
             if created_again is not None:
                 moved = _moved(change.before, created_again)
-                if moved:
+                if self._is_half_made(change, created_again):
+                    wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
+                    self.half_made.append(Pair(name, wanted, created_again, None))
+                elif moved:
                     self._problem(name, f"exists again, with other values: {moved}", STAYS)
             elif self.part.identity(name) in names:
                 self._problem(name, "was deleted more than once, and is created again only once")
@@ -351,6 +356,11 @@ class _Objects:
                 names.add(self.part.identity(name))
                 missing[name] = change
         return missing
+
+    def _is_half_made(self, change: Delete, found: Found) -> bool:
+        """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
+        initial, *others = self.part.events or (None,)
+        return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, found)
 
     def _created_again(self, change: Delete) -> Found | None:
         """Return the object that was created since under the name of a deleted one.

@@ -54,6 +54,7 @@ from reconciler.render.wording import (
     rename_notes,
     report_in_a_line,
     requests_made,
+    revert_notes,
     subject,
     waits,
 )
@@ -99,7 +100,13 @@ def plan(saved: SavedPlan, style: Style) -> str:
     numbers, links = saved.summary, links_of(saved, style)
     notes = "".join(
         f"**{code(note)}**\n\n"
-        for note in (*saved.remarks, *guard_notes(saved), *expiry_notes(saved), *access_notes(saved.plan))
+        for note in (
+            *saved.remarks,
+            *revert_notes(saved),
+            *guard_notes(saved),
+            *expiry_notes(saved),
+            *access_notes(saved.plan),
+        )
     )
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
@@ -124,10 +131,11 @@ def plan(saved: SavedPlan, style: Style) -> str:
 def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     waited, links = ", ".join(map(code, waits(done.requests.waited))), links_of(done, style)
-    notes = "".join(f"**{code(note)}**\n\n" for note in (*canary_notes(done), *done.remarks))
+    notes = (*canary_notes(done), *done.remarks, *revert_notes(done))
+    shown = "".join(f"**{code(note)}**\n\n" for note in notes)
     head = (
         f"## {report_in_a_line(done)}\n\n"
-        f"{notes}"
+        f"{shown}"
         f"{_table(BECAME, became(done))}"
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"

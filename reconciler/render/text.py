@@ -48,6 +48,7 @@ from reconciler.render.wording import (
     refusal_notes,
     rename_notes,
     requests_made,
+    revert_notes,
     rewritten,
     status_text,
     subject,
@@ -92,6 +93,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     notes = [
         *rename_notes(saved),
         *saved.remarks,
+        *revert_notes(saved),
         *guard_notes(saved),
         *([] if style.quiet else access_notes(saved.plan)),
     ]
@@ -126,10 +128,10 @@ def report(done: Report, style: Style) -> str:
         lines += _entries(entries, targets, style)
         if targets is first and not style.quiet:
             lines += [line for note in canary_notes(done) for line in _folded(note, style)]
-    lines += [line for remark in done.remarks for line in _folded(escaped(remark), style)]
+    lines += [line for note in (*done.remarks, *revert_notes(done)) for line in _folded(escaped(note), style)]
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))
-    of = f"{of_report(done.shard)}:"
+    of = f"{of_report(done)}:"
     became = {
         f"{counts.created:,} created": "+",
         f"{counts.updated:,} updated": "~",

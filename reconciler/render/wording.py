@@ -11,6 +11,7 @@ from dataclasses import asdict
 from difflib import unified_diff
 from itertools import islice, takewhile
 from math import inf
+from shlex import join
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
@@ -18,12 +19,12 @@ from reconciler.documents.groups import FEW, Entry, Group, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
+from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import advised, counted, listed
-from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
@@ -246,13 +247,25 @@ def waits(waited: Mapping[str, float]) -> Iterator[str]:
 
 def of_plan(saved: SavedPlan) -> str:
     """Return the first words of a plan's summary, which name its shard, if it has one; `New` if there is a baseline."""
-    word = "New" if saved.known else "Plan"
+    word = "Way back" if saved.reverts else "New" if saved.known else "Plan"
     return f"{word} for shard {saved.shard}" if saved.shard else word
 
 
-def of_report(shard: Shard | None) -> str:
+def of_report(report: Report) -> str:
     """Return the first words of a report's summary."""
-    return f"Applied shard {shard}" if shard else "Applied"
+    word = "Reverted" if report.reverts else "Applied"
+    return f"{word} shard {report.shard}" if report.shard else word
+
+
+def revert_notes(document: SavedPlan | Report) -> list[str]:
+    """Return which apply a way back undoes, and the command that carries it out, or finishes it."""
+    if not document.reverts:
+        return []
+    about = f"the apply {short(document.reverts)}"
+    command = f"{join(revert_words(document.reverts))} --yes"
+    if isinstance(document, Report):
+        return [f"This is a revert of {about}" + ("" if document.complete else f"; to finish it: {command}")]
+    return [f"This is the way back from {about}" + (f": {command}" if any(document.plan.changes) else "")]
 
 
 def plan_in_a_line(saved: SavedPlan) -> str:
@@ -269,7 +282,7 @@ def report_in_a_line(report: Report) -> str:
     words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
     words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"{of_report(report.shard)}: {', '.join(words) or 'nothing to change'}"
+    return f"{of_report(report)}: {', '.join(words) or 'nothing to change'}"
 
 
 def deletions_in_words(plan: Plan) -> str:

@@ -167,7 +167,11 @@ def test_the_report_of_a_revert_is_finished_by_the_same_command(cli_runner: CliR
     assert refused.err == f"reconciler: back.json is the report of a revert; finish that with: {command}\n"
     page = Path("back.html").read_text()
     assert command in page
-    assert data_of(page)["commands"] == "none"
+    assert (data_of(page)["commands"], data_of(page)["revert"]) == ("wide", ["reconciler", "revert", first[:7]])
+    finish = f"This is a revert of the apply {first[:7]}; to finish it: {command}"
+    assert finish in page
+    assert finish in failed.out
+    assert finish in cli_runner("show back.json --format markdown").out
     cli_runner.sandbox.set_faults([])
     done = cli_runner(command.removeprefix("reconciler "))
     assert (done.code, "1 deleted; 0 failed" in done.out) == (0, True)

@@ -30,9 +30,10 @@ project acme/api
   - allowlisted project "acme/lib"
   - milestone "new"
   - trigger token "deploy"
+This is the way back from the apply applied.json: reconciler revert applied.json --yes
 apply may delete up to 3 objects: --allow-deletes 3
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 4 to update, 3 to delete, 0 problems, 0 unmanaged. 9 writes to apply; 6 requests were made to plan.
+Way back: 2 to create, 4 to update, 3 to delete, 0 problems, 0 unmanaged. 9 writes to apply; 6 requests were made to plan.
 """
 
 CHANGED_SINCE = """\
@@ -44,8 +45,9 @@ project acme/api
   ! milestone "new": has changed since the apply, and is not deleted: description: null -> "theirs"; it stays as it is
   ! milestone "renamed": was renamed since the apply, to "theirs"; it stays as it is
   ! milestone "other": exists again, with other values: description: null -> "theirs", due_date: "2027-01-31" -> null; it stays as it is
+This is the way back from the apply applied.json: reconciler revert applied.json --yes
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 1 to create, 1 to update, 1 to delete, 4 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
+Way back: 1 to create, 1 to update, 1 to delete, 4 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
 """
 
 
@@ -99,7 +101,7 @@ def test_a_revert_is_reverted_by_its_own_report(cli_runner: CliRunner) -> None:
     done = cli_runner("revert applied.json --yes --tokens-to tokens --report json=back.json --journal journal")
     assert (done.code, done.out.splitlines()[-1]) == (
         0,
-        "Applied: 2 created, 4 updated, 3 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "Reverted: 2 created, 4 updated, 3 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
         "23 requests made.",
     )
     assert essence(project(cli_runner)) != after
@@ -127,7 +129,7 @@ def test_what_others_changed_since_stays_and_is_a_problem(cli_runner: CliRunner)
 
 def test_only_some_of_it_is_reverted(cli_runner: CliRunner) -> None:
     planned = cli_runner("revert applied.json --section milestones")
-    assert planned.out.splitlines()[-1].startswith("Plan: 1 to create, 1 to update, 1 to delete")
+    assert planned.out.splitlines()[-1].startswith("Way back: 1 to create, 1 to update, 1 to delete")
     assert cli_runner("revert applied.json --exclude acme/*").code == 64
 
 
@@ -163,7 +165,7 @@ def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner
         assert cli_runner(f"apply --yes --shard {number}/2 --report json={number}.json").code == 0
     assert cli_runner("merge-reports 1.json 2.json --out whole.json").code == 0
     done = cli_runner("revert whole.json --yes -q")
-    assert done.out.splitlines()[-1].startswith("Applied: 0 created, 0 updated, 2 deleted; 0 failed")
+    assert done.out.splitlines()[-1].startswith("Reverted: 0 created, 0 updated, 2 deleted; 0 failed")
 
 
 def test_a_report_of_nothing_leaves_nothing_to_revert(cli_runner: CliRunner) -> None:
@@ -208,7 +210,8 @@ def test_a_target_that_was_created_is_never_deleted(cli_runner: CliRunner) -> No
         '  - milestone "a"                             done\n'
         "  ! project acme/fresh: created by the apply, and never deleted by reconciler: delete it yourself if nobody "
         "needs it\n"
-        "Applied: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. "
+        "This is a revert of the apply created.json; to finish it: reconciler revert created.json --yes\n"
+        "Reverted: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. "
         "3 requests made.\n",
     )
     (created,) = [each for each in cli_runner.sandbox.state()["projects"] if each["path"] == "acme/fresh"]

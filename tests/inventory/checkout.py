@@ -17,7 +17,7 @@ from tests.fleet.repository import NOBODY as VARIABLES
 from tests.fleet.repository import Repository
 
 REMOTE = "inventory: {remote: origin}\n"
-SUMMARIES = ("Plan: ", "Applied: ")
+SUMMARIES = ("Plan: ", "Applied: ", "Way back: ", "Reverted: ")
 
 
 @dataclass(frozen=True)

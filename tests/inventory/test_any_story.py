@@ -8,8 +8,7 @@ apply from a commit that HEAD contains declared last, and that HEAD declares no 
 import json
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.gitops.inventory import BRANCH, Store
-from reconciler.model.protocols import Json, Request
-from reconciler.service import Client
+from reconciler.gitops.inventory import BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.inventory.checkout import Checkout
+from tests.inventory.killing import Killed, mortal
 from tests.states import a_small_service
 
 pytestmark = pytest.mark.untraced
@@ -34,10 +32,6 @@ USERS = ("alice", "bob")
 
 Spec = dict[str, str]
 """The declared milestones of a project: the former title of each, if any."""
-
-
-class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ class World:
                 self.apply(Apply(USERS[step.user == "alice"], step.meanwhile))
                 before = self.live()
                 line = f"apply --yes --concurrency 1 --plan {plan}"
-            with self.mortal(step.kill):
+            with mortal(self.monkeypatch, step.kill):
                 try:
                     done = self.cli(line)
                     assert done.code in (0, 3), done
@@ -213,34 +207,6 @@ class World:
             alone = [key for key, other in live.items() if key[0] == path and other == title] == [(path, number)]
             if alone and title in declared.get(path, {}) and step.options in ("", f"--target {path}"):
                 self.known[path, number] = step.head
-
-    @contextmanager
-    def mortal(self, write: int) -> Iterator[None]:
-        """Kill the process right after so many writes; 0 for never."""
-        if not write:
-            yield
-            return
-        left = [write]
-        send, store = Client.send, Store.write
-
-        def sent(client: Client, request: Request) -> Json:
-            if not left[0]:
-                raise Killed
-            answer = send(client, request)
-            left[0] -= 1
-            if not left[0]:
-                raise Killed
-            return answer
-
-        def stored(*arguments: Any) -> str:
-            if not left[0]:
-                raise Killed
-            return store(*arguments)
-
-        with self.monkeypatch.context() as patched:
-            patched.setattr(Client, "send", sent)
-            patched.setattr(Store, "write", stored)
-            yield
 
     def by_hand(self, step: Stranger) -> None:
         state = self.cli.sandbox.state()

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.fleet.repository import Repository
 from tests.inventory.checkout import Checkout
+from tests.inventory.killing import Killed, mortal
 
 SET = """\
 apiVersion: reconciler/v1
@@ -429,3 +431,40 @@ def test_an_apply_says_what_stays_as_its_plan_does(user: Checkout, options: str)
     for form in ("markdown", "html"):
         text = (folder / f"report.{form}").read_text()
         assert all(stay in text for stay in stays)
+
+
+def test_a_revert_that_is_killed_before_it_closes_a_milestone_closes_it_when_it_is_finished(
+    user: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.declare("{milestones: {a: {state: closed}}}")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.declare("{milestones: {}}")
+    user.commit("second")
+    assert user.apply()[0] == 0
+    with mortal(monkeypatch, 1), suppress(Killed):
+        user.run("revert --last --yes")
+    done = ["project acme/api", '  ~ milestone "a"                             done']
+    assert user.run("revert --last --yes")[1][:2] == done
+    (milestone,) = user.cli.sandbox.state()["projects"][0]["milestones"]
+    assert (milestone["title"], milestone["state"]) == ("a", "closed")
+
+
+def test_a_revert_is_in_the_log_and_leaves_no_digest_of_what_it_has_undone(
+    user: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a run that was killed has undone it before: what is declared is to be done again."""
+    user.milestones("a")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.milestones("a", "b")
+    user.commit("second")
+    assert user.apply()[0] == 0
+    with mortal(monkeypatch, 1), suppress(Killed):
+        user.run("revert --last --yes")
+    assert user.live() == ["a"]
+    assert user.run("revert --last --yes")[0] == 0
+    assert user.plan("--since applied") == (0, ["project acme/api", '  + milestone "b"'])
+    _, (_, reverted, applied, *_) = user.run("log")
+    assert applied.split()[-1] == "<second>"
+    assert reverted.split()[-3:] == ["<second>", "reverts", applied.split()[0]]

@@ -420,6 +420,18 @@ def test_a_command_names_each_target_unless_the_plan_is_about_all() -> None:
     assert data_of(render_report(carried_out(saved), "html"))["commands"] == "retry"
 
 
+def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
+    back = replace(many(5), reverts="1a2b3c4d" * 5, narrowed=False)
+    for saved, width in ((back, "wide"), (replace(back, narrowed=True), "narrow")):
+        data = data_of(render_plan(saved, "html"))
+        assert (data["commands"], data["revert"]) == (width, ["reconciler", "revert", "1a2b3c4"])
+    done = data_of(render_report(replace(carried_out(back), reverts="my report.json"), "html"))
+    assert (done["commands"], done["revert"]) == ("wide", ["reconciler", "revert", "my report.json"])
+    nothing = render_plan(replace(back, targets=()), "html")
+    assert "The service is as before that apply." in nothing
+    assert "This is the way back from the apply 1a2b3c4<" in nothing
+
+
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
     origin = "manifests/<b>.yaml:12"
     section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, page="-/milestones/1"), GONE))

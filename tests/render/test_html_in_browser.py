@@ -219,6 +219,19 @@ def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> Non
     chromium.open(written(tmp_path, render_plan(replace(many(5), narrowed=True), "html")))
     click(chromium, "#copy-command")
     assert chromium.clipboard.startswith("reconciler apply --target acme/team-0/service-0 --section ")
+    back = replace(many(100), narrowed=False, reverts="my report.json")
+    for page, fragment, command in [
+        (render_plan(back, "html"), "", "--yes"),
+        (
+            render_plan(back, "html"),
+            "group=acme/team-0&kind=update",
+            "--yes --target acme/team-0/service-0 --section approval_settings --section milestones",
+        ),
+        (render_report(carried_out(back), "html"), "", "--yes"),
+    ]:
+        chromium.open(written(tmp_path, page), fragment=fragment)
+        click(chromium, "#copy-command")
+        assert chromium.clipboard == f"reconciler revert 'my report.json' {command}"
     chromium.open(written(tmp_path, render_plan(many(5), "html")))
     click(chromium, f"{CARD} h3 button")
     assert chromium.texts(".actions button") == ["Copy link"]

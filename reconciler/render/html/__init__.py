@@ -12,6 +12,7 @@ from reconciler.documents.coverage import Matrix, matrix
 from reconciler.documents.history import is_whole
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
+from reconciler.gitops.apply_log import revert_words
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.html import cards, verdict
@@ -37,6 +38,7 @@ from reconciler.render.wording import (
     rename_notes,
     report_in_a_line,
     requests_made,
+    revert_notes,
     waits,
 )
 
@@ -64,7 +66,14 @@ def plan(saved: SavedPlan, style: Style) -> str:
         time=utc(saved.created_at),
         verdict=verdict.of_plan(saved),
         refusals=guards[split:],
-        notes=[*guards[:split], *rename_notes(saved), *saved.remarks, *expiry_notes(saved), *access_notes(saved.plan)],
+        notes=[
+            *guards[:split],
+            *rename_notes(saved),
+            *saved.remarks,
+            *revert_notes(saved),
+            *expiry_notes(saved),
+            *access_notes(saved.plan),
+        ],
         facts=[
             f"Read from {saved.service} at {utc(saved.created_at)}.",
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
@@ -76,6 +85,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         fleet=matrix(saved),
         links=links_of(saved, style),
         commands=_commands(saved),
+        revert=revert_words(saved.reverts),
     )
 
 
@@ -84,12 +94,12 @@ def report(done: Report, style: Style) -> str:
     waited = ", ".join(waits(done.requests.waited))
     return _page(
         title=report_in_a_line(done),
-        of=of_report(done.shard),
+        of=of_report(done),
         service=done.service,
         time=utc(done.finished_at),
         verdict=verdict.of_report(done),
         refusals=[],
-        notes=[*canary_notes(done), *done.remarks],
+        notes=[*canary_notes(done), *done.remarks, *revert_notes(done)],
         facts=[
             f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
             f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
@@ -100,7 +110,8 @@ def report(done: Report, style: Style) -> str:
         counts=became(done),
         fleet=matrix(done),
         links=links_of(done, style),
-        commands="none" if done.reverts else "retry",
+        commands="wide" if done.reverts else "retry",
+        revert=revert_words(done.reverts),
     )
 
 
@@ -108,7 +119,8 @@ def _commands(saved: SavedPlan) -> str:
     """Return which commands do what cards show; see `page.js`."""
     if saved.narrowed is None:
         return "none"
-    return "wide" if is_whole(saved) and not saved.known else "narrow"
+    is_wide = not saved.narrowed if saved.reverts else is_whole(saved) and not saved.known
+    return "wide" if is_wide else "narrow"
 
 
 def _page(
@@ -120,6 +132,7 @@ def _page(
     fleet: Matrix,
     links: Links,
     commands: str,
+    revert: Sequence[str],
     **values: object,
 ) -> str:
     """Fill in the templates.
@@ -131,8 +144,9 @@ def _page(
         counts: by section and column.
         fleet: the state of each section of each target.
         links: to the pages of the service, of the manifests, and of the pipeline.
-        commands: `none` of a plan that may not come from manifests and of a revert, `retry` of another report, `wide`
-            of a plan about all that the manifests declare, else `narrow`.
+        commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
+            that the manifests declare and of a whole revert, else `narrow`.
+        revert: the words of the command that undoes what the page undoes; none if that is nothing.
         values: see the templates.
     """
     sections = sorted({section for section, _ in counts})
@@ -157,6 +171,7 @@ def _page(
             "kinds": {each.name: asdict(each) for each in kinds},
             "matrix": cells(fleet),
             "commands": commands,
+            "revert": revert,
         },
         **values,
     )

@@ -330,7 +330,7 @@
 
   // Return the command line that does what some cards are about, or that looks at it if nothing of it is to be done.
   //
-  // It is about whole sections of their targets. It names each target, unless no others can have changes: where the page
+  // That of a revert finishes or repeats it. It is about whole sections of their targets. It names each target, unless no others can have changes: where the page
   // is about all that the manifests declare (`wide`), and where the command takes up what an apply left undone (`retry`).
   function commandFor(some) {
     const pending = some.filter(isPending);
@@ -338,7 +338,8 @@
     const all = cards.map((card) => ({ card, rows: card.rows })).filter((each) => !pending.length || isPending(each));
     const isRetry = data.commands === "retry" && pending.length > 0;
     const isWide = isRetry || data.commands === "wide";
-    const words = ["reconciler", pending.length ? "apply" : "plan", ...(isRetry ? ["--retry-failed", "report.json"] : [])];
+    const words = data.revert.length ? [...data.revert, ...(pending.length ? ["--yes"] : [])]
+      : ["reconciler", pending.length ? "apply" : "plan", ...(isRetry ? ["--retry-failed", "report.json"] : [])];
     if (!isWide || chosen.length < all.length || chosen.some(({ card, rows }) => rows !== card.rows)) {
       const rows = chosen.flatMap((each) => each.rows);
       const sections = new Set(rows.map((row) => row[1]));

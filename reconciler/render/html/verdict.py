@@ -34,7 +34,8 @@ def of_plan(saved: SavedPlan) -> Verdict:
     changes = creates + updates + numbers.delete
     problems = counted(numbers.problems, "problem") if numbers.problems else ""
     if not changes and not problems:
-        return Verdict("calm", "Nothing to change", "The service is as the manifests declare.")
+        state = "before that apply" if saved.reverts else "the manifests declare"
+        return Verdict("calm", "Nothing to change", f"The service is as {state}.")
     if not changes:
         return Verdict(
             "care",
