@@ -15,7 +15,6 @@ SECTIONS = {
     "<prunable sections>": listed(kind.name for kind in KINDS.values() if kind.prunable),
     "<sections of projects>": listed(kind.name for kind in KINDS.values() if Level.PROJECT in kind.models),
     "<sections of groups>": listed(kind.name for kind in KINDS.values() if Level.GROUP in kind.models),
-    "<sections of projects>": listed(kind.name for kind in KINDS.values() if Level.PROJECT in kind.models),
 }
 """What stands in the table for lists of sections, which grow with each kind."""
 
