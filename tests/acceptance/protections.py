@@ -67,8 +67,18 @@ def immutable_rule(state: State) -> None:
     project_in(state, "immutable1")["container_tag_protection_rules"] = [{"id": 18, "tag_name_pattern": "im.*"}]
 
 
+def package_flag(*, on: bool) -> Change:
+    """Return a change that says whether packages have levels to delete."""
+
+    def change(state: State) -> None:
+        state["instance"]["packages_protected_packages_delete"] = on
+
+    return change
+
+
 BEFORE: dict[str, Change] = {
     "container-tag-protection-rules": registry(has_api=False),
+    "package-protection-rules-delete": package_flag(on=True),
     "protected-branches-archived": with_project(
         33, 49, "facts-sa1", "authors1", protected_branches=[{"id": 70, "name": "main"}]
     ),
@@ -82,6 +92,7 @@ MEANWHILE: dict[str, dict[int, Change]] = {
         14: without_three_tag_rules,
         57: registry(has_api=False),
     },
+    "package-protection-rules-delete": {4: package_flag(on=False)},
     "protected-branches-changes": {76: race},
     "protected-branches-pages": {1: many},
     "protected-tags": {43: tag_race},
@@ -93,6 +104,8 @@ NAMES = {
     "container-tag-protection-rules",
     "group-protected-branches",
     "group-protected-branches-names",
+    "package-protection-rules",
+    "package-protection-rules-delete",
     "protected-branches",
     "protected-branches-archived",
     "protected-branches-changes",
