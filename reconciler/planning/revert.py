@@ -359,7 +359,7 @@ class _Objects:
 
     def _is_half_made(self, change: Delete, found: Found) -> bool:
         """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
-        initial, *others = self.part.events or (None,)
+        initial, *others = self.part.writes.events or (None,)
         return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, found)
 
     def _created_again(self, change: Delete) -> Found | None:
