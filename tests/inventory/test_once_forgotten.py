@@ -197,7 +197,7 @@ def test_an_uncommitted_reconciler_yaml_is_no_commit(user: Checkout) -> None:
     user.commit("second")
     stays = "1 object no longer declared stays: the manifests that declared it were never committed"
     assert user.plan() == (0, [stays])
-    assert user.apply() == (0, [])
+    assert user.apply() == (0, [stays])
     assert (user.applied(), user.listed()) == ("<second>", ["project 100 a <second>", "project 100 b"])
 
 
