@@ -82,6 +82,9 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         _target_after(run, target, everything.get(target.target, target), planned[target.target], called(target))
         for target in selected
     ]
+    left_out = _partial(run.plan, plan)
+    partial = {called(target) for target in selected if target.target in left_out}
+    targets = [replace(after, done=False) if after.target in partial else after for after in targets]
     deleted = {
         (called(target), change.address.section, change.address.part, change.read.id)
         for target in selected
@@ -233,6 +236,16 @@ def _standing_for(
     for found in live:
         if found.id is not None and (found.id in meant or accepted & set(map(part.identity, found.names))):
             yield found.id
+
+
+def _partial(drawn: Plan, plan: Plan) -> frozenset[Target]:
+    """Return the targets of which `--retry-failed` leaves out changes or problems."""
+    numbers = {target.target: _numbers(target) for target in plan.targets}
+    return frozenset(target.target for target in drawn.targets if numbers.get(target.target) != _numbers(target))
+
+
+def _numbers(target: TargetPlan) -> tuple[int, int]:
+    return sum(1 for _ in target.changes), sum(1 for _ in target.problems)
 
 
 def _target_after(

@@ -101,6 +101,20 @@ def test_a_deletion_that_an_exception_holds_back_comes_after_its_end(applied: Ch
     assert (applied.live(), applied.listed()) == (["a"], ["project 100 a <first>"])
 
 
+def test_a_retry_does_not_pass_for_an_apply_of_what_was_merged_since(applied: Checkout) -> None:
+    applied.milestones("a")
+    applied.commit("second")
+    applied.cli.sandbox.set_faults(["status=403,method=DELETE,match=/milestones"])
+    assert applied.apply("--report json=../report.json")[0] == 3
+    applied.cli.sandbox.set_faults([])
+    applied.milestones("a", "q")
+    applied.commit("third")
+    assert applied.apply("--retry-failed ../report.json") == (0, DONE)
+    assert applied.plan("--since applied") == (0, ["project acme/api", '  + milestone "q"'])
+    assert applied.apply("--since applied")[0] == 0
+    assert applied.plan("--since applied") == (0, [])
+
+
 SET = """\
 apiVersion: reconciler/v1
 kind: ProjectSet
