@@ -185,6 +185,10 @@ def _released(run: FleetSurvey, called: Names) -> frozenset[tuple[str, str]]:
 def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in run.manifests.archived_left_out}
+    shown = {target_name(place.level, number) for place, number in run.ids.items()}
+    archived |= run.manifests.perhaps_archived(
+        line.path for line in inventory.targets.values() if line.target not in shown
+    )
     hidden = [f"{each.obstacle.where.target.ref}/".casefold() for each in run.manifests.unlisted]
     return frozenset(
         line.target

@@ -49,6 +49,7 @@ from reconciler.manifests.project_sets import (
     Member,
     UnlistedSet,
     archived_left_out,
+    chosen,
     set_conflicts,
 )
 from reconciler.manifests.sources import (
@@ -246,6 +247,24 @@ class Manifests:
         discovered, _ = self._known
         sets = self._index.sets.values() if discovered else ()
         return frozenset(path.casefold() for each in sets for path in archived_left_out(each.select, discovered or {}))
+
+    def perhaps_archived(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those of some projects, in lower case, that sets leave out and no list shows if they are archived.
+
+        Archived projects are listed only for a group of which a set selects them.
+
+        Args:
+            paths: of projects that no list shows.
+        """
+        listed = self.groups_with_archived
+        selected = (each.select for each in self._index.sets.values())
+        hiding = [select for select in selected if select.group and select.group not in listed]
+        folded = {path.casefold() for path in paths}
+        return frozenset(
+            path
+            for select in hiding
+            for path in chosen(select, (each for each in folded if each.startswith(f"{select.group}/".casefold())))
+        )
 
     def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
         """Return the manifests with all sets applied, and with placeholders filled in wherever a path is known.
