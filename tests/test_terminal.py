@@ -69,4 +69,7 @@ def test_a_warning_commands_nothing(cli_runner: CliRunner, command: str) -> None
 def test_an_error_that_quotes_a_file_commands_nothing(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {}}")
     done = cli_runner("plan --retry-failed", "no\n::error::\u202e\x1b[2J")
-    assert (done.code, done.err) == (1, "reconciler: no\n\\u003a:error::\\u202e\\u001b[2J: No such file or directory\n")
+    assert (done.code, done.err) == (
+        1,
+        "reconciler: no\n\\u003a:error::\\u202e\\u001b[2J: No such file or directory; check the path\n",
+    )

@@ -48,6 +48,9 @@ from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised
 
+TAKEN = "has already been taken"
+"""In the refusal of a creation: the name is that of another object."""
+
 
 class Application:
     """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
@@ -457,6 +460,8 @@ class TargetRun:
         """
         section = change.address.section
         needs = self.kinds[section].needs
+        if isinstance(error, Refused) and isinstance(change, Create) and TAKEN in error.reason:
+            return advised(str(error), collection_of(change.address, self.kinds).names.taken)
         if not isinstance(error, Forbidden) or self.options.stop.reason:
             return advised(str(error), error.remedy)
         if self.record is None and needs.archived is not Archived.OPEN:

@@ -153,7 +153,7 @@ def _run(arguments: list[str]) -> int:
 
 def _usage(error: click.ClickException) -> str:
     """Return the message for a wrong command line, with an example of the command and where the rest is described."""
-    message = error.format_message().removesuffix(".")
+    message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
     context = error.ctx if isinstance(error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
     examples = "" if command is cli else (command.epilog or "").partition(": ")[2]

@@ -314,7 +314,9 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
         try:
             return TokenFile(flags.tokens_to)
         except OutputFailed as error:
-            raise OutputFailed(f"--tokens-to {error}") from error
+            raise OutputFailed(
+                f"--tokens-to {error}; name a file in a folder that exists, such as tokens.jsonl"
+            ) from error
     return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
 
 

@@ -21,12 +21,18 @@ DEFAULT_PATHS = ("manifests",)
 FILE = click.Path(path_type=str)
 
 
+PAIRS = {"FORMAT=FILE": "html=plan.html", "KEY=VALUE": "team=payments"}
+"""An example of each form of a value that is a pair."""
+
+
 def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Split each `key=value`."""
-    pairs = [(key, value) for key, found, value in (each.partition("=") for each in values) if found and key]
-    if len(pairs) < len(values):
-        raise click.BadParameter(f"takes {parameter.metavar}")
-    return tuple(pairs)
+    pairs = [each.partition("=") for each in values]
+    wrong = [each for each, (key, sign, _) in zip(values, pairs, strict=True) if not (sign and key)]
+    if wrong:
+        example = PAIRS[str(parameter.metavar)]
+        raise click.BadParameter(f"takes {parameter.metavar}, such as {example}; not {wrong[0]}")
+    return tuple((key, value) for key, _, value in pairs)
 
 
 class InFlight(click.IntRange):
@@ -231,6 +237,14 @@ class SharingCommand(click.Command):
         if MANIFESTS in self.groups:
             self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
         self.params += [option for options in self.groups.values() for option in options]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; each error knows the command, so that its message has the example."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""

@@ -16,7 +16,7 @@ from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file, tokens_of
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
-from reconciler.errors import PlanRefused, UsageError
+from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect, with_inventory_problem
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
@@ -105,9 +105,12 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
         PlanRefused: the file is not such a report, was edited, or is about another service.
     """
     given = session.given
-    text = read_file(file)
-    with naming_document(file):
-        report = load_report(text, session.kinds)
+    try:
+        text = read_file(file)
+        with naming_document(file):
+            report = load_report(text, session.kinds)
+    except (ConfigurationError, PlanRefused) as error:
+        raise type(error)(f"{error}; reconciler log shows the last applies") from error
     if not is_about(report.service, client.api_url):
         raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
     way_back = WayBack(report.done, session.kinds, sha256(text.encode()).hexdigest())

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from errno import EACCES, EISDIR, ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from click.core import ParameterSource
 from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
+from reconciler.model.wording import advised
 from reconciler.system.checkout import lies_outside
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
@@ -99,7 +101,7 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
     try:
         rate = None if given.rate is None else Rate.parse(given.rate)
     except ValueError as error:
-        raise UsageError(f"--rate: {error}") from None
+        raise UsageError(f"--rate {error}") from None
     policy = Policy(
         concurrency=given.concurrency,
         rate=rate,
@@ -249,6 +251,10 @@ def _token_of_file(path: Path) -> str:
     return token
 
 
+REMEDIES = {ENOENT: "check the path", EISDIR: "name a file in it", EACCES: "check its permissions"}
+"""What to do about a file that cannot be read."""
+
+
 def read_file(path: Path) -> str:
     """Return the text of a file the user named.
 
@@ -258,6 +264,6 @@ def read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+        raise ConfigurationError(advised(f"{path}: {error.strerror}", REMEDIES.get(error.errno or 0, ""))) from error
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: not a text file") from None

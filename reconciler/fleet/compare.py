@@ -32,7 +32,10 @@ def compare(run: FleetSurvey) -> Added:
     known = stored.inventory if stored is not None and stored.commit else None
     if run.scope.since_applied:
         if stored is None and run.inventory.error is None:
-            LOG.warning("--since applied: this run has no inventory, and plans all targets")
+            LOG.warning(
+                "--since applied: this run has no inventory, and plans all targets; an inventory takes a git "
+                "repository, and neither --no-inventory nor `inventory: false`"
+            )
         today = datetime.now(UTC).date()
         compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.ids, today))
         return {"whole": whole, "changed": compared}

@@ -92,7 +92,7 @@ def revert_words(name: str) -> list[str]:
 def _text(repository: Repository, name: str) -> str:
     done = repository.run(["cat-file", "commit", name])
     if done.returncode:
-        raise InventoryUnreadable(f"commit {name} of its branch cannot be read")
+        raise InventoryUnreadable(f"commit {name} of its branch cannot be read", "check the repository with git fsck")
     return done.stdout.decode(errors="replace")
 
 

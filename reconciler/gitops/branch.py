@@ -94,13 +94,17 @@ def content(repository: Repository, branch: str, commit: str) -> str:
     entry = ENTRY.fullmatch(listing.stdout)
     if listing.returncode or entry is None:
         raise InventoryUnreadable(
-            f"the branch {branch} holds something else than {FILE}", "name another branch under `inventory`"
+            f"the branch {branch} holds something else than {FILE}",
+            "name another `branch` under `inventory` in reconciler.yaml",
         )
     blob = repository.run(["cat-file", "blob", entry[1].decode()])
     try:
         return blob.stdout.decode()
     except UnicodeDecodeError:
-        raise InventoryUnreadable(f"{FILE} on the branch {branch} is not UTF-8 text") from None
+        raise InventoryUnreadable(
+            f"{FILE} on the branch {branch} is not UTF-8 text",
+            "restore it from the branch's history, or delete the branch",
+        ) from None
 
 
 def write_commit(repository: Repository, text: str, parent: str, message: Message, committer: Person) -> str:

@@ -180,4 +180,7 @@ def _remote(url: str, top: Path, name: str, ca_file: str) -> Remote:
     if url.startswith("file:///"):
         return Remote(url)
     protocol = re.split("::?", url)[0]
-    raise ConfigurationError(f"inventory: remote: {name!r} has a URL of {protocol}; only https, ssh and file are used")
+    raise ConfigurationError(
+        f"inventory: remote: {name!r} has a URL of {protocol}; only https, ssh and file are used: "
+        f"git remote set-url {name} URL"
+    )

@@ -14,6 +14,7 @@ from reconciler.model.targets import Key, Level
 from reconciler.model.wording import short
 
 ADDRESS = re.compile("^[^@ ]+@[^@ ]+$")
+TAKEN = "it belongs to a user who is no service account, such as a person, or to a group: choose another"
 USERNAME = re.compile(r"(?!-)[\w.-]+(?<!\.)(?<!\.git)(?<!\.atom)", re.ASCII)
 
 
@@ -83,7 +84,7 @@ ACCOUNTS = Collection(
     key="username",
     decode=decode,
     listing=Listing(query="order_by=id&sort=asc", complete=complete),
-    names=Names(error=key_error, canonical=str.casefold),
+    names=Names(error=key_error, canonical=str.casefold, taken=TAKEN),
     writes=Writes(method="PATCH"),
     deletion=Deletion(suffix="users", prunable=False, fades=True, lost="its memberships, tokens and contributions"),
     losses=losses,

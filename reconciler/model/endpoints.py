@@ -326,6 +326,7 @@ class Names:
         warning: says why some servers may refuse a name for this target; None where all take it.
         level: the level of the targets whose paths or IDs the names are, or None where names are just names.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
+        taken: what to do if a name is taken although no object has it that is listed; empty where that cannot be.
         arrange: for objects that have no name but their place among all, which changes when others come and go: returns
             what is wanted as names of what is live. None where objects have names.
     """
@@ -336,6 +337,7 @@ class Names:
     warning: Callable[[Target, Key], str | None] = lambda _target, _key: None
     level: Level | None = None
     lowers_placeholders: bool = False
+    taken: str = ""
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] | None = None
 
 

@@ -49,7 +49,7 @@ class Rate:
         try:
             rate = cls(int(requests), float(seconds))
         except ValueError:
-            raise ValueError(f"not N/SECONDS, such as 600/60: {text!r}") from None
+            raise ValueError(f"takes N/SECONDS, such as 600/60; not {text}") from None
         if rate.requests < 1 or not 0 < rate.seconds <= LONGEST_PERIOD:
             raise ValueError(f"both numbers must be above zero, and the seconds no more than a day: {text!r}")
         return rate

@@ -93,7 +93,7 @@ def test_without_the_file_everything_is_new_and_a_broken_one_is_an_error(cli_run
     assert (done := cli_runner("drift --baseline broken.json")).code == 1
     write = "plan --out FILE and drift --report json=FILE write one"
     assert done.err == f"reconciler: broken.json: not a saved plan: line 1, column 2 is not JSON; {write}\n"
-    assert cli_runner("drift --baseline manifests").err == "reconciler: manifests: Is a directory\n"
+    assert cli_runner("drift --baseline manifests").err == "reconciler: manifests: Is a directory; name a file in it\n"
     assert cli_runner.sandbox.log() == []
     cli_runner("drift --report json=first.json")
     assert (done := cli_runner("drift --baseline first.json --report json=first.json")).code == 64

@@ -113,7 +113,7 @@ def test_the_outcomes_of_two_reports(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults(["status=403,method=DELETE,times=1"])
     assert cli_runner(f"apply --yes --report json=old.json {TOKENS}").code == 3
     assert cli_runner(f"apply --yes --report json=new.json {TOKENS}").code == 0
-    refused = "reason: DELETE projects/acme%2Fapi/milestones/1: 403 Forbidden -> none"
+    refused = 'reason: "DELETE projects/acme%2Fapi/milestones/1: 403 Forbidden; this ne…" -> none'
     assert dated(cli_runner, "show new.json --since old.json")[1].splitlines() == [
         "project acme/api",
         f'  different - milestone "gone"  status: failed -> done, {refused}',
@@ -195,5 +195,8 @@ def test_a_plan_and_a_report_are_not_compared(cli_runner: CliRunner) -> None:
     done = cli_runner("show new.json --since old.json --format html")
     assert done.code == 64
     assert "html is a format of plan and drift, apply and revert, not of show --since, which has json, " in done.err
-    assert cli_runner("show new.json --since none.json").err == "reconciler: none.json: No such file or directory\n"
+    assert (
+        cli_runner("show new.json --since none.json").err
+        == "reconciler: none.json: No such file or directory; check the path\n"
+    )
     assert cli_runner("show new.json --since old.json --report json=old.json").code == 64

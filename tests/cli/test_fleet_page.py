@@ -153,7 +153,10 @@ def test_what_is_no_history_of_this_service_stays_as_it_is(cli_runner: CliRunner
     HISTORY.unlink()
     HISTORY.mkdir()
     done = cli_runner(f"drift --quiet {REPORT}")
-    assert (done.code, done.err) == (1, f"reconciler: {HISTORY}: Is a directory; {PAGE} was not written\n")
+    assert (done.code, done.err) == (
+        1,
+        f"reconciler: {HISTORY}: Is a directory; name a file in it; {PAGE} was not written\n",
+    )
     Path("file").touch()
     done = cli_runner("drift --quiet --report fleet=file/index.html")
     assert (done.code, done.err) == (1, "reconciler: file: File exists\n")

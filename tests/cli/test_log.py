@@ -153,7 +153,9 @@ def test_the_latest_apply_is_reverted_and_an_unfinished_revert_is_finished(
     recorder.record(reverts=first)
     assert '- milestone "two"' in cli_runner("revert --last").out
     recorder.record(reverts="applied.json", result=3)
-    assert cli_runner("revert --last").err == "reconciler: applied.json: No such file or directory\n"
+    assert cli_runner("revert --last").err == (
+        "reconciler: applied.json: No such file or directory; check the path; reconciler log shows the last applies\n"
+    )
 
 
 def test_the_report_of_a_revert_is_finished_by_the_same_command(cli_runner: CliRunner, recorder: Recorder) -> None:

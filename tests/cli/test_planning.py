@@ -198,7 +198,7 @@ def test_words_of_a_crafted_plan_do_not_steer_the_terminal(cli_runner: CliRunner
 
 
 def test_files_that_cannot_be_read_or_written_are_named(cli_runner: CliRunner) -> None:
-    assert cli_runner("show none.json").err == "reconciler: none.json: No such file or directory\n"
+    assert cli_runner("show none.json").err == "reconciler: none.json: No such file or directory; check the path\n"
     Path("binary.json").write_bytes(b"\xff")
     assert cli_runner("show binary.json").err == "reconciler: binary.json: not a text file\n"
     assert "nonsense" in cli_runner("plan --report nonsense=file").err

@@ -48,7 +48,10 @@ def test_a_report_of_which_nothing_failed_leaves_nothing_to_plan(cli_runner: Cli
 
 
 def test_a_report_that_is_none_is_refused(cli_runner: CliRunner) -> None:
-    assert cli_runner("plan --retry-failed none.json").err == "reconciler: none.json: No such file or directory\n"
+    assert (
+        cli_runner("plan --retry-failed none.json").err
+        == "reconciler: none.json: No such file or directory; check the path\n"
+    )
     cli_runner.write("report.json", "{}")
     assert cli_runner("plan --retry-failed report.json").code == 1
 

@@ -426,7 +426,10 @@ def test_a_token_in_the_place_of_something_else_is_not_shown(
 
 def test_a_name_that_only_begins_like_a_token_is_shown(cli_runner: CliRunner) -> None:
     line = "show global-baseline/gltf-models-of-2026.json"
-    assert cli_runner(line).err == "reconciler: global-baseline/gltf-models-of-2026.json: No such file or directory\n"
+    assert (
+        cli_runner(line).err
+        == "reconciler: global-baseline/gltf-models-of-2026.json: No such file or directory; check the path\n"
+    )
 
 
 def test_the_token_may_come_from_a_file_that_nobody_else_writes(

@@ -176,13 +176,16 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     reason = f"the branch {BRANCH} holds something else than inventory.jsonl"
     planned = cli_runner("plan")
     assert planned.code == 3
-    assert f"the inventory cannot be read: {reason}; name another branch under `inventory`" in planned.out
+    assert (
+        f"the inventory cannot be read: {reason}; name another `branch` under `inventory` in reconciler.yaml"
+        in planned.out
+    )
     assert cli_runner("plan --shard 2/2").code == 0
     refused = cli_runner("apply --yes")
     assert (refused.code, refused.out, live(cli_runner)) == (1, "", {})
     assert refused.err == (
-        f"reconciler: nothing was changed: the inventory cannot be read: {reason}; name another branch under "
-        "`inventory`; or go on without it: --no-inventory\n"
+        f"reconciler: nothing was changed: the inventory cannot be read: {reason}; name another `branch` under "
+        "`inventory` in reconciler.yaml; or go on without it: --no-inventory\n"
     )
     assert cli_runner("apply --yes --no-inventory").code == 0
     cli_runner.write("reconciler.yaml", "inventory: false\n")

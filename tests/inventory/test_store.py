@@ -392,9 +392,9 @@ def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
         ("git@gitlab.example.com:acme/settings.git", ""),
         ("ssh://git@gitlab.example.com/acme/settings.git", ""),
         ("file:///srv/git/settings.git", ""),
-        ("http://gitlab.example.com/acme/settings.git", "inventory: remote: 'origin' has a URL of http; only https, ssh and file are used"),
-        ("git://gitlab.example.com/acme", "inventory: remote: 'origin' has a URL of git; only https, ssh and file are used"),
-        ("ext::sh -c date", "inventory: remote: 'origin' has a URL of ext; only https, ssh and file are used"),
+        ("http://gitlab.example.com/acme/settings.git", "inventory: remote: 'origin' has a URL of http; only https, ssh and file are used: git remote set-url origin URL"),
+        ("git://gitlab.example.com/acme", "inventory: remote: 'origin' has a URL of git; only https, ssh and file are used: git remote set-url origin URL"),
+        ("ext::sh -c date", "inventory: remote: 'origin' has a URL of ext; only https, ssh and file are used: git remote set-url origin URL"),
     ],
 )  # fmt: skip
 def test_only_three_protocols_are_used(checkout: Repository, url: str, said: str) -> None:

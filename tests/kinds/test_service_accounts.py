@@ -65,10 +65,11 @@ def test_an_address_that_the_list_does_not_show_is_written_along_with_the_name(r
     ]
 
 
-def test_a_taken_username_is_told_in_the_services_words(root: EngineDriver) -> None:
+def test_a_taken_username_is_told_with_who_has_it(root: EngineDriver) -> None:
     assert failures(root.apply(root.plan(wanted({"bob": {"email": "bob@example.com"}})))) == [
         "failed: service account bob: POST service_accounts: 400 Bad request - Email has already been taken and "
-        "Username has already been taken"
+        "Username has already been taken; it belongs to a user who is no service account, such as a person, or to a group: "
+        "choose another"
     ]
 
 

@@ -338,7 +338,7 @@ def test_outside_the_pipeline_of_a_merge_request_nothing_is_posted(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "note.md: No such file or directory"),
+        (None, "note.md: No such file or directory; check the path"),
         ("", "the text is empty"),
         (" \n", "the text is empty"),
         (
