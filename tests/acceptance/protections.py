@@ -76,7 +76,46 @@ def package_flag(*, on: bool) -> Change:
     return change
 
 
+def with_more_rules(state: State) -> None:
+    """Add the group and the project of `group-protected-branches`."""
+    members = [{"user": f"facts-{name}", "role": name} for name in ("owner", "maintainer", "developer", "guest")]
+    branches = [{"id": 36, "name": "release/*", "unprotect_access_levels": [{"access_level": 40}]}]
+    branches += [{"id": 37 + number, "name": f"rule{number}"} for number in range(9)]
+    state["groups"] += [
+        {"id": 35, "path": "facts-own1", "name": "Facts own 1", "members": members, "protected_branches": branches},
+        {"id": 36, "path": "facts-own1/sub", "name": "sub"},
+    ]
+    state["projects"].append({"id": 11, "path": "facts-own1/sub/one", "name": "one"})
+
+
+def owner_in_the_other_group(state: State) -> None:
+    """Make the owner a member of the group that the others cannot see."""
+    group = next(group for group in state["groups"] if group["path"] == "facts-other")
+    group["members"].append({"user": "facts-owner", "role": "reporter"})
+
+
+def approvals_may_change(*, may: bool) -> Change:
+    """Return a change that says whether the instance lets projects change their approvers."""
+
+    def change(state: State) -> None:
+        settings = state["instance"].setdefault("merge_request_approval_settings", {})
+        settings["allow_overrides_to_approver_list_per_merge_request"] = may
+
+    return change
+
+
+def approval_race(state: State) -> None:
+    """Put the rules of two races in the place of those that are gone."""
+    project_in(state, "rules-b1")["approval_rules"] += [
+        {"id": 1001, "name": "race", "approvals_required": 1, "users": ["facts-developer"]},
+        {"id": 1002, "name": "anyrace", "approvals_required": 1, "rule_type": "any_approver"},
+    ]
+
+
 BEFORE: dict[str, Change] = {
+    "approval-rules-changes": owner_in_the_other_group,
+    "approval-rules-more": with_more_rules,
+    "group-approval-rules": with_more_rules,
     "container-tag-protection-rules": registry(has_api=False),
     "package-protection-rules-delete": package_flag(on=True),
     "protected-branches-archived": with_project(
@@ -86,6 +125,8 @@ BEFORE: dict[str, Change] = {
 """What a recording finds there beside what `protections.json` has."""
 
 MEANWHILE: dict[str, dict[int, Change]] = {
+    "approval-rules-changes": {55: approval_race, 72: with_more_rules},
+    "approval-rules-more": {7: approvals_may_change(may=False), 11: approvals_may_change(may=True)},
     "container-tag-immutable-rules": {5: immutable_rule},
     "container-tag-protection-rules": {
         3: registry(has_api=True),
@@ -100,6 +141,10 @@ MEANWHILE: dict[str, dict[int, Change]] = {
 """What was done before the request of that number."""
 
 NAMES = {
+    "approval-rules",
+    "approval-rules-changes",
+    "approval-rules-more",
+    "group-approval-rules",
     "container-tag-immutable-rules",
     "container-tag-protection-rules",
     "group-protected-branches",

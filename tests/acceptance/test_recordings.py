@@ -52,6 +52,7 @@ SETTING = "a setting of the instance was changed meanwhile"
 NOT_SERVED = "no client of the sandbox asks for it"
 
 EXPLAINED: dict[str, dict[range | tuple[int, ...], str]] = {
+    "approval-rules-changes": {(58, 59): NOT_SERVED},
     "approval-settings": {range(52, 55): SETTING},
     "container-tag-immutable-rules": {(1, 2, 3, 4, 7, 15, 16): "GraphQL is not served"},
     "epics": {
@@ -65,6 +66,9 @@ EXPLAINED: dict[str, dict[range | tuple[int, ...], str]] = {
     "error-tracking-client-keys": {(15,): NOT_SERVED},
     "fleet-apply": {(124,): "the group had to be public for a public project"},
     "fleet-plan": {(124,): "the group had to be public for a public project"},
+    "group-approval-rules": {
+        (*range(10), 12): "rules of groups are behind a flag that is off",
+    },
     "job-token-scope": {(47,): SETTING},
     "groups-and-projects": {
         (20,): "everybody's access to a new project is there at once",

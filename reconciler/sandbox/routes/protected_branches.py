@@ -295,9 +295,13 @@ def root_of(state: State, place: Place) -> Group | None:
 
 def rules_for(state: State, project: Project, branch: str) -> list[ProtectedBranch]:
     """Return the rules that protect a branch, those of the top-level group too."""
-    root = root_of(state, project)
-    both = [*OF_PROJECTS.section.of(project), *(OF_PROJECTS.section.of(root) if root else ())]
-    return [rule for rule in both if rule.matches(branch)]
+    return [rule for _, rule in all_rules(state, project) if rule.matches(branch)]
+
+
+def all_rules(state: State, project: Project) -> list[tuple[Place, ProtectedBranch]]:
+    """Return the rules of a project and of its top-level group, each with its owner."""
+    owners = (project, root_of(state, project))
+    return [(owner, rule) for owner in owners if owner for rule in OF_PROJECTS.section.of(owner)]
 
 
 def protect_default_branch(state: State, project: Project) -> None:

@@ -1,0 +1,268 @@
+"""Approval rules of projects: how many of which users and groups must approve, and for which protected branches.
+
+The spec does not define these endpoints; they follow production servers. Users who are no members, groups that the
+caller cannot see and branches that nobody protects are dropped without a word. Rules of groups are behind a flag that
+is off.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Insertion, Route
+from ..collection import PAGE, Collection, page_of
+from ..parameters import boolean, integer, integers, read, text, texts
+from ..records import AnyUsername, DatedItem, GroupId
+from ..state import MAINTAINER, REPORTER, Group, Project, State
+from .approval_settings import OF_INSTANCE
+from .instance import show_group, show_user
+from .protected_branches import all_rules, show_rule
+
+Type = Literal["any_approver", "regular", "report_approver", "code_owner"]
+TYPES: tuple[Type, ...] = ("any_approver", "regular", "report_approver", "code_owner")
+COVERAGE = "Coverage-Check"
+_ALL = "applies_to_all_protected_branches"
+_SCANNERS = ("sast", "secret_detection", "dependency_scanning", "container_scanning", "dast", "api_fuzzing")
+_FIELDS = (
+    texts("usernames"),
+    *(integers(name) for name in ("user_ids", "users", "group_ids", "groups", "protected_branch_ids")),
+    boolean(_ALL),
+    texts("scanners"),
+)
+_NEW = (
+    text("name", required=True),
+    integer("approvals_required", required=True),
+    text("rule_type"),
+    text("report_type", values=("code_coverage",)),
+    *_FIELDS,
+)
+_CHANGES = (text("name"), integer("approvals_required"), boolean("remove_hidden_groups"), *_FIELDS)
+
+
+class ApprovalRule(DatedItem):
+    """One rule; without branches it holds for all."""
+
+    name: str
+    rule_type: Type = "regular"
+    approvals_required: int = 0
+    users: list[AnyUsername] = Field(default_factory=list)
+    group_ids: list[GroupId] = Field(default_factory=list)
+    protected_branch_ids: list[int] = Field(default_factory=list)
+    applies_to_all_protected_branches: bool = False
+    report_type: Literal["code_coverage"] | None = None
+
+
+class _ApprovalRules(Collection[ApprovalRule]):
+    """The rules of a project. An index keeps the one for any approver unique; no index does so for names."""
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with rules by type and ID; those of code owners are not listed."""
+        read(call, *PAGE)
+        owner = self.owner(call)
+        found = [each for each in self.section.of(owner) if each.rule_type != "code_owner"]
+        found.sort(key=lambda each: (TYPES.index(each.rule_type), each.id))
+        return page_of(call, found, lambda each: self.show(call, owner, each))
+
+    def create(self, call: Call) -> Insertion:
+        """Check a new rule; an unknown type is an error that nobody expects."""
+        sent = read(call, *_NEW)
+        self.owner_to_write(call)
+        if sent.get("rule_type") not in (None, *TYPES) or sent.get(_ALL, False) is None:
+            raise refused(500, "500 Internal Server Error")
+        return super().create(call)
+
+    def update(self, call: Call) -> Answer:
+        """Change a rule."""
+        if read(call, *_CHANGES).get(_ALL, False) is None:
+            self.owner_to_write(call)
+            raise refused(500, "500 Internal Server Error")
+        return super().update(call)
+
+    def read_new(self, call: Call) -> dict[str, Any]:
+        """Return the attributes of a new rule."""
+        return read(call, *_NEW)
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """Return the attributes of a change, with what is dropped left out."""
+        sent = read(call, *_CHANGES)
+        owner = self.owner_to_write(call)
+        return self._values(call, owner, sent, self.find(call, owner, self.key(call)))
+
+    def owner(self, call: Call) -> Project:
+        """Return the project for its reporters; where it is archived, or has no merge requests, for maintainers."""
+        call.caller()
+        project = call.visible_project()
+        if not call.state.instance.licensed:
+            raise refused(403, "403 Forbidden")
+        closed = call.state.is_archived(project) or not project.merge_requests_enabled
+        if closed:
+            call.require(project, MAINTAINER)
+        elif project.visibility == "private":
+            call.require(project, REPORTER)
+        return project
+
+    def owner_to_write(self, call: Call) -> Project:
+        """Return the project for its maintainers; if the instance forbids changes, for administrators."""
+        project = self.owner(call)
+        call.require(project, MAINTAINER)
+        if not OF_INSTANCE.of(call.state.instance).allow_overrides_to_approver_list_per_merge_request:
+            call.instance()
+        return project
+
+    def items(self, call: Call, owner: Project) -> list[ApprovalRule]:
+        """Return the rules, without users who have left, and without branches that nobody protects any more."""
+        state, known = call.state, {rule.id for _, rule in all_rules(call.state, owner)}
+        for rule in self.section.of(owner):
+            rule.users = [name for name in rule.users if _is_member(state, name, owner)]
+            rule.group_ids = [number for number in rule.group_ids if number in state.groups]
+            rule.protected_branch_ids = [number for number in rule.protected_branch_ids if number in known]
+        return self.section.of(owner)
+
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ApprovalRule:
+        """Return a new rule: if no approver is sent, it is for any."""
+        approvers = ("usernames", "user_ids", "users", "group_ids", "groups")
+        sort = sent.get("rule_type") or ("regular" if any(sent.get(name) for name in approvers) else "any_approver")
+        values = self._values(call, owner, sent, ApprovalRule(name=""))
+        return ApprovalRule.model_construct(
+            **{**values, "rule_type": sort, "report_type": sent.get("report_type")},
+        )
+
+    def check(self, call: Call, owner: Project, wanted: ApprovalRule, before: ApprovalRule | None) -> None:
+        """Refuse an invalid rule with 400."""
+        others = [each for each in self.items(call, owner) if each is not before and each.rule_type == wanted.rule_type]
+        taken = any(each.name == wanted.name for each in others)
+        wrong = {
+            "name": _name_faults(wanted, taken=taken and wanted.rule_type != "any_approver"),
+            "approvals_required": _number_faults(wanted.approvals_required),
+            "rule_type": _TAKEN if wanted.rule_type == "any_approver" and others else [],
+            "report_type": _report_faults(wanted) if wanted.rule_type == "report_approver" else [],
+            "scanners": _scanner_faults(call.sent.get("scanners")),
+        }
+        _refuse({name: reasons for name, reasons in wrong.items() if reasons})
+
+    def check_again(self, call: Call, owner: Project, wanted: ApprovalRule) -> None:
+        """Refuse a second rule for any approver."""
+        same = any(each.rule_type == "any_approver" for each in self.items(call, owner))
+        _refuse({"rule_type": _TAKEN} if same and wanted.rule_type == "any_approver" else {})
+
+    def show(self, call: Call, owner: Project, item: ApprovalRule) -> dict[str, Any]:
+        """Return the record of a rule, with whole records of what it names, as far as the caller can see it."""
+        state = call.state
+        self.items(call, owner)
+        groups = [state.groups[number] for number in item.group_ids]
+        seen = [group for group in groups if state.visible(call.user, group)]
+        names = {*item.users, *(member.user for group in groups for member in group.members)}
+        eligible = sorted((state.user(name) for name in names), key=lambda user: user.id)
+        branches = [
+            show_rule(state, owner, holder, rule)
+            for holder, rule in all_rules(state, owner)
+            if item.applies_to_all_protected_branches or rule.id in item.protected_branch_ids
+        ]
+        return {
+            "id": item.id,
+            "name": item.name,
+            "rule_type": item.rule_type,
+            "eligible_approvers": [show_user(state, user, call.url) for user in eligible],
+            "approvals_required": item.approvals_required,
+            "users": [show_user(state, state.user(name), call.url) for name in item.users],
+            "groups": [show_group(call, group) for group in seen],
+            "contains_hidden_groups": len(seen) < len(groups),
+            "report_type": item.report_type,
+            "protected_branches": branches,
+            _ALL: item.applies_to_all_protected_branches,
+        }
+
+    def _values(self, call: Call, owner: Project, sent: dict[str, Any], before: ApprovalRule) -> dict[str, Any]:
+        """Return the fields of a rule for what was sent."""
+        state = call.state
+        values: dict[str, Any] = {name: sent[name] for name in ("name", "approvals_required") if name in sent}
+        if "name" in values:
+            values["name"] = values["name"] or ""
+        if sent.keys() & {"usernames", "user_ids", "users"}:
+            numbers = [*(sent.get("user_ids") or ()), *(sent.get("users") or ())]
+            exact = [state.users_by_name.get(name.lower()) for name in sent.get("usernames") or ()]
+            named = [user for user, name in zip(exact, sent.get("usernames") or (), strict=True) if _is(user, name)]
+            users = [*(state.users.get(number) for number in numbers), *named]
+            names = dict.fromkeys(user.username for user in users if user)
+            values["users"] = [name for name in names if _is_member(state, name, owner)]
+        if sent.keys() & {"group_ids", "groups"}:
+            hidden = [number for number in before.group_ids if not _is_seen(call, number)]
+            numbers = [*(sent.get("group_ids") or ()), *(sent.get("groups") or ())]
+            kept = [] if sent.get("remove_hidden_groups") else hidden
+            values["group_ids"] = [*kept, *(each for each in dict.fromkeys(numbers) if _is_seen(call, each))]
+        if "protected_branch_ids" in sent:
+            known = {rule.id for _, rule in all_rules(state, owner)}
+            wanted = sent["protected_branch_ids"] or ()
+            values["protected_branch_ids"] = [number for number in dict.fromkeys(wanted) if number in known]
+        if _ALL in sent:
+            values[_ALL] = sent[_ALL]
+        return values
+
+
+_TAKEN = ["any-approver for the project already exists"]
+
+
+def _is(user: Any, name: str) -> bool:
+    return user is not None and user.username == name
+
+
+def _is_member(state: State, name: str, project: Project) -> bool:
+    user = state.users_by_name.get(name.lower())
+    return user is not None and state.membership(user, project) > 0
+
+
+def _is_seen(call: Call, number: int) -> bool:
+    group: Group | None = call.state.groups.get(number)
+    return group is not None and call.state.visible(call.user, group)
+
+
+def _name_faults(wanted: ApprovalRule, *, taken: bool) -> list[str]:
+    if not wanted.name.strip():
+        return ["can't be blank"]
+    if len(wanted.name) > 1024:
+        return ["is too long (maximum is 1024 characters)"]
+    if wanted.name == COVERAGE and wanted.rule_type == "regular":
+        return [f"{COVERAGE} is reserved for code_coverage report type"]
+    return ["has already been taken"] if taken else []
+
+
+def _number_faults(number: int | None) -> list[str]:
+    if number is None:
+        return ["is not a number"]
+    if number > 100:
+        return ["must be less than or equal to 100"]
+    return [] if number >= 0 else ["must be greater than or equal to 0"]
+
+
+def _report_faults(wanted: ApprovalRule) -> list[str]:
+    if wanted.report_type is None:
+        return ["can't be blank"]
+    return [] if wanted.name == COVERAGE else [f"code_coverage only supports {COVERAGE} name"]
+
+
+def _scanner_faults(sent: Iterable[str] | None) -> list[str]:
+    return [] if set(sent or ()) <= set(_SCANNERS) else ["is not included in the list"]
+
+
+def _refuse(wrong: dict[str, list[str]]) -> None:
+    """Refuse with 400 if something is wrong."""
+    if wrong:
+        raise refused(400, wrong)
+
+
+def refuse_groups(call: Call) -> Answer:
+    """Refuse with 404: rules of groups are behind a flag that is off."""
+    call.visible_group()
+    raise Refusal(404, {"message": "404 Not Found"})
+
+
+RULES = _ApprovalRules("approval_rules", ApprovalRule, "/projects/:id/approval_rules", part="approval_rule_id")
+SECTIONS = (RULES.section,)
+ROUTES = (
+    *RULES.routes(),
+    Route("GET", "/groups/:id/approval_rules", refuse_groups),
+    Route("POST", "/groups/:id/approval_rules", refuse_groups),
+    Route("PUT", "/groups/:id/approval_rules/:approval_rule_id", refuse_groups),
+)
