@@ -17,6 +17,7 @@ RELEASE = re.compile(r"(?P<of>rev: v|/gitops(-sharded)?@|/reconciler:)(?P<versio
 
 NAMING = (
     FOLDER / "how-to" / "docker.md",
+    FOLDER / "how-to" / "existing-group.md",
     FOLDER / "how-to" / "pre-commit.md",
     ROOT / "templates" / "README.md",
     ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml",

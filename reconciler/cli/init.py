@@ -49,9 +49,11 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
 
     Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
     with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
+
+    The pipeline takes component and image of this version; the last lines name them.
     """
     from reconciler.export.left_out import causes
-    from reconciler.gitops.scaffold import FIRST, LEFT_OUT, left_out_text, scaffold
+    from reconciler.gitops.scaffold import FIRST, LEFT_OUT, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.schema import editor_schemas
@@ -61,7 +63,8 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     here = Path()
     exported = _export(session, groups) if groups else None
     api_url = checked_api_url(given) if given.api_url else None
-    texts = scaffold(api_url, components, image) | editor_schemas(all_kinds())
+    pieces = Pieces(components, image)
+    texts = scaffold(api_url, pieces) | editor_schemas(all_kinds())
     shared = [*causes(exported.left_out)] if exported else []
     if exported is not None:
         texts |= exported.texts
@@ -86,6 +89,10 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
             session.info(f"  {each}")
     if new:
         _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
+    if PIPELINE_FILE in new:
+        session.info("Before the first pipeline, these must be on the service that runs it:")
+        session.info(f"  the component  {pieces.component}")
+        session.info(f"  the image      {pieces.image}")
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 

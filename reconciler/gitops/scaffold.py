@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler import CONFIGURATION, __version__
@@ -11,11 +12,13 @@ COMPONENTS = "tools/reconciler"
 
 SCHEMAS = Path("schemas")
 
+PIPELINE_FILE = Path(".gitlab-ci.yml")
+
 PIPELINE = """\
 # Checks and plans the manifests in merge requests, applies them after the merge, and checks for drift on a schedule.
 # The file templates/README.md of {components} explains the jobs, their inputs, and the variables that they need.
 include:
-  - component: $CI_SERVER_FQDN/{components}/gitops@{version}
+  - component: {component}
     inputs:
       image: {image}
 
@@ -79,17 +82,38 @@ spec: {}
 """
 
 
-def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Path, str]:
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The published pieces that the pipeline is made of, both of this version.
+
+    Attributes:
+        components: the full path of the project with the CI/CD components.
+        own_image: of the jobs; None for the one in the registry of that project.
+    """
+
+    components: str = COMPONENTS
+    own_image: str | None = None
+
+    @property
+    def component(self) -> str:
+        """The address of the component."""
+        return f"$CI_SERVER_FQDN/{self.components}/gitops@{__version__}"
+
+    @property
+    def image(self) -> str:
+        """The image of the jobs."""
+        return self.own_image or f"$CI_REGISTRY/{self.components}:{__version__}"
+
+
+def scaffold(api_url: str | None, pieces: Pieces) -> dict[Path, str]:
     """Return the text of each file.
 
     Args:
         api_url: of the service; None to leave it to the environment.
-        components: the full path of the project with the CI/CD components.
-        image: of the jobs; None for the one in the registry of that project.
+        pieces: of the pipeline.
     """
     from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - most commands start without it
 
-    image = image or f"$CI_REGISTRY/{components}:{__version__}"
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
     configuration = (
         f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n{INVENTORY_LINES}"
@@ -97,7 +121,9 @@ def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Pa
     return {
         Path(CONFIGURATION): configuration,
         Path(".gitignore"): IGNORED,
-        Path(".gitlab-ci.yml"): PIPELINE.format(components=components, version=__version__, image=inline(image)),
+        PIPELINE_FILE: PIPELINE.format(
+            components=pieces.components, component=pieces.component, image=inline(pieces.image)
+        ),
         Path(".pre-commit-config.yaml"): HOOKS,
         Path(".vscode/settings.json"): json.dumps(EDITOR, indent=2) + "\n",
     }

@@ -25,6 +25,13 @@ SCAFFOLD = [
 NEW_PROJECT = "Next, with the URL of an empty project that will hold this repository:"
 
 
+MUST_BE_THERE = [
+    "Before the first pipeline, these must be on the service that runs it:",
+    f"  the component  $CI_SERVER_FQDN/tools/reconciler/gitops@{__version__}",
+    f"  the image      $CI_REGISTRY/tools/reconciler:{__version__}",
+]
+
+
 @pytest.fixture(autouse=True)
 def _empty_folder(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     cli_runner.service(milestones=[{"title": "1.0"}])
@@ -55,7 +62,9 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
         '  git init && git add . && git commit --message "The settings as they are"',
         "  git remote add origin URL",
         "  reconciler plan",
+        *MUST_BE_THERE,
     ]
+    assert [line.rpartition(" ")[2] in contents(Path())[".gitlab-ci.yml"] for line in MUST_BE_THERE[1:]] == [True, True]
     assert sorted(contents(Path())) == SCAFFOLD
     assert cli_runner("validate").out == "Valid: 1 document: 1 profile.\n"
     assert cli_runner("schema --check schemas").code == 0
@@ -121,6 +130,7 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
         "Next:",
         '  git add . && git commit --message "The settings as they are"',
         "  reconciler plan",
+        *MUST_BE_THERE,
     ]
     drift = cli_runner("drift")
     assert (drift.code, drift.out) == (0, "")
@@ -130,11 +140,12 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
 
 
 def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: CliRunner) -> None:
-    assert cli_runner("init --group acme").err.splitlines()[-4:] == [
+    assert cli_runner("init --group acme").err.splitlines()[-7:] == [
         NEW_PROJECT,
         '  git init && git add . && git commit --message "The settings as they are"',
         "  git remote add origin URL",
         "  reconciler plan",
+        *MUST_BE_THERE,
     ]
     before = cli_runner("plan --detailed-exitcode")
     assert (before.code, before.err) == (0, "")
@@ -161,7 +172,7 @@ def test_a_repository_that_says_where_its_inventory_is_needs_no_remote_for_it(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("reconciler.yaml").write_text("inventory: false\n")
-    assert cli_runner("init --group acme").err.splitlines()[-3] == "Next:"
+    assert cli_runner("init --group acme").err.splitlines()[-6] == "Next:"
     Path("reconciler.yaml").unlink()
     Path(".gitignore").unlink()
     repository(Path())
@@ -190,6 +201,7 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         '  git init && git add . && git commit --message "The settings as they are"',
         "  git remote add origin URL",
         "  reconciler plan",
+        *MUST_BE_THERE,
     ]
     details = contents(Path())["init-left-out.md"].splitlines()
     assert [line for line in details if "ui-34" in line or "IDs 38" in line] == [
