@@ -21,6 +21,7 @@ NAMING = (
     FOLDER / "how-to" / "pre-commit.md",
     ROOT / "templates" / "README.md",
     ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml",
+    ROOT / "examples" / "ci" / "github.yml",
 )
 
 
