@@ -1,6 +1,14 @@
 """A declarative configuration reconciler for a source-code hosting service."""
 
+from pathlib import Path
+
 __version__ = "0.1.0"
 
 CONFIGURATION = "reconciler.yaml"
 """The file in the working directory that holds settings of the command line; it is never a manifest."""
+
+
+def built_from() -> str:
+    """Return the commit that this package was built from; `a checkout` where it was not built."""
+    file = Path(__file__).parent / "COMMIT"
+    return file.read_text(encoding="utf-8").strip() if file.exists() else "a checkout"

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from reconciler import __version__
+from reconciler import __version__, built_from
 from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
 from reconciler.cli.logs import warn_after_error
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
@@ -85,7 +85,7 @@ class Commands(click.Group):
     epilog="Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or problems, 64 wrong command line, "
     "128+N ended by signal N. Start with: reconciler demo",
 )
-@click.version_option(__version__, prog_name="reconciler")
+@click.version_option(f"{__version__} ({built_from()})", prog_name="reconciler")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Manage the settings of hundreds of GitLab projects as code.

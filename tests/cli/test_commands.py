@@ -51,7 +51,7 @@ def test_the_package_can_be_run_and_imported() -> None:
 
 
 def test_the_version_is_told(cli_runner: CliRunner) -> None:
-    assert cli_runner("--version").out == f"reconciler, version {__version__}\n"
+    assert cli_runner("--version").out == f"reconciler, version {__version__} (a checkout)\n"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ def values(name: str) -> list[str]:
 
 def test_both_stages_begin_with_one_base_image_that_is_pinned_by_its_digest() -> None:
     assert values("FROM") == ["${PYTHON_IMAGE}@${PYTHON_DIGEST} AS build", "${PYTHON_IMAGE}@${PYTHON_DIGEST}"]
-    image, digest = values("ARG")
+    image, digest, *commits = values("ARG")
+    assert commits == ["COMMIT", "COMMIT"]
+    assert 'org.opencontainers.image.revision="$COMMIT"' in values("LABEL")[0]
     version = image.removeprefix("PYTHON_IMAGE=python:").removesuffix("-slim")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]

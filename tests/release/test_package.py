@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import tarfile
 import tomllib
@@ -21,6 +22,7 @@ from reconciler import __version__
 from reconciler.documents.plan_file import save_plan
 from reconciler.render import FORMATS, render_plan
 from reconciler.sandbox import Sandbox
+from tests.fleet.repository import repository
 from tests.release.conftest import ROOT, Release
 from tests.render.samples import sample
 
@@ -79,7 +81,9 @@ def test_the_sdist_is_the_repository_and_nothing_else(release: Release) -> None:
     found = set(files_of_sdist(release.sdist))
     tracked = {name for name in listed_by_git() if not name.startswith("tests/render/axe/")}  # has another licence
     assert tracked - found == set(), "name it under tool.hatch.build.targets.sdist in pyproject.toml"
-    assert found - tracked - {"PKG-INFO"} - listed_by_git("--others", "--exclude-standard") == set()
+    assert (
+        found - tracked - {"PKG-INFO", "reconciler/COMMIT"} - listed_by_git("--others", "--exclude-standard") == set()
+    )
     for place in ("reconciler", "tests", "examples", "schemas", "benchmarks"):
         assert any(name.startswith(f"{place}/") for name in found), place
 
@@ -122,7 +126,27 @@ def test_what_is_installed_is_the_wheel_and_not_this_checkout(release: Release, 
 
 def test_the_installed_tool_tells_its_version(release: Release, tmp_path: Path) -> None:
     done = release("reconciler", "--version", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"reconciler, version {__version__}\n", "")
+    commit = files_of_wheel(release.wheel)["reconciler/COMMIT"].decode().strip()
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"reconciler, version {__version__} ({commit})\n", "")
+    listed_by_git()
+    assert re.fullmatch(r"[0-9a-f]{40}(\+changes)?", commit)
+
+
+def test_the_commit_is_that_of_the_checkout_or_one_that_a_variable_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_of = runpy.run_path(str(ROOT / ".ci" / "build_hook.py"))["commit_of"]
+    monkeypatch.setenv("SOURCE_COMMIT", "1a2b3c4d")
+    assert commit_of(tmp_path) == "1a2b3c4d"
+    monkeypatch.delenv("SOURCE_COMMIT")
+    assert commit_of(tmp_path) == ""
+    made = repository(tmp_path)
+    assert commit_of(tmp_path) == ""
+    (tmp_path / "file").write_text("")
+    commit = made.commit()
+    assert commit_of(tmp_path) == commit
+    (tmp_path / "file").write_text("changed")
+    assert commit_of(tmp_path) == f"{commit}+changes"
 
 
 def test_the_installed_tool_tells_its_whole_story(release: Release, tmp_path: Path) -> None:
