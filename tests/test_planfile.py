@@ -147,6 +147,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "former_names": [],
                 "hint": "",
                 "origin": "",
+                "changed_by": None,
                 "requests": [
                     {
                         "method": "POST",
@@ -166,6 +167,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "hint": "",
                 "page": "",
                 "origin": "",
+                "changed_by": None,
                 "read": {
                     "id": 31,
                     "names": ["Nov 2026"],
@@ -209,6 +211,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "losses": ["no use of it is recorded", "its value starts no more pipelines, and does not come back"],
             "page": "",
             "origin": "",
+            "changed_by": None,
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }
     ]

@@ -1,6 +1,8 @@
 """`reconciler plan` and `reconciler drift`."""
 
 import logging
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +15,19 @@ from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
 from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
-from reconciler.errors import ConfigurationError, Outdated, PlanRefused
+from reconciler.errors import ConfigurationError, InventoryUnreadable, Outdated, PlanRefused
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.render import Style
+    from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
+
+SPAN = timedelta(days=30)
+"""How far back audit events are read where no inventory tells of an apply."""
 
 WHOLE = ("fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
@@ -66,7 +74,12 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     metavar="FILE",
     help="Report only what is new since this JSON report of `plan` or `drift`.",
 )
-def drift(given: Given, baseline: Path | None) -> int:
+@click.option(
+    "--who",
+    is_flag=True,
+    help="Ask the service's audit who made each difference: one request for each target that differs.",
+)
+def drift(given: Given, baseline: Path | None, who: bool) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 even if there are problems too, and with 3 if there are only
@@ -75,6 +88,9 @@ def drift(given: Given, baseline: Path | None) -> int:
     With --baseline, known changes and problems count no more: they are one line, and the exit code is that of the new
     ones. The JSON report still has all of them, so that it can be the next baseline. --notify posts only if anything is
     new or gone since the baseline.
+
+    --who says who made a difference, and when, wherever an audit event explains it: of approval settings and of the
+    allowlists of job tokens. It looks at the events since the last apply, or of the last 30 days without an inventory.
 
     --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
     for public/index.html.
@@ -92,6 +108,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client, inventory=inventory)
+        saved = _with_authors(session, client, saved) if who else saved
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
 
     def write(format_: str, style: "Style") -> str:
@@ -104,6 +121,28 @@ def drift(given: Given, baseline: Path | None) -> int:
     job.keep_issue(session, saved)
     notify_of_drift(hook, saved, news)
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
+
+
+def _with_authors(session: Session, client: "Client", saved: "SavedPlan") -> "SavedPlan":
+    """Return a plan whose changes say who made what is live, since the last apply, or in the last 30 days."""
+    from reconciler.fleet.authors import with_authors
+
+    after = _last_apply(session.given) or saved.created_at - SPAN
+    authors = with_authors(saved.targets, client, session.kinds, client.concurrency, after)
+    session.warn(authors.unknown)
+    return replace(saved, targets=authors.targets)
+
+
+def _last_apply(given: Given) -> "datetime | None":
+    """Return when the last apply ended, by the inventory; None where none tells."""
+    from reconciler.cli.inventory import opened_place
+
+    try:
+        with opened_place(given) as place:
+            applies = place.log(1) if place else ()
+    except InventoryUnreadable:
+        return None
+    return applies[0].when if applies else None
 
 
 def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":

@@ -153,7 +153,7 @@ class Canary:
     """The targets that came before all others, and how they went."""
 
     selector: str
-    """What `--canary` was given."""
+    """The value of `--canary`."""
     targets: tuple[str, ...]
     """Such as `project acme/api`, in the order of the plan."""
     changes: NonNegativeInt
@@ -198,7 +198,7 @@ class Report:
     remarks: tuple[str, ...] = ()
     """Sentences on the inventory: objects that are no longer declared and stay, and why."""
     canary: Canary | None = None
-    """What was applied first, with `--canary`; null without it, or where the run ended before."""
+    """How `--canary` went, whose targets come first; null without it, or where the run ended before."""
     requests: Requests
     """The number of requests that the run made."""
     targets: tuple[TargetReport, ...]

@@ -1,9 +1,11 @@
 """Merge request approval settings of a group or a project (spec 4.10)."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
+from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
@@ -52,6 +54,23 @@ class ApprovalSettings(Resource):
 
 
 FIELDS = tuple(ApprovalSettings.model_fields)
+
+MADE = re.compile(r"Changed (?P<what>.+?)(?: from (?:true|false))? to (?P<value>true|false)")
+"""The sentence of an audit event. What was never set has no `from`."""
+
+TOLD = {
+    "prevent merge request approval from authors": ("allow_author_approval", True),
+    "prevent merge request approval from committers": ("allow_committer_approval", True),
+    "prevent users from modifying MR approval rules in merge requests": (
+        "allow_overrides_to_approver_list_per_merge_request",
+        True,
+    ),
+    "require new approvals when new commits are added to an MR": ("retain_approvals_on_push", True),
+    "selective_code_owner_removals": ("selective_code_owner_removals", False),
+    "require user password for approvals": ("require_reauthentication_to_approve", False),
+    "require_reauthentication_to_approve": ("require_reauthentication_to_approve", False),
+}
+"""By the words of an audit event, the setting, and whether the words say the inverse."""
 
 FORBIDDABLE = (
     "allow_author_approval",
@@ -134,6 +153,14 @@ def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
     return forbidden | required
 
 
+def trace(event: AuditEvent) -> Iterator[Traced]:
+    """Yield the setting that an event has changed: the service tells most of them by what they prevent."""
+    words = MADE.fullmatch(str(event.details.get("custom_message")))
+    field, inverse = TOLD.get(words["what"], (None, False)) if words else (None, False)
+    if words and field:
+        yield Traced("approval_settings", field, (words["value"] == "true") is not inverse)
+
+
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The effective values; settings that the groups of the state lock are locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
@@ -147,6 +174,7 @@ KIND = Kind(
     parts=(SETTINGS,),
     order=2,
     inherits=locked_below,
+    trace=trace,
     rehearsal=rehearsal,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
+from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
@@ -14,6 +15,11 @@ from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
 
 GLOB = re.compile(r"[*?\[\]]")
+
+NOTED = re.compile(r"secure_ci_job_token_(?P<what>project|group)_(?P<done>added|removed)")
+"""The name of an audit event about an entry."""
+ENTRY = re.compile(r"(?:Project|Group) (?P<path>\S+) was (?:added|removed) ")
+"""The beginning of its sentence."""
 
 Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
 
@@ -144,6 +150,15 @@ GROUPS = Collection(
 )
 
 
+def trace(event: AuditEvent) -> Iterator[Traced]:
+    """Yield the entry that an event has added or removed; of the switch, the service notes nothing."""
+    told = NOTED.fullmatch(event.name)
+    moved = ENTRY.match(str(event.details.get("custom_message")))
+    if told and moved and event.target_id is not None:
+        names = (moved["path"], event.target_id)
+        yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")
+
+
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
     return {
@@ -165,6 +180,7 @@ KIND = Kind(
     split=split,
     order=4,
     rehearsal=rehearsal,
+    trace=trace,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/ci_cd#js-token-access"},
 )

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from reconciler.model.audit import Trace
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Wanted
@@ -140,6 +141,7 @@ class Kind:
             of the target; without it, the page is the same for all.
         arrives_in: the list of a group, with all below it, that an archive of a group fills: as long as it grows, the
             archive is still arriving. Empty where an archive holds nothing of the section.
+        trace: reads from an audit event what it did to the section; None where the service notes nothing of it.
     """
 
     name: str
@@ -156,6 +158,7 @@ class Kind:
     needs: Needs = Needs()
     pages: Mapping[Level, str] = field(default_factory=dict)
     arrives_in: str = ""
+    trace: Trace | None = None
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

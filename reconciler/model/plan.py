@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Annotated, Literal, TypeGuard, get_args
 
-from pydantic import Field, computed_field
+from pydantic import AwareDatetime, Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.exceptions import DeclaredException
@@ -69,6 +69,16 @@ class Targeted:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedBy:
+    """Who made what is live, by the audit of the service."""
+
+    name: str
+    """As people see it; of the token of a project or a group, that of its bot."""
+    time: AwareDatetime
+    """UTC."""
+
+
+@dataclass(frozen=True, slots=True)
 class Create(Addressed):
     """An object that does not exist and will be created."""
 
@@ -91,6 +101,8 @@ class Create(Addressed):
     """Losses that remain where a deleted object is created again; empty if it is new, or all comes back."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
+    changed_by: ChangedBy | None = field(default=None, compare=False)
+    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,8 @@ class Update(Addressed):
     """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
+    changed_by: ChangedBy | None = field(default=None, compare=False)
+    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,8 @@ class Delete(Addressed):
     """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
+    changed_by: ChangedBy | None = field(default=None, compare=False)
+    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
 
 
 Change = Create | Update | Delete

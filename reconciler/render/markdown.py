@@ -57,6 +57,7 @@ from reconciler.render.wording import (
     revert_notes,
     subject,
     waits,
+    who,
 )
 from reconciler.system.terminal import escaped
 
@@ -251,7 +252,7 @@ def _changes(
     changes = [group.sample for group in groups]
     numbers = Counter(change.action for change in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
-    entries = ("".join(_change(change)) for change in changes)
+    entries = ("".join(_change(group)) for group in groups)
     url = links.target(targets[0]) if len(targets) == 1 else None
     lead = f"{_linked(code(str(targets[0])), url)}\n\n" if url else ""
     return collapsible(_title(targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
@@ -276,8 +277,9 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
     return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
-def _change(change: Change) -> Iterator[str]:
+def _change(group: Group[Change]) -> Iterator[str]:
     """Yield the lines of a change: what it is about, and each field with a sign of its own."""
+    change = group.sample
     yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
     if isinstance(change, Update):
         if change.renamed_from is not None:
@@ -291,6 +293,9 @@ def _change(change: Change) -> Iterator[str]:
     else:
         lines = (*details(change), *losses(change))
         yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)
+    author = who(group.entries)
+    if author:
+        yield f"!     {clipped(author)}\n"
 
 
 def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> Block:

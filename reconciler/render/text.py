@@ -53,6 +53,7 @@ from reconciler.render.wording import (
     status_text,
     subject,
     waits,
+    who,
 )
 from reconciler.system.terminal import escaped
 
@@ -267,6 +268,7 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             )
             if not sample.address.section:
                 about, facts = f"{about} ({', '.join(facts)})", ()
+            facts = tuple(filter(None, (*facts, who(group.entries))))
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):

@@ -170,6 +170,21 @@ def details(change: Change, longest: float = LONGEST) -> Iterator[str]:
             yield from _fields(change.before, longest)
 
 
+def who(entries: Sequence[Entry]) -> str:
+    """Return who made what is live: `by mona, 2026-11-22 14:02 UTC`; empty if that is not known.
+
+    Of several, the first and the last time; and of how many it is known, if not of all.
+    """
+    changes = [subject_of(entry) for entry in entries]
+    known = [each.changed_by for each in changes if isinstance(each, Create | Update | Delete) and each.changed_by]
+    if not known:
+        return ""
+    moments = sorted(each.time for each in known)
+    span = " to ".join(dict.fromkeys(f"{moment:%Y-%m-%d %H:%M}" for moment in (moments[0], moments[-1])))
+    of = f" ({len(known):,} of {len(changes):,})" if len(known) < len(changes) else ""
+    return f"by {listed(map(escaped, dict.fromkeys(each.name for each in known)))}, {span} UTC{of}"
+
+
 def losses(change: Change) -> Iterator[str]:
     """Yield what is lost with an object that is deleted."""
     yield from map(escaped, change.losses if isinstance(change, Delete) else ())

@@ -279,6 +279,7 @@ class State:
     Attributes:
         jobs: what goes on in the background, which no file holds: by its sort, its user and its group.
         arrivals: by the ID of a group, what brings more of it there whenever somebody looks.
+        events: what the audit of the service has noted, the oldest first; no file holds that either.
     """
 
     def __init__(self, user: type[User] = User, group: type[Group] = Group, project: type[Project] = Project) -> None:
@@ -298,6 +299,7 @@ class State:
         self.referred_projects: set[int] = set()
         self.jobs: dict[tuple[str, int, int], Any] = {}
         self.arrivals: dict[int, Callable[[Any], None]] = {}
+        self.events: list[Any] = []
         self._numbers: dict[tuple[str, str, str], Numbers] = {}
         self._access: dict[tuple[str, str], int] = {}
         self._reach: dict[str, set[str]] = {}

@@ -32,6 +32,7 @@ from reconciler.render.wording import (
     losses,
     subject,
     unused_names,
+    who,
 )
 from reconciler.system.terminal import escaped, escaped_lines
 
@@ -203,7 +204,9 @@ def _change(group: Group[Change] | Group[Outcome]) -> Card:
     else:
         change, kind = group.sample, str(group.sample.action)
     title = f"{kind.capitalize()} {about}"
-    return Card(kind, title, group.entries, about, fields=[*_fields(change)], losses=[*losses(change)])
+    author = who(group.entries)
+    fields = [*_fields(change), *([("changed", None, author)] if author else [])]
+    return Card(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
 
 
 def _others(targets: Iterable[TargetPlan | TargetReport], least: float) -> Iterator[Card]:

@@ -15,6 +15,7 @@ from ..call import Call, Route
 from ..parameters import boolean, read
 from ..records import Record
 from ..state import MAINTAINER, OWNER, Group, Project, Section, State
+from .audit_events import note_event
 
 AUTHOR, COMMITTER = "allow_author_approval", "allow_committer_approval"
 OVERRIDES = "allow_overrides_to_approver_list_per_merge_request"
@@ -60,6 +61,35 @@ class InstanceApprovals(Record):
     allow_overrides_to_approver_list_per_merge_request: bool = True
 
 
+FIRST = "group_merge_request_approval_setting_created"
+"""The event of the first write to a group, one for each setting that it changes."""
+
+EVENTS = {
+    AUTHOR: (
+        "project_merge_requests_author_approval_updated",
+        "prevent merge request approval from authors",
+        True,
+    ),
+    COMMITTER: (
+        "project_merge_requests_disable_committers_approval_updated",
+        "prevent merge request approval from committers",
+        True,
+    ),
+    OVERRIDES: (
+        "project_disable_overriding_approvers_per_merge_request_updated",
+        "prevent users from modifying MR approval rules in merge requests",
+        True,
+    ),
+    RETAIN: (
+        "project_reset_approvals_on_push_updated",
+        "require new approvals when new commits are added to an MR",
+        True,
+    ),
+    SELECTIVE: ("selective_code_owner_removals_updated", "selective_code_owner_removals", False),
+    AGAIN: ("require_reauthentication_to_approve_updated", "require_reauthentication_to_approve", False),
+}
+"""By setting, the event of a project, its words, and whether these say the inverse."""
+
 NAME = "merge_request_approval_settings"
 OF_INSTANCE = Section(NAME, ("instance",), InstanceApprovals, InstanceApprovals())
 OF_GROUP: Section[GroupApprovals | None] = Section(NAME, ("group",), GroupApprovals | None, None)
@@ -94,6 +124,7 @@ def put_group(call: Call) -> Answer:
     if sent and after != before:
         OF_GROUP.put(group, GroupApprovals(**after))
         call.changed = True
+        _note(call, group, GroupApprovals().model_dump() | before, after, "" if before else FIRST)
     return Answer(200, _group_entries(call.state, group))
 
 
@@ -113,7 +144,20 @@ def put_project(call: Call) -> Answer:
     if after != before:
         OF_PROJECT.put(project, after)
         call.changed = True
+        _note(call, project, before.model_dump(), after.model_dump())
     return Answer(200, _project_entries(call.state, project))
+
+
+def _note(call: Call, place: Group | Project, before: Entry, after: Entry, first: str = "") -> None:
+    """Note each setting that has changed, in the words of the service, which mostly say the inverse."""
+    sort = "Project" if isinstance(place, Project) else "Group"
+    for name, (event, words, inverse) in EVENTS.items():
+        if before[name] != after[name]:
+            was, becomes = (str(value != inverse).lower() for value in (before[name], after[name]))
+            message = f"Changed {words} from {was} to {becomes}"
+            own = first or (event if sort == "Project" else f"{name}_updated")
+            details = {} if first else {"change": words, "from": was, "to": becomes}
+            note_event(call, place, own, message, (sort, place.id, place.path), **details)
 
 
 def _group(call: Call) -> Group:

@@ -16,6 +16,7 @@ from ..collection import PAGE, page_of
 from ..parameters import boolean, integer, read
 from ..records import GroupId, ProjectId, Record
 from ..state import MAINTAINER, Place, Project, Section, State
+from .audit_events import note_event
 from .instance import show_basic_project
 
 MOST = 200
@@ -105,6 +106,7 @@ class _Allowlist:
             self.require_absent(call.state, entries, number)
             insort(entries, number)
             call.changed = True
+            self.note(call, project, number, "added to")
             return Answer(201, {"source_project_id": project.id, self.part: number})
 
         return insert
@@ -126,7 +128,16 @@ class _Allowlist:
             raise refused(400, f"400 Bad request - Target {self.what} is not in the job token scope")
         entries.remove(number)
         call.changed = True
+        self.note(call, project, number, "removed from")
         return Answer(204)
+
+    def note(self, call: Call, project: Project, number: int, done: str) -> None:
+        """Note in the audit what was added or removed."""
+        other = self.targets(call.state)[number]
+        kept = "inbound list of allowed projects" if self.what == "project" else "list of allowed groups"
+        message = f"{self.what.capitalize()} {other.path} was {done} {kept} for {project.path}"
+        name = f"secure_ci_job_token_{self.what}_{done.partition(' ')[0]}"
+        note_event(call, project, name, message, (self.what.capitalize(), number, other.name))
 
     def entries(self, state: State, project: Project) -> list[int]:
         """Return the IDs on the list, without those of projects and groups that were removed."""

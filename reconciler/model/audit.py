@@ -1,0 +1,69 @@
+"""Audit events: who changed what on the service, as far as it notes that (deployed behaviour, audit events)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Key
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One event.
+
+    Attributes:
+        name: such as `secure_ci_job_token_group_added`.
+        author: the name of the user behind the token, as people see it; of a project's token, that of its bot.
+        time: with a time zone.
+        target_id: the ID of what was changed, or None.
+        details: all that the service tells.
+    """
+
+    name: str
+    author: str
+    time: datetime
+    target_id: int | None
+    details: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What an event did.
+
+    Attributes:
+        part: of the section.
+        field: the field that it changed; None for a whole object.
+        value: what the field is since then.
+        names: what the object is called, if any.
+        removed: whether the object is gone since then.
+    """
+
+    part: str
+    field: str | None = None
+    value: Json = None
+    names: tuple[Key, ...] = ()
+    removed: bool = False
+
+
+Trace = Callable[[AuditEvent], Iterable[Traced]]
+"""Takes an event, and yields what it did to the section; nothing if it is about something else."""
+
+
+def read_event(answer: Json) -> AuditEvent | None:
+    """Read an event; None if it is not as expected, for nothing is guessed."""
+    match answer:
+        case {
+            "event_name": str(name),
+            "created_at": str(time),
+            "details": {"author_name": str(author)},
+        }:
+            try:
+                moment = datetime.fromisoformat(time)
+            except ValueError:
+                return None
+            number = answer["details"].get("target_id")
+            if moment.tzinfo is None or not author:
+                return None
+            return AuditEvent(name, author, moment, number if isinstance(number, int) else None, answer["details"])
+    return None

@@ -1,0 +1,211 @@
+"""`drift --who`: the audit of the service says who made a difference; where it says nothing, nothing is said."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.kinds.approval_settings import trace as settings_of
+from reconciler.model.audit import AuditEvent, Traced, read_event
+from reconciler.model.protocols import Request
+from reconciler.service import Client
+from tests.cli_runner import CliRunner
+
+NOON = datetime.now(UTC).replace(hour=12, minute=2, second=0, microsecond=0) - timedelta(days=2)
+WHEN = f"{NOON:%Y-%m-%d %H:%M} UTC"
+
+MANIFESTS = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme}
+spec: {approval_settings: {allow_author_approval: false}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec:
+  prune: [job_token_scope]
+  approval_settings: {retain_approvals_on_push: true, allow_committer_approval: false}
+  job_token_scope: {projects: [acme/lib], groups: []}
+  milestones: {v1: {}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/lib}
+spec: {approval_settings: {retain_approvals_on_push: true}, milestones: {v1: {}}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/web}
+spec: {approval_settings: {retain_approvals_on_push: true}}
+"""
+
+
+def fleet(cli_runner: CliRunner, role: str = "maintainer", **instance: Any) -> None:
+    """A group with three projects that agree with the manifests but for a milestone of each."""
+    kept = {"retain_approvals_on_push": True, "allow_committer_approval": False}
+    projects = [
+        {"id": 100 + number, "path": f"acme/{name}", "merge_request_approval_settings": kept, "milestones": []}
+        for number, name in enumerate(("api", "lib", "web"))
+    ]
+    projects[0]["job_token_scope"] = {"project_allowlist": [101]}
+    users = [{"id": 2, "username": "ada"}, {"id": 3, "username": "mona", "name": "Mona Lee"}]
+    cli_runner.sandbox.replace_state(
+        {
+            "instance": {
+                "enforce_job_token_allowlist": False,
+                "dialect": "deployed",
+                "now": NOON.isoformat(),
+                **instance,
+            },
+            "users": [{**user, "tokens": [f"{user['username']}-token"], "emails": []} for user in users],
+            "groups": [
+                {
+                    "id": 10,
+                    "path": "acme",
+                    "members": [{"user": "ada", "role": role}, {"user": "mona", "role": "owner"}],
+                    "merge_request_approval_settings": {
+                        "allow_author_approval": False,
+                        "allow_committer_approval": True,
+                        "retain_approvals_on_push": True,
+                    },
+                }
+            ],
+            "projects": projects,
+        }
+    )
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    cli_runner.sandbox.clear_log()
+
+
+def as_mona(cli_runner: CliRunner, *requests: tuple[Any, str, Any]) -> None:
+    """Let another user write."""
+    with Client(cli_runner.sandbox.api_url, "mona-token") as client:
+        for method, path, body in requests:
+            client.send(Request(method, path, body))
+    cli_runner.sandbox.clear_log()
+
+
+def audits(cli_runner: CliRunner) -> list[str]:
+    """Return the requests for audit events, without the moment."""
+    targets = (entry["target"].removeprefix("/api/v4/") for entry in cli_runner.sandbox.log())
+    return sorted(target.partition("&")[0] for target in targets if "audit_events" in target)
+
+
+SETTINGS = "projects/100/merge_request_approval_setting"
+LIST = "projects/100/job_token_scope"
+WRITES = (
+    ("PUT", SETTINGS, {"retain_approvals_on_push": False}),
+    ("PUT", SETTINGS, {"retain_approvals_on_push": True}),
+    ("PUT", SETTINGS, {"retain_approvals_on_push": False, "allow_committer_approval": True}),
+    ("DELETE", f"{LIST}/allowlist/101", None),
+    ("POST", f"{LIST}/allowlist", {"target_project_id": 102}),
+    ("POST", f"{LIST}/groups_allowlist", {"target_group_id": 10}),
+    ("PUT", "groups/10/merge_request_approval_setting", {"allow_author_approval": True}),
+)
+
+
+def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: CliRunner) -> None:
+    fleet(cli_runner, "owner")
+    as_mona(cli_runner, *WRITES)
+    done = cli_runner("drift --who --report json=drift.json --report markdown=note.md --report html=page.html")
+    assert (done.code, done.err) == (2, "")
+    assert audits(cli_runner) == [
+        f"{target}/audit_events?per_page=100" for target in ("groups/acme", "projects/acme%2Fapi")
+    ]
+    by = f"by Mona Lee, {WHEN}"
+    assert [line.split("     manifests")[0] for line in done.out.splitlines()[:-1]] == [
+        "group acme",
+        f"  ~ approval settings                         allow_author_approval: true -> false, {by}",
+        "project acme/api",
+        f'  + allowlisted project "acme/lib"            {by}',
+        '  + milestone "v1"',
+        "  ~ approval settings                         allow_committer_approval: true -> false, "
+        f"retain_approvals_on_push: false -> true, {by}",
+        f'  - allowlisted project "acme/web"            {by}',
+        f'  - allowlisted group "acme"                  {by}',
+        "project acme/lib",
+        '  + milestone "v1"',
+    ]
+    told = json.loads(Path("drift.json").read_text())
+    changes = [change for target in told["targets"] for section in target["sections"] for change in section["changes"]]
+    assert [change["changed_by"] and change["changed_by"]["name"] for change in changes] == [
+        "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", None, None
+    ]  # fmt: skip
+    assert Path("note.md").read_text().count(f"!     {by}\n") == 5
+    assert Path("page.html").read_text().count(by) == 5
+
+    # the issue reads the report, and nothing is asked without the option
+    cli_runner.sandbox.clear_log()
+    assert f"!     {by}" in cli_runner("show drift.json --format markdown").out
+    assert cli_runner("drift").code == 2
+    assert audits(cli_runner) == []
+
+
+def test_whoever_changes_a_setting_back_and_whatever_is_older_explains_nothing(cli_runner: CliRunner) -> None:
+    fleet(cli_runner)
+    as_mona(cli_runner, *WRITES)
+    cli_runner.write("manifests/all.yaml", MANIFESTS.replace("committer_approval: false", "author_approval: true"))
+    settings = next(line for line in cli_runner("drift --who").out.splitlines() if "author_approval" in line)
+    assert "by Mona" in settings  # of the other field, which she changed
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        client.send(Request("PUT", SETTINGS, {"retain_approvals_on_push": True}))
+    settings = next(line for line in cli_runner("drift --who").out.splitlines() if "author_approval" in line)
+    assert "by " not in settings
+
+    old = (NOON - timedelta(days=40)).isoformat()
+    fleet(cli_runner, now=old)
+    as_mona(cli_runner, *WRITES)
+    assert "by Mona" not in cli_runner("drift --who").out
+
+
+@pytest.mark.parametrize(("role", "licensed"), [("maintainer", False), ("developer", True)])
+def test_without_a_licence_one_line_says_so_and_the_exit_code_stays(
+    cli_runner: CliRunner, role: str, licensed: bool
+) -> None:
+    fleet(cli_runner, role, audit_events_licensed=licensed)
+    as_mona(cli_runner, *WRITES)
+    done = cli_runner("drift --who --section approval_settings")
+    assert done.code == (2 if role == "maintainer" else 3)
+    assert "by Mona" not in done.out
+    told = [line for line in done.err.splitlines() if "who changed" in line]
+    assert told == (
+        [
+            "who changed 1 target is not known: 403 Forbidden; audit events need a licence (Premium or Ultimate) and the "
+            "role Maintainer in a project, Owner in a group"
+        ]
+        if role == "maintainer"
+        else []
+    )
+
+
+EVENT: dict[str, Any] = {
+    "id": 1,
+    "event_name": "group_merge_request_approval_setting_created",
+    "created_at": "2026-11-23T14:00:42.612Z",
+    "details": {
+        "author_name": "Facts Owner",
+        "target_id": 59,
+        "custom_message": "Changed require user password for approvals to true",
+    },
+}
+
+
+def test_an_event_that_is_not_as_expected_is_passed_over() -> None:
+    event = read_event(EVENT)
+    assert isinstance(event, AuditEvent)
+    assert list(settings_of(event)) == [Traced("approval_settings", "require_reauthentication_to_approve", True)]
+    odd: Any
+    for odd in (
+        [],
+        {**EVENT, "created_at": "soon"},
+        {**EVENT, "created_at": "2026-11-23T14:00:42"},
+        {**EVENT, "details": {}},
+    ):
+        assert read_event(odd) is None
+    details = {**EVENT["details"], "custom_message": "Changed the moon from false to true"}
+    unknown = read_event({**EVENT, "details": details})
+    assert unknown is not None
+    assert list(settings_of(unknown)) == []
