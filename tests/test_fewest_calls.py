@@ -492,6 +492,8 @@ def looks(there: set[str]) -> Counter[str]:
         if path not in there and parent and not known:
             expected[f"groups/{parent}?with_projects=false"] += 1
             expected[f"namespaces/{parent}"] += parent not in there
+        if path not in there and parent in there:  # the path may be that of a project, or of a group
+            expected[f"projects/{path}" if level == "groups" else f"groups/{path}?with_projects=false"] += 1
         if path in there:
             expected[f"{level}/{path}/notification_settings"] += 1
     if "acme/tools" in there:  # a set names it, and the list tells which projects are there

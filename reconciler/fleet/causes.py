@@ -129,13 +129,18 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     if is_the_other(target, reader):
-        other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
-        reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
-        return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
+        return the_other(target)
     obstacle = not_found(target, caller, licensed=licensed)
     if target.level is Level.GROUP and isinstance(target.ref, str):
         return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
     return obstacle
+
+
+def the_other(target: Target) -> Obstacle:
+    """Return that what a manifest takes for a group is a project, or the reverse."""
+    other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+    reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
+    return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
 
 
 def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:

@@ -23,7 +23,8 @@ from reconciler.planning.obstacles import without
 
 def lacking_sections(run: Survey) -> Added:
     """Leave out the sections that targets cannot have, and tell of them."""
-    lacking = (*find_lacking(run.desired, run.kinds, datetime.now(UTC).date()), *_below_the_top(run))
+    today = datetime.now(UTC).date()
+    lacking = (*find_lacking(run.desired, run.kinds, today), *_below_the_top(run, today))
     return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
 
 
@@ -38,13 +39,15 @@ def find_lacking(desired: DesiredState, kinds: Kinds, today: date) -> tuple[Obst
     return tuple(each for target in desired.targets for each in _lacking(target, kinds, today))
 
 
-def _below_the_top(run: Survey) -> Iterator[Obstacle]:
+def _below_the_top(run: Survey, today: date) -> Iterator[Obstacle]:
     """Yield an obstacle for each section that no subgroup has; of those that exist, the service says so itself."""
     for target in run.desired.targets:
         if isinstance(run.absent.get(target.target.identity), ToCreate) and "/" in str(target.target.ref):
             for section in target.sections:
                 if run.kinds[section.kind].needs.top_level and target.target.level is Level.GROUP:
-                    yield Obstacle(_place(section, run.kinds), *AT_THE_TOP)
+                    about = about_section(section, target.excepts(section.kind, today), run.kinds[section.kind])
+                    effect: Effect = "excepted" if about else "problem"
+                    yield Obstacle(_place(section, run.kinds), *AT_THE_TOP, effect=effect, exceptions=about)
 
 
 def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:

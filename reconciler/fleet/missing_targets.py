@@ -5,9 +5,10 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from reconciler.errors import ServiceError
-from reconciler.fleet.causes import refuse_unless_api
+from reconciler.fleet.causes import refuse_unless_api, the_other
 from reconciler.fleet.survey import Added, FleetSurvey, Survey
 from reconciler.live.existence import (
     Answer,
@@ -18,6 +19,7 @@ from reconciler.live.existence import (
 )
 from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
+from reconciler.live.records import is_the_other
 from reconciler.manifests import Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
@@ -25,6 +27,8 @@ from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Looku
 from reconciler.model.targets import Identity, Level, Target
 
 LOG = logging.getLogger(__name__)
+
+NOBODY: Mapping[Identity, Obstacle] = MappingProxyType({})
 
 HERE = There(0)
 """The answer about a target that was not asked for."""
@@ -47,12 +51,15 @@ def missing_targets(run: Survey) -> Added:
         refuse_unless_api(run.reader, run.api_url)
     imports = _ask_imports(run, creating, answers)
     _tell_left_out(imports)
+    absent = find_absent(run.desired.targets, run.whole.targets, answers)
+    taken = _ask_others(run, absent, answers)
+    absent = find_absent(run.desired.targets, run.whole.targets, answers, taken) if taken else absent
     there = {name: answer for name, answer in answers.items() if isinstance(answer, There)}
     ids = {Reference(level, str(path)): each.id for (level, path), each in there.items() if not each.personal}
     running = (each for each, state in imports.items() if isinstance(state, ImportState) and state.is_running)
     return {
         "answers": answers,
-        "absent": find_absent(run.desired.targets, run.whole.targets, answers) | _not_imported(imports),
+        "absent": absent | _not_imported(imports),
         "ids": {**run.ids, **ids},
         "importing": frozenset(running),
         "archived": tuple(
@@ -84,6 +91,23 @@ def archived_projects(run: FleetSurvey) -> Added:
         return replace(desired, targets=tuple(map(corrected, desired.targets)))
 
     return {"manifests": manifests, "desired": composed_again(run.desired), "whole": composed_again(run.whole)}
+
+
+def _ask_others(
+    run: Survey, absent: Mapping[Identity, ToCreate | Obstacle], answers: Answers
+) -> dict[Identity, Obstacle]:
+    """Ask whether a group has the path of a project that is to be created, or a project that of a group.
+
+    Nobody can have it in a group that is to be created itself; the namespace of a user holds no groups.
+    """
+    parents = {
+        name: answers.get((Level.GROUP, each.namespace.path.casefold()))
+        for name, each in absent.items()
+        if isinstance(each, ToCreate)
+    }
+    inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
+    taken = ask_each(partial(is_the_other, reader=run.reader), inside, run.concurrency)
+    return {target.identity: the_other(target) for target, is_taken in taken.items() if is_taken}
 
 
 def _ask_imports(
@@ -169,7 +193,10 @@ def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> d
 
 
 def find_absent(
-    targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], answers: Answers
+    targets: Iterable[DesiredTarget],
+    whole: Iterable[DesiredTarget],
+    answers: Answers,
+    taken: Mapping[Identity, Obstacle] = NOBODY,
 ) -> dict[Identity, ToCreate | Obstacle]:
     """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
 
@@ -177,6 +204,7 @@ def find_absent(
         targets: what is to be planned.
         whole: all targets that the manifests declare.
         answers: which targets are there.
+        taken: the targets that cannot be created, since a group or project has the path.
     """
     if not answers:
         return {}
@@ -186,7 +214,7 @@ def find_absent(
     spared = _spared_by_section(targets)
     wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
     for each in sorted(wanted, key=lambda each: str(each.target.ref).count("/")):
-        standing = _standing(each, answers, absent, creations, spared)
+        standing = taken.get(each.target.identity) or _standing(each, answers, absent, creations, spared)
         if standing is not None:
             absent[each.target.identity] = standing
     return absent

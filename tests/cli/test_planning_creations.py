@@ -72,7 +72,7 @@ project ada/notes
   ~ notification settings                     level: watch     manifests/all.yaml:36
 apply will refuse this plan: it creates 1 trigger token and 2 error tracking client keys, whose value is shown only \
 once; add --tokens-to FILE or --tokens-command CMD
-Plan: 14 to create, 2 to update, 0 to delete, 3 problems, 0 unmanaged. 17 writes to apply; 7 requests were made to plan.
+Plan: 14 to create, 2 to update, 0 to delete, 3 problems, 0 unmanaged. 17 writes to apply; 8 requests were made to plan.
 """
 
 
@@ -97,7 +97,7 @@ def test_all_that_a_team_will_have_is_planned_against_nothing(
     done, asked = plan(cli_runner, "plan --out plan.json")
     assert asked == [
         *("groups/acme/team", "groups/ada/own", "groups/acme", "groups/ada", "namespaces/ada", "projects/ada/notes"),
-        "projects/acme/lib",
+        *("projects/acme/team", "projects/acme/lib"),
     ]
     unset = "GITHUB_TOKEN is not set or empty, and the import of project acme/team/lib needs it\n"
     assert (done.code, done.out, done.err) == (3, PLAN, unset)
@@ -217,7 +217,7 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     )
     done, asked = plan(cli_runner)
     asked_apart = ["projects/apart/web", "groups/apart", "namespaces/apart"]
-    assert asked == ["groups/acme/team", "groups/acme", *asked_apart]
+    assert asked == ["groups/acme/team", "groups/acme", *asked_apart, "projects/acme/team"]
     tools = (
         "group acme/team/tools does not exist, or is not visible to this token, and this run does not create it; declare "
         "group acme/team/tools with `create`, or correct the path"
@@ -355,7 +355,7 @@ def test_labels_of_new_epics_are_those_of_the_groups_above(cli_runner: CliRunner
         f"Group apart\n{epics % ', strange'}",
     )
     done, asked = plan(cli_runner)
-    assert asked == ["groups/acme/team", "groups/apart", "groups/acme", "groups/acme/labels"]
+    assert asked == ["groups/acme/team", "groups/apart", "groups/acme", "projects/acme/team", "groups/acme/labels"]
     advice = "correct it, or create it first"
     assert told(done) == [
         "+ group acme/team",
@@ -417,7 +417,7 @@ def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_m
     service(cli_runner, dialect)
     write(cli_runner, TEAM, API, "Project {id: 100}\nspec: {milestones: {x: {}}}")
     done, asked = plan(cli_runner)
-    assert asked == ["groups/acme/team", "groups/acme", "projects/100/milestones"]
+    assert asked == ["groups/acme/team", "groups/acme", "projects/acme/team", "projects/100/milestones"]
     assert told(done) == ["+ group acme/team", "+ project acme/team/api", '+ milestone "one"', '+ milestone "x"']
     write(cli_runner, "Project acme/api\ncreate: {}\nspec: {milestones: {x: {}}}", "Project {id: 100}")
     done, asked = plan(cli_runner)
@@ -439,7 +439,8 @@ def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_
         "Project acme/other/deep/api\ncreate: {}",
     )
     done, asked = plan(cli_runner, "plan --format json")
-    assert asked == ["groups/acme/other", "groups/acme", "groups/acme/team"]
+    others = ["projects/acme/other", "projects/acme/team"]
+    assert asked == ["groups/acme/other", "groups/acme", "groups/acme/team", *others]
     created = {
         target["ref"]: section["changes"][0]["after"].get("visibility")
         for target in json.loads(done.out)["targets"]
@@ -468,7 +469,8 @@ def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, di
     cli_runner.sandbox.clear_log()
     done = cli_runner("doctor --verbose --concurrency 1")
     asked = [unquote(entry["target"].removeprefix("/api/v4/").partition("?")[0]) for entry in cli_runner.sandbox.log()]
-    assert asked == ["personal_access_tokens/self", "version", "user", "groups/acme/team", "groups/acme"]
+    missing = ["groups/acme/team", "groups/acme", "projects/acme/team"]
+    assert asked == ["personal_access_tokens/self", "version", "user", *missing]
     told = done.out[done.out.index("group acme/team\n") : done.out.index("Doctor: ")]
     assert told == (
         "group acme/team\n"
@@ -489,7 +491,7 @@ def test_what_a_failed_creation_held_up_is_planned_again(cli_runner: CliRunner, 
     assert cli_runner("apply --yes --concurrency 1 --report json=report.json").code == 3
     cli_runner.sandbox.set_faults([])
     done, asked = plan(cli_runner, "plan --retry-failed report.json")
-    assert asked == ["groups/acme/team", "groups/acme"]
+    assert asked == ["groups/acme/team", "groups/acme", "projects/acme/team"]
     again = ["+ group acme/team", "+ project acme/team/api", '+ milestone "one"']
     assert (done.code, told(done)) == (0, again)
     narrowed, _ = plan(cli_runner, "plan --retry-failed report.json --target acme/team")
@@ -551,7 +553,7 @@ def test_references_to_what_this_run_does_not_create_are_problems_in_the_same_wo
     left = [f"--exclude acme/{path}" for path in ("team/web", "apart", "sick", "web")]
     done, asked = plan(cli_runner, f"plan {' '.join(left)}")
     assert asked == [
-        *("groups/acme/team", "projects/acme/gone/lib", "groups/acme", "groups/acme/gone"),
+        *("groups/acme/team", "projects/acme/gone/lib", "groups/acme", "groups/acme/gone", "projects/acme/team"),
         "projects/acme/api/job_token_scope/allowlist",
         *("projects/acme/apart", "projects/acme/sick", "projects/acme/web"),
         *(["projects/acme/api"] if dialect == "spec" else []),
@@ -636,6 +638,7 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
     ]
     assert asked == [
         *("groups/acme/projects", "projects/acme/fresh", "groups/acme", "projects/acme/old", "projects/acme/own"),
+        "groups/acme/fresh",
         *("projects/acme/api/milestones", "projects/acme/own/merge_request_approval_setting"),
         *("projects/acme/own/milestones", "projects/acme/web/milestones"),
     ]
@@ -648,3 +651,44 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
         "project acme/web",
     ]
     assert "projects/acme/tools/cli" not in asked
+
+
+def test_a_path_that_a_group_or_a_project_has_already_is_not_created(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    documents = ["Project acme/tools\ncreate: {}\nspec: {milestones: {x: {}}}", "Group acme/API\ncreate: {}"]
+    write(cli_runner, *documents, "Group acme/api/deep\ncreate: {}")
+    done, asked = plan(cli_runner)
+    assert (done.code, told(done)) == (
+        3,
+        [
+            "! group acme/API: this is a project, not a group; declare it with `kind: Project`",
+            "! group acme/api/deep: group acme/api cannot be created",
+            "! project acme/tools: this is a group, not a project; declare it with `kind: Group`",
+        ],
+    )
+    assert asked == ["groups/acme/API", "groups/acme", "projects/acme/tools", "projects/acme/api", "groups/acme/tools"]
+
+
+def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top_have(cli_runner: CliRunner) -> None:
+    service(cli_runner, "spec")
+    approvals = "spec: {approval_settings: {allow_author_approval: true}}"
+    exception = "exceptions: [{section: approval_settings, until: 2999-01-01, reason: Soon at the top}]"
+    held = f"Group {{path: acme/held, {exception}}}\ncreate: {{}}\n{approvals}"
+    write(cli_runner, f"{TEAM}\n{approvals}", f"Group apart\ncreate: {{}}\n{approvals}", held)
+    done, _ = plan(cli_runner)
+    assert (done.code, done.out.splitlines()[:-1]) == (
+        3,
+        [
+            "group acme/held",
+            "  + group acme/held (name: held, visibility: private)     manifests/all.yaml:16",
+            "  = approval settings                         excepted until 2999-01-01: Soon at the top     "
+            "manifests/all.yaml:15",
+            "group acme/team",
+            "  + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4",
+            "  ! approval settings: only groups at the top have these settings; declare them there     "
+            "manifests/all.yaml:5",
+            "group apart",
+            "  + group apart (name: apart, visibility: private)     manifests/all.yaml:10",
+            "  ~ approval settings                         allow_author_approval: true     manifests/all.yaml:11",
+        ],
+    )

@@ -258,17 +258,14 @@ def test_what_a_plan_could_not_do_is_told_too(patient: Patient) -> None:
         assert problem.partition(": ")[2].partition("  ")[0] in line
 
 
-def test_groups_below_others_have_no_approval_settings_in_production(patient: Patient, dialect: str) -> None:
+def test_groups_below_others_have_no_approval_settings(patient: Patient) -> None:
     patient.group("path: acme/tools", "approval_settings: {allow_author_approval: true}")
     patient.group("id: 11", "approval_settings: {allow_author_approval: true}")
     done = patient.examine()
-    refused = "  error    approval_settings                         read: no, write: no: only groups at the top have these settings; declare them there"
-    fine = "  ok       approval_settings                         read: yes, write: yes"
-    said = refused if dialect == "deployed" else fine
+    said = "  error    approval_settings                         read: no, write: no: only groups at the top have these settings; declare them there"
     assert told(done.out) == ["group acme/tools", said, "group 11", said]
     reads = ["groups/acme%2Ftools/merge_request_approval_setting", "groups/11/merge_request_approval_setting"]
-    record = ["groups/11?with_projects=false"] if dialect == "deployed" else []
-    assert patient.requests() == [*ASKED, *reads, *record]
+    assert patient.requests() == [*ASKED, *reads, "groups/11?with_projects=false"]
 
 
 def test_a_group_at_the_top_that_refuses_says_what_it_takes(patient: Patient) -> None:

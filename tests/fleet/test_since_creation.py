@@ -10,7 +10,7 @@ Planned = tuple[int, list[str], list[str]]
 """The exit code, the targets with changes or problems, and the requests."""
 
 NOTHING: Planned = (0, [], [])
-CREATED: Planned = (0, ["group acme/team"], ["groups/acme%2Fteam", "groups/acme"])
+CREATED: Planned = (0, ["group acme/team"], ["groups/acme%2Fteam", "groups/acme", "projects/acme%2Fteam"])
 
 
 def test_the_creation_of_a_target_changes_with_its_document_and_its_archive(

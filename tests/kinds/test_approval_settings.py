@@ -348,16 +348,12 @@ def test_what_another_writer_has_done_meanwhile_is_not_written_again(engine: Eng
     assert engine.requests() == [f"GET {URL}"]
 
 
-def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(engine: EngineDriver, dialect: str) -> None:
+def test_a_subgroup_has_no_settings(engine: EngineDriver) -> None:
     value = wanted({AUTHOR: False}, TOOLS)
-    if dialect == "spec":
-        assert in_order(engine.step(value)) == [line(TOOLS_URL, FRESH_GROUP | {AUTHOR: False})]
-        assert engine.problems(wanted({AUTHOR: True}, CLI)) == read_only(AUTHOR)
-    else:
-        assert engine.problems(value) == [
-            "approval settings.None: cannot be read: only groups at the top have these settings"
-        ]
-        assert engine.changes(value) == []
+    assert engine.problems(value) == [
+        "approval settings.None: cannot be read: only groups at the top have these settings"
+    ]
+    assert engine.changes(value) == []
 
 
 def test_a_maintainer_of_a_group_may_not_read_its_settings(engine: EngineDriver) -> None:

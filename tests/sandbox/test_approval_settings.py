@@ -98,10 +98,9 @@ def test_by_the_spec_every_group_above_may_lock_in_production_only_the_root(serv
     assert service.ask(f"GET {LIB}") == (200, FRESH_PROJECT)
 
 
-def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(service: SandboxClient) -> None:
-    service.given(a_service())
-    assert service.ask(f"PUT {TEAM}", {AUTHOR: True, RETAIN: True}) == (200, entries(AUTHOR, RETAIN))
-    service.given(a_service("deployed"))
+@BOTH
+def test_a_subgroup_has_no_settings(service: SandboxClient, dialect: str) -> None:
+    service.given(a_service(dialect))
     assert [service.ask(f"{method} {TEAM}") for method in ("GET", "PUT")] == [FORBIDDEN, FORBIDDEN]
 
 

@@ -161,10 +161,10 @@ def _note(call: Call, place: Group | Project, before: Entry, after: Entry, first
 
 
 def _group(call: Call) -> Group:
-    """Return the group, if the caller owns it; production has these settings on top-level groups only."""
+    """Return the group, if the caller owns it and it is at the top: subgroups have no such settings."""
     _require_paid_edition(call)
     group = call.group(OWNER)
-    if call.state.deployed and group.parent_path:
+    if group.parent_path:
         raise refused(403, "403 Forbidden")
     return group
 
