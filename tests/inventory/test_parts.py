@@ -65,7 +65,7 @@ def test_a_part_of_an_apply_changes_no_line_of_the_rest(merged: Checkout) -> Non
     merged.cli.sandbox.set_faults(["status=403,method=DELETE,match=acme%2Fapi/milestones"])
     code, lines = merged.apply("--canary acme/api --report json=../report.json")
     skipped = '  - milestone "y"                             skipped: the canary is not in order: project acme/api'
-    assert (code, lines[3]) == (3, skipped)
+    assert (code, skipped in lines) == (3, True)
     assert (own(merged), others(merged)) == (["a <first>", "b <first>", "c <second>"], rest)
     merged.cli.sandbox.set_faults([])
     assert merged.apply("--target acme/api --section milestones")[0] == 0
