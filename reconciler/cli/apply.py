@@ -42,7 +42,7 @@ from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRe
 from reconciler.model.wording import advised
 
 if TYPE_CHECKING:
-    from reconciler.apply import FailureLimit, TargetOutcome, TokenSink, WriteLog
+    from reconciler.apply import ApplyOptions, FailureLimit, TargetOutcome, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
@@ -459,33 +459,55 @@ def _carry_out(
             ):
                 verify, recheck = not flags.no_verify, flags.plan_file is not None
                 terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
-                wait, own = duration("--wait", flags.wait).total_seconds(), tokens_of(session.given)
-                terms = replace(terms, wait=wait, own_tokens=own)
-                terms = replace(terms, canary=_canary(flags, saved), failures=_failure_limit(flags, saved))
+                terms = _with_limits(terms, session, flags, saved)
                 signals.patience = 1 - len(signals.came)
                 application.run(terms)
                 signals.ignore()
         except KeyboardInterrupt:
             signals.ignore()
         report = outcome()
-        failures = journal.failures
-        try:
-            session.write_result(partial(render_report, report), precious=bool(report.requests.writes))
-        except OutputFailed as error:
-            failures.append(error)
-        for failure in failures:
-            report_error(failure)
+        is_written = _tell(session, report, journal.failures)
         notify_of_report(after.hook, report)
         for sentence in (*application.unfinished, *sorted(application.left_out)):
             LOG.warning("%s", sentence)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
-    incomplete = bool(failures or journal.unsettled or application.unfinished)
+    incomplete = bool(not is_written or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
     first = _canary(flags, saved) if stop.reason or flags.interactive else None
     code = recording.store(outcomes(), report, code, flags.canary or "", first, application=application, client=client)
     return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
+
+
+def _with_limits(terms: "ApplyOptions", session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "ApplyOptions":
+    """Return the options of an apply with what comes first in it, what ends it, and how long it waits."""
+    return replace(
+        terms,
+        wait=duration("--wait", flags.wait).total_seconds(),
+        own_tokens=tokens_of(session.given),
+        canary=_canary(flags, saved),
+        failures=_failure_limit(flags, saved),
+    )
+
+
+def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> bool:
+    """Write the report, and say what could not be written; return whether everything was.
+
+    Args:
+        session: the run.
+        report: of the run.
+        failures: why other files are incomplete.
+    """
+    from reconciler.render import render_report
+
+    try:
+        session.write_result(partial(render_report, report), precious=bool(report.requests.writes))
+    except OutputFailed as error:
+        failures = [*failures, error]
+    for failure in failures:
+        report_error(failure)
+    return not failures
 
 
 def _go_on(

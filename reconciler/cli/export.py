@@ -1,6 +1,7 @@
 """`reconciler export`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from reconciler.cli.options import CONNECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.export.run import ExportResult
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -102,11 +106,9 @@ def export(
     Anything that cannot be read or declared (such as two trigger tokens of one description) is left out with a
     warning. Exits with 3 if some of the targets could not be read, and with 1 if none could. Secrets are never written.
     """
-    from reconciler.export.left_out import causes
     from reconciler.export.run import Layout, run_export
     from reconciler.export.targets import ExportRequest
     from reconciler.model.targets import Level
-    from reconciler.model.wording import counted
 
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
     if not (groups or projects or pathless):
@@ -131,10 +133,18 @@ def export(
             state=state,
             progress=progress,
         )
+    _tell(session, done)
+    return of_targets(complete=done.whole, targets=done.targets)
+
+
+def _tell(session: Session, done: "ExportResult") -> None:
+    """Warn of what was left out, and write the names of the files that were written to stdout."""
+    from reconciler.export.left_out import causes
+    from reconciler.model.wording import counted
+
     session.warn(causes(each for each in done.left_out if not each.sort))
     session.warn(each for each in done.left_out if each.sort)
     session.warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
     archived = f"; {counted(done.archived, 'archived project')} left out" if done.archived else ""
     session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written{archived}.")
-    return of_targets(complete=done.whole, targets=done.targets)
