@@ -31,6 +31,7 @@ from reconciler.render import FORMATS, WEB_ADDRESS
 
 DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
+VALUE = "^[^=]+$"
 
 
 MOST_IN_FLIGHT = 64
@@ -74,6 +75,7 @@ def _title(name: str) -> str:
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Text | list[Text]
+Name = Annotated[str, PlainValidator(_matching(VALUE, "must be the name of a value, without `=`"))]
 Format = Annotated[str, PlainValidator(_known_format), WithJsonSchema({"type": "string", "enum": list(FORMATS)})]
 Duration = Annotated[str, PlainValidator(_duration), WithJsonSchema({"type": "string", "pattern": DURATION})]
 PerSeconds = Annotated[
@@ -194,6 +196,9 @@ class Configuration(BaseModel):
         "", description="Files and folders that hold the manifests; `manifests` if left out.", examples=[["manifests"]]
     )
     values: Texts = Field("", description="Files of values for templates; later ones win.", examples=["values.yaml"])
+    set: dict[Name, str] = Field(
+        {}, description="Single values for templates; they win over files of values.", examples=[{"stage": "live"}]
+    )
     env: Texts = Field(
         "", description="Environment variables that templates may read as env.NAME.", examples=[["STAGE"]]
     )

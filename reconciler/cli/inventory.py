@@ -165,7 +165,7 @@ def _obstacle(session: "Session", top: Path, defaults: Mapping[str, Any]) -> str
     others = {
         "PATHS": given.paths and _real(given.paths) != _real(paths),
         "--values": [*given.values] != [*(defaults.get("values") or ())],
-        "--set": bool(given.settings),
+        "--set": {f"{key}={value}" for key, value in given.set} != {*(defaults.get("set") or ())},
         "--env": {*given.env} != {*(defaults.get("env") or ())},
     }
     named = [name for name, differs in others.items() if differs]

@@ -116,7 +116,7 @@ class Given:
     values: tuple[str, ...] = MANIFESTS.values(
         "--values", "FILE", "YAML file of values for templates (*.yaml.j2); repeatable, later files win.", type=FILE
     )
-    settings: tuple[tuple[str, str], ...] = MANIFESTS.values(
+    set: tuple[tuple[str, str], ...] = MANIFESTS.values(
         "--set", "KEY=VALUE", "One value for templates; repeatable.", callback=_pair
     )
     env: tuple[str, ...] = MANIFESTS.values(

@@ -87,7 +87,7 @@ class Session:
 
         given = self.given
         paths = [Path(path) for path in given.paths or DEFAULT_PATHS]
-        return Inputs(paths, self.kinds, given.values, dict(given.settings), template_variables(given))
+        return Inputs(paths, self.kinds, given.values, dict(given.set), template_variables(given))
 
     def manifests(self, *, quiet: bool = False, locks_bind: bool = True) -> "Manifests":
         """Read the manifests and, unless quiet, log their warnings. Unless locks bind, broken ones are no errors yet.
@@ -136,7 +136,7 @@ class Session:
                 name,
                 remedy,
             )
-        given = on_command_line("paths", "values", "env")
+        given = on_command_line("paths", "values", "set", "env")
         return read_revision(then, inputs, present, given=given, secrets=tokens_of(self.given))
 
     def limits(self) -> "Limits":

@@ -67,6 +67,8 @@ def read_configuration() -> Mapping[str, Any]:
         for key, value in read.items()
         if key != "token_file" or not os.environ.get("RECONCILER_TOKEN")
     }
+    if "set" in given:
+        given["set"] = [f"{name}={value}" for name, value in read["set"].items()]
     for key in ("paths", "values"):
         outside = next((path for path in given.get(key, ()) if lies_outside(path)), None)
         if outside is not None:

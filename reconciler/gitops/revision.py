@@ -64,8 +64,8 @@ def read_revision(
         then: the revision.
         now: what the present manifests are read from.
         present: the manifests of now, whose documents are shared; None to read all.
-        given: those of `paths`, `values` and `env` that are not from `reconciler.yaml`, but options of this run: they
-            hold for the revision too.
+        given: those of `paths`, `values`, `set` and `env` that are not from `reconciler.yaml`, but options of this run:
+            they hold for the revision too.
         secrets: further tokens that no template reads.
 
     Raises:
@@ -100,7 +100,8 @@ def _inputs(then: Snapshot, now: Inputs, given: Collection[str], secrets: Collec
     tokens = own_tokens(os.environ) | frozenset(secrets)
     named = now.env_names if "env" in given else _texts(settings, "env")
     env_names = [name for name in named if not reveals_token(name, os.environ.get(name, ""), tokens)]
-    return Inputs(paths, now.kinds, values, now.settings, env_names)
+    pairs = now.settings if "set" in given else _pairs(settings, "set")
+    return Inputs(paths, now.kinds, values, pairs, env_names)
 
 
 def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -108,6 +109,13 @@ def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = settings.get(key)
     values = value if isinstance(value, list) else [value]
     return tuple(each for each in values if isinstance(each, str) and each)
+
+
+def _pairs(settings: Mapping[str, Any], key: str) -> dict[str, str]:
+    """Return the texts of a key that takes a mapping; what is something else was no setting then either."""
+    value = settings.get(key)
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {name: text for name, text in pairs if isinstance(text, str)}
 
 
 def _shared(present: Manifests, objects: Mapping[str, str]) -> dict[str, tuple[Document, ...]]:

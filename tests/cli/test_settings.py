@@ -180,7 +180,7 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         (
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
-            "env, concurrency, rate, max_wait, max_age, format, log_format, allow_deletes, allow_problems, baseline, tokens_to, tokens_command, web_url, "
+            "set, env, concurrency, rate, max_wait, max_age, format, log_format, allow_deletes, allow_problems, baseline, tokens_to, tokens_command, web_url, "
             "repository_url, inventory and issue",
         ),
         (
@@ -232,6 +232,9 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         ("inventory: true\n", "reconciler.yaml:1:12: `inventory` must be a mapping, or false"),
         ("paths: {a: b}\n", "reconciler.yaml:1:8: `paths` must be text or a list, not a mapping"),
         ("paths: [a, 1]\n", "reconciler.yaml:1:12: `paths` must be text: `1` is a number, quote it"),
+        ("set: [a=b]\n", "reconciler.yaml:1:6: `set` must be a mapping such as `{stage: live}`, not a list"),
+        ("set: {quarter: 1}\n", "reconciler.yaml:1:16: `set` must be text: `1` is a number, quote it"),
+        ("set: {a=b: c}\n", "reconciler.yaml:1:7: must be the name of a value, without `=`"),
         ("1: x\n", "reconciler.yaml:1:1: `1` is a number, and a key must be text: quote it"),
         (
             "rate: x\nconcurency: 8\n",
@@ -276,8 +279,10 @@ def commands() -> dict[str, click.Command]:
 def test_templates_get_what_the_configuration_gives_them(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cli_runner.write("reconciler.yaml", "paths: templates\nvalues: values.yaml\nenv: [STAGE]\n")
-    cli_runner.write("values.yaml", "project: acme/api\n")
+    cli_runner.write(
+        "reconciler.yaml", "paths: templates\nvalues: values.yaml\nset: {project: acme/api}\nenv: [STAGE]\n"
+    )
+    cli_runner.write("values.yaml", "project: acme/web\n")
     monkeypatch.setenv("STAGE", "live")
     cli_runner.write(
         "templates/project.yaml.j2",
@@ -285,6 +290,8 @@ def test_templates_get_what_the_configuration_gives_them(
         "spec: {milestones: {'{{ env.STAGE }}': {}}}\n",
     )
     assert '+ milestone "live"' in cli_runner("plan").out
+    assert "project acme/lib\n" in cli_runner("plan --set project=acme/lib").out
+    cli_runner.write("reconciler.yaml", "paths: templates\nvalues: values.yaml\nenv: [STAGE]\n")
     cli_runner.write("other.yaml", "project: acme/lib\n")
     assert "project acme/lib\n" in cli_runner("plan --values other.yaml").out
 

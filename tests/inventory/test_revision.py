@@ -28,20 +28,20 @@ NOW = Inputs([Path("manifests")], KINDS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_revision_is_read_with_its_own_configuration(folder: Folder, shared: bool) -> None:
     """Paths and values are those of that time, and so is what templates lead to."""
-    folder.write(CONFIGURATION, "paths: [fleet, more]\nvalues: strict.yaml\nenv: []\n")
+    folder.write(CONFIGURATION, "paths: [fleet, more]\nvalues: strict.yaml\nset: {stage: then, number: 1}\nenv: []\n")
     folder.write("strict.yaml", "name: strict\n")
-    folder.project("fleet/a.yaml.j2", "{milestones: {'{{ name }}': {}}}")
+    folder.project("fleet/a.yaml.j2", "{milestones: {'{{ name }} {{ stage }}': {}}}")
     folder.project("more/b.yaml", "{milestones: {b: {}}}", "acme/web")
     folder.git.commit()
     folder.write(CONFIGURATION, "paths: more\nvalues: lax.yaml\n")
     folder.write("lax.yaml", "name: lax\n")
     folder.write("strict.yaml", "name: changed\n")
     folder.git.commit()
-    now = Inputs([Path("more")], KINDS, ["lax.yaml"])
+    now = Inputs([Path("more")], KINDS, ["lax.yaml"], {"stage": "now"})
     revision = folder.then("HEAD~1", now, shared=shared)
-    assert declared(revision) == {"project acme/api": ["strict"], "project acme/web": ["b"]}
+    assert declared(revision) == {"project acme/api": ["strict then"], "project acme/web": ["b"]}
     assert revision.warnings == ()
-    options = folder.then("HEAD~1", now, given=("paths", "values", "env"), shared=shared)
+    options = folder.then("HEAD~1", now, given=("paths", "values", "set", "env"), shared=shared)
     assert declared(options) == {"project acme/web": ["b"]}
     origins = [target.origin for target in options.manifests.desired.targets]
     assert origins == ["more/b.yaml:1" if shared else "HEAD~1:more/b.yaml:1"]
