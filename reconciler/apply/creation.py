@@ -31,6 +31,7 @@ from reconciler.errors import (
     Unauthorized,
 )
 from reconciler.live.records import TargetRecord, fetch_record
+from reconciler.live.subjects import recalled
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
 from reconciler.model.obstacle import Obstacle
@@ -347,6 +348,10 @@ class Patient:
     def get(self, path: str) -> Json:
         """See `Service`."""
         return self._patiently(lambda: self._service.get(path), path)
+
+    def recall(self, path: str) -> Json:
+        """See `Remembering`."""
+        return recalled(self._service, path)
 
     def pages(self, path: str) -> list[Json]:
         """See `Service`."""

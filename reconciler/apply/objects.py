@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from reconciler.apply.once import CreateOnce, elder
+from reconciler.apply.once import TRIES, CreateOnce, elder
 from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
-from reconciler.model.endpoints import CREATED
+from reconciler.model.endpoints import CREATED, Collection
 from reconciler.model.plan import Change, Create, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found
@@ -51,7 +51,8 @@ class ObjectCreation:
         """
         path = request.path.replace("{id}", made.step) if made else request.path
         body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
-        return replace(request, path=path, body=body)
+        part = self.kinds[change.address.section].part(change.address.part)
+        return replace(request, path=path, body=body, once=isinstance(part, Collection) and part.writes.once)
 
     def _id_for(self, change: Change, value: Json) -> Json:
         """Return a value of a body, or the ID for which it stands."""
@@ -71,6 +72,7 @@ class ObjectCreation:
             find=lambda error, is_in_doubt: self._find(change, request, error) if is_in_doubt else None,
             send=lambda: self._shown(change, request, self.service.send(request)),
             adopt=lambda existing, _is_ours: self._adopted(change, existing),
+            tries=1 if request.once else TRIES,
         ).run()
         if made is None or (isinstance(change, Create) and change.target_id is not None):
             return None

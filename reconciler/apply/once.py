@@ -28,12 +28,14 @@ class CreateOnce(Generic[Item, Existing]):
             error, and whether a request may have been carried out.
         send: sends the request, and returns the new item; None if the response does not show it.
         adopt: returns the item for what was found. Takes that, and whether it is ours: a request may have created it.
+        tries: how often the request is sent at most, if each time its answer is lost and it was not carried out.
         waits: returns whether to send again, after a pause, what was certainly not carried out.
     """
 
     find: Callable[[ServiceError, bool], Existing | None]
     send: Callable[[], Item | None]
     adopt: Callable[[Existing, bool], Item]
+    tries: int = TRIES
     waits: Callable[[ServiceError], bool] = lambda _error: False
 
     def run(self) -> Item | None:
@@ -42,7 +44,7 @@ class CreateOnce(Generic[Item, Existing]):
         Raises:
             ServiceError: it was not created. Ambiguous, if that is not certain.
         """
-        left, is_in_doubt = TRIES, False
+        left, is_in_doubt = self.tries, False
         while True:
             try:
                 return self.send()

@@ -11,6 +11,7 @@ from reconciler.apply.outcomes import Outcome, Status, Stop
 from reconciler.errors import ServiceError
 from reconciler.live.read import completed, decode, learn_ids, read_part
 from reconciler.live.records import look_up_id, look_up_names
+from reconciler.live.subjects import recalled
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
@@ -19,7 +20,7 @@ from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.resource import Objects as ReadObjects
-from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
+from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import (
     DeclaredPart,
@@ -137,6 +138,10 @@ class Lists:
         """See `Reader`."""
         return self._reader.get(path)
 
+    def recall(self, path: str) -> Json:
+        """See `Remembering`."""
+        return recalled(self._reader, path)
+
     def pages(self, path: str) -> list[Json]:
         """See `Reader`."""
         self._read[path] = self._reader.pages(path)
@@ -174,7 +179,7 @@ class Verifier:
     ) -> None:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
         self.numbers = numbers or Numbers()
-        self.names: dict[Vocabulary, frozenset[str] | Obstacle] = {}
+        self.names: dict[Vocabulary, Known | Obstacle] = {}
         self.read_last: dict[tuple[str, str], LivePart] = {}
 
     def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:

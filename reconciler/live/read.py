@@ -5,6 +5,7 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from reconciler.errors import (
     Unreachable,
     WaitTooLong,
 )
+from reconciler.live.subjects import RECORDS, with_names
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
@@ -28,7 +30,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
-from reconciler.model.targets import Target
+from reconciler.model.targets import Level, Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
@@ -100,7 +102,7 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
         answer = reader.pages(path) if part.is_collection else reader.get(path)
         answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
         if isinstance(part, Collection):
-            return _sound(part, target, lambda: part.objects(target, answer))
+            return with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
         return decode(part, target, answer)
 
     found = answer_or_error(ask)
@@ -136,7 +138,16 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
                 ids[Reference(target.level, target.ref.casefold())] = found.owner_id
             if isinstance(part, Collection) and part.names.level and found.id is not None:
                 ids |= {Reference(part.names.level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
+            ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(found)}
     return ids
+
+
+def _subjects(found: Found) -> Iterator[tuple[str, str, int]]:
+    """Yield the users and groups that entries name, with their IDs."""
+    for row in chain.from_iterable(found.entries.values()):
+        who, name = row.identity
+        if who in RECORDS and isinstance(name, str) and row.number is not None:
+            yield who, name, row.number
 
 
 def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from urllib.parse import quote
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
 from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
-from reconciler.model.state import LiveState, Lookup, Reference, Vocabulary
+from reconciler.model.state import Known, LiveState, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import closest
 
@@ -126,6 +127,8 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         ServiceError: one that `ENDS_A_RUN`.
     """
     target = reference.target
+    if target.level is Level.USER:
+        return look_up_user(target, reader)
     answer = answer_or_error(lambda: _living(fetch_record(target, reader)))
     if isinstance(answer, NotFound):
         if is_the_other(target, reader):
@@ -133,6 +136,22 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
         return Obstacle(target.address, _reason(answer), "correct the path, or use a token that can see it")
     return Obstacle(target.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
+
+
+def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
+    """Ask for the numeric ID of a username.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
+    if isinstance(answer, ServiceError):
+        return Obstacle(user.address, _reason(answer))
+    entries = answer if isinstance(answer, list) else ()
+    numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    known = next((number for number in numbers if type(number) is int), None)
+    reason = f"no user has the username {user.ref}, or none that this token can see"
+    return Obstacle(user.address, reason, "correct the username") if known is None else known
 
 
 def _living(record: TargetRecord) -> int | Obstacle:
@@ -159,17 +178,20 @@ def look_up(
     return ask_each(lambda reference: look_up_id(reference, reader), ordered, concurrency)
 
 
-def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Obstacle:
+def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
     """Ask for the names in a list.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
 
-    def ask() -> frozenset[str]:
-        entries = reader.pages(vocabulary.path)
-        names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
-        return frozenset(name for name in names if isinstance(name, str))
+    def ask() -> Known:
+        names: dict[str, tuple[int, ...]] = {}
+        for entry in reader.pages(vocabulary.path):
+            name, number = (entry.get(vocabulary.key), entry.get("id")) if isinstance(entry, dict) else (None, None)
+            if isinstance(name, str):
+                names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
+        return names
 
     return _answer_or_obstacle(vocabulary.target, ask)
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
+from reconciler.model import entries
 from reconciler.model.creation import ID_OF
 from reconciler.model.protocols import Json, Reader, Request
 from reconciler.model.resource import (
@@ -117,6 +118,7 @@ class New:
         target_id: the numeric ID of the target that the name refers to; None where names are just names, or where the
             same run creates that target.
         siblings: the other objects, where some refer to others.
+        numbers: the IDs of the users, groups and keys that entries name; see `Relations.entries`.
     """
 
     part: "Collection"
@@ -126,11 +128,13 @@ class New:
     wanted: Resource
     target_id: int | None = None
     siblings: Siblings = ALONE
+    numbers: entries.Numbers = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Json]:
         """The declared fields as JSON, without nulls, since a new object has no value to clear; see `then`."""
-        shown = as_json(self.wanted).items()
+        lists = {name: entries.created(listed, self.numbers) for name, listed in self.part.entries_of(self.wanted)}
+        shown = {**as_json(self.wanted), **lists}.items()
         return {
             name: value
             for name, value in shown
@@ -169,7 +173,7 @@ class Existing:
         name: the wanted name.
         wanted: the declared fields that differ; none where the object is to be deleted.
         found: the object as it was read.
-        siblings: see `New`.
+        siblings, numbers: see `New`.
     """
 
     part: "Collection"
@@ -179,11 +183,14 @@ class Existing:
     wanted: Resource
     found: Found
     siblings: Siblings = ALONE
+    numbers: entries.Numbers = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Json]:
         """The fields that differ, as JSON; a state as its event."""
         fields, writes = as_json(self.wanted), self.part.writes
+        for name, listed in self.part.entries_of(self.wanted):
+            fields[name] = entries.merged(listed, self.found.entries[name], self.numbers)
         return fields | writes.event(fields.pop(STATE)) if writes.events and STATE in fields else fields
 
     @property
@@ -192,6 +199,14 @@ class Existing:
         canonical = self.part.names.canonical
         there = {canonical(name) for name in self.found.names}
         return {} if canonical(self.name) in there else {self.part.key: _as_sent(self.name)}
+
+    def anew(self) -> New:
+        """Return an object that is as this one will be: for services that cannot change it."""
+        names = {*type(self.found.resource).model_fields} - {*self.found.read_only, *self.found.unknown} - POLICIES
+        given = {name: getattr(self.found.resource, name) for name in names}
+        given |= {name: getattr(self.wanted, name) for name in self.wanted.model_fields_set - POLICIES}
+        whole = type(self.wanted).model_construct({*given}, **given)
+        return New(self.part, self.target, self.path, self.name, whole, None, self.siblings, self.numbers)
 
     @property
     def url(self) -> str:
@@ -226,6 +241,8 @@ def _create(new: New) -> Requests:
 
 
 def _update(old: Existing) -> Requests:
+    if old.new_name and not old.part.writes.renames and old.part.writes.create is not None:
+        return (*old.part.writes.create(old.anew()), *old.part.deletion.requests(old))
     return (old.send(old.fields | old.new_name),)
 
 
@@ -327,6 +344,8 @@ class Names:
         level: the level of the targets whose paths or IDs the names are, or None where names are just names.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         taken: what to do if a name is taken although no object has it that is listed; empty where that cannot be.
+        leads_to: whether a path with the first name may lead to an object of the second, where the service looks for
+            names otherwise than as a whole: then it takes the one with the lowest ID. None where it does not.
         arrange: for objects that have no name but their place among all, which changes when others come and go: returns
             what is wanted as names of what is live. None where objects have names.
     """
@@ -338,6 +357,7 @@ class Names:
     level: Level | None = None
     lowers_placeholders: bool = False
     taken: str = ""
+    leads_to: Callable[[Target, str, str], bool] | None = None
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] | None = None
 
 
@@ -360,6 +380,9 @@ class Writes:
             state of new objects.
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
+        renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
+        once: whether a request must not be sent again after a lost answer, since it may mean another object then.
+        defaults: by field, what the service puts there where a creation does not say it, in words.
     """
 
     create: Callable[[New], Requests] | None = _create
@@ -372,6 +395,9 @@ class Writes:
     immutable: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
     promotion: str = ""
+    renames: bool = True
+    once: bool = False
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
     def event(self, state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""
@@ -407,11 +433,14 @@ class Relations:
         reversed: whether an object is written before the one to which it refers, and before all others.
         vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
             the target's. It is read only where a name is wanted that no object of the collection has yet.
+        entries: the fields that hold `Entries`, each with the key of the list in the service's record. An update adds
+            and removes entries by their IDs.
     """
 
     refers: tuple[str, ...] = ()
     reversed: Callable[[Resource], bool] = lambda _resource: False
     vocabularies: Mapping[str, str] = field(default_factory=dict)
+    entries: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,6 +534,9 @@ class Collection:
         Raises:
             ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
         """
+        rows = {name: entries.rows_of(entry[key]) for name, key in self.relations.entries.items() if key in entry}
+        if rows:
+            entry = {**entry, **{name: [row.shown for row in rows[name] if row.shown] for name in rows}}
         found = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
         number = entry[self.id_field]
         if type(number) is not int:
@@ -516,7 +548,16 @@ class Collection:
         owner_id = number_shown(entry.get(f"{target.level}_id"))
         more = self._ownership(found, self.access, entry) if self.access and self.access.secret else {}
         iid = number_shown(entry.get("iid")) if self.page else None
-        return replace(found, id=number, names=names, path_id=path_id, iid=iid, owner_id=owner_id, **more)
+        return replace(
+            found,
+            id=number,
+            names=names,
+            path_id=path_id,
+            iid=iid,
+            owner_id=owner_id,
+            entries=rows or found.entries,
+            **more,
+        )
 
     def _ownership(self, found: Found, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
@@ -531,6 +572,11 @@ class Collection:
             "last_used": last_used if isinstance(last_used, str) else None,
             "read_only": found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
         }
+
+    def entries_of(self, resource: Resource) -> list[tuple[str, Sequence[entries.Role | entries.Subject]]]:
+        """Return the set fields that hold entries, with these."""
+        names = [name for name in self.relations.entries if name in resource.model_fields_set]
+        return [(name, getattr(resource, name)) for name in names]
 
     def page_of(self, found: Found) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
@@ -550,7 +596,7 @@ class Collection:
             if holder is None:
                 own.append(found)
                 continue
-            for name in map(self.identity, found.names):
+            for name in map(self.identity, found.names) if self.names.unique else ():
                 if holder.promotes is None:
                     taken[name] = holder
                 else:

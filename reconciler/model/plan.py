@@ -161,8 +161,11 @@ Change = Create | Update | Delete
 
 
 def makes(change: Change) -> TypeGuard[Create | Update]:
-    """Return whether a change makes an object with an ID of its own: a creation or a promotion."""
-    return isinstance(change, Create) or (isinstance(change, Update) and bool(change.read.below))
+    """Return whether a change makes an object with an ID of its own: a creation, a promotion, or a rename by both."""
+    if isinstance(change, Update):
+        anew = change.renamed_from is not None and change.requests[0].method == "POST"
+        return anew or bool(change.read.below)
+    return isinstance(change, Create)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
 """Requests as values, and the service as protocols: one that can be read, and one that can also be written."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Literal, Protocol, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, Protocol, TypeVar, runtime_checkable
+
+from pydantic import Field
 
 Json = Any
 """A JSON value as `json.loads` builds it. Its reader checks it: a kind by its model."""
@@ -35,6 +37,8 @@ class Request:
     """Below the service's URL, percent-encoded; `{id}` is the ID that the change's first request returns."""
     body: Mapping[str, Json] | None = None
     """The JSON body, or null. `{"created": NAME}` in it is the ID of the object that a change before has created."""
+    once: Annotated[bool, Field(exclude=True)] = field(default=False, compare=False)
+    """Whether it is never sent again, also after a lost answer; see `Writes.once`."""
 
     def __str__(self) -> str:
         """Method and path, without the body."""
@@ -52,6 +56,14 @@ class Reader(Protocol):
 
     def pages(self, path: str) -> list[Json]:
         """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination)."""
+
+
+@runtime_checkable
+class Remembering(Reader, Protocol):
+    """The service, for reading the same more than once."""
+
+    def recall(self, path: str) -> Json:
+        """Return the JSON answer to `GET {api_url}/{path}`, which is asked for once a run, whoever needs it."""
 
 
 class Lister(Reader, Protocol):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from reconciler.model.entries import Row
 from reconciler.model.targets import Key
 
 
@@ -151,6 +152,7 @@ class Found:
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
             are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
+        entries: the rows of the fields that hold entries, by field: see `Relations.entries`.
         below: the targets below the one that was read which have it instead, of which a promotion makes one of that
             target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
     """
@@ -170,6 +172,7 @@ class Found:
     unshown: Mapping[str, str] = field(default_factory=_nothing)
     shown: Mapping[str, Any] | None = None
     below: tuple[str, ...] = ()
+    entries: Mapping[str, tuple[Row, ...]] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A path whose numeric ID a request needs."""
+    """A path whose numeric ID a request needs; of a user the username."""
 
     level: Level
     path: str
@@ -129,10 +129,17 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A list of a target, whose names are the values that a field may hold; `suffix` is its path below the target."""
+    """A list of a target, whose names are the values that a field may hold.
+
+    Attributes:
+        target: the target.
+        suffix: the path of the list below the target's.
+        key: the field of its entries that holds the name.
+    """
 
     target: Target
     suffix: str
+    key: str = "name"
 
     @property
     def path(self) -> str:
@@ -143,6 +150,9 @@ class Vocabulary:
         """The path."""
         return self.path
 
+
+Known = Mapping[str, tuple[int, ...]]
+"""The names in a list, each with the IDs of the entries of this name."""
 
 Lookup = Reference | Vocabulary
 """A question that planning may need answered besides the live objects."""
@@ -173,7 +183,7 @@ class LiveState:
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Obstacle]
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    names: Mapping[Vocabulary, frozenset[str] | Obstacle] = field(default_factory=dict)
+    names: Mapping[Vocabulary, Known | Obstacle] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)
     absences: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)

@@ -14,6 +14,8 @@ def arranged(
     by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}
     if part.names.arrange:
         return part.names.arrange(by_name, live)
+    if part.names.leads_to:  # what has a longer name may be found by a shorter one, and then not the other way round
+        return {name: by_name[name] for name in sorted(by_name, key=lambda name: len(str(name)))}
     if not part.relations.refers:
         return by_name
     shown = {part.identity(found.names[0]): found.resource for found in live}

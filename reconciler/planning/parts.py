@@ -13,12 +13,13 @@ from unicodedata import normalize
 from reconciler.model.absence import SHORT
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
+from reconciler.model.entries import Numbers
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Objects, Resource, Rotated
-from reconciler.model.state import LiveState, Lookup, PartAddress, Reference, Section, Vocabulary
-from reconciler.model.targets import Address, Key, Target
+from reconciler.model.state import Known, LiveState, Lookup, PartAddress, Reference, Section, Vocabulary
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.creation import archive_around
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
 from reconciler.planning.obstacles import as_problem
@@ -294,7 +295,8 @@ def plan_matches(
                     continue
                 created[at.part.identity(name)] = name
                 other = alike.get(_loosely(name))
-                yield step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))
+                hint = "; ".join(each for each in (step.hint, NEAR_MISS.format(ascii(other))) if each)
+                yield step if other is None else replace(step, hint=hint)
         if at.part.has_siblings:
             at = replace(at, siblings=replace(at.siblings, created=created))
     yield from _plan_matched(at, present, matches)
@@ -420,15 +422,15 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
             yield field, names
         elif isinstance(names, Obstacle):
             yield field, at.problem(name, f"cannot be checked: {names.reason}", names.remedy, field=field)
-        elif not strange <= names:
-            unknown = sorted(strange - names)
+        elif not strange <= names.keys():
+            unknown = sorted(strange - names.keys())
             reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
             group = archive_around(at.section.target, at.live.archives)
             remedy = f"or plan again once the archive of group {group} has arrived" if group else "or create it first"
             yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
 
-def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Obstacle | Vocabulary | None:
+def _names_in(at: DeclaredPart[Collection], path: str, key: str = "name") -> Known | Obstacle | Vocabulary | None:
     """Return the names in a list, or what to look up; None if an archive is yet to bring some of them.
 
     A group that does not exist yet has the names of the groups above it.
@@ -438,9 +440,9 @@ def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Obsta
         if new.creation.archive is not None:
             return None
         if not new.namespace.path:
-            return frozenset()
+            return {}
         target = Target(target.level, new.namespace.path)
-    vocabulary = Vocabulary(target, path)
+    vocabulary = Vocabulary(target, path, key)
     return at.live.names.get(vocabulary, vocabulary)
 
 
@@ -455,7 +457,7 @@ def plan_creation(
     if at.part.writes.create is None:
         yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.writes.creation}")
         return
-    taken = _taken(at, name)
+    taken = _taken(at, name) or _misled(at, name, None)
     if taken is not None:
         yield as_problem(taken)
         return
@@ -467,13 +469,100 @@ def plan_creation(
     yield from unrelated.values()
     if errors or lacking or unrelated:
         return
+    numbers, unknown = numbers_of(at, name, wanted)
+    yield from (step for _, step in unknown)
     path = _path(at, name)
+    if unknown:
+        return
     if isinstance(path, str):
-        requests = at.part.writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings))
+        new = New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, numbers)
+        requests = at.part.writes.create(new)
         delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-        yield Create(at.address(name), fields_of(wanted), requests, target_id, replaces_ids, delivers, former)
+        yield Create(
+            at.address(name),
+            fields_of(wanted),
+            requests,
+            target_id,
+            replaces_ids,
+            delivers,
+            former,
+            _defaults(at, wanted),
+        )
     else:
         yield path
+
+
+def _misled(at: DeclaredPart[Collection], name: Key, found: Found | None) -> Obstacle | None:
+    """Return why a request that names an object would reach another one; None if it would not.
+
+    Args:
+        at: the collection.
+        name: in the path, or of a new object.
+        found: the object that is meant; None for a new one, whose name must reach none.
+    """
+    leads_to, objects = at.part.names.leads_to, at.live.parts.get(at.place)
+    if leads_to is None or not isinstance(objects, tuple):
+        return None
+    reached = [each for each in objects if leads_to(at.section.target, str(name), str(each.names[0]))]
+    first = min(reached, key=lambda each: each.id or 0, default=None)
+    if first is None or (found is not None and first.id == found.id):
+        return None
+    reason = f'the service looks for a part of the name, and takes this for "{first.names[0]}" (ID {first.id})'
+    return Obstacle(at.address(name), reason, "rename or delete that one by hand, on the page of the section")
+
+
+def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
+    """Say what the service puts where a creation does not say it."""
+    defaults = at.part.writes.defaults.items()
+    return ", ".join(
+        f"{field}: {value}, by default" for field, value in defaults if field not in wanted.model_fields_set
+    )
+
+
+def numbers_of(
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, found: Found | None = None
+) -> tuple[Numbers, list[tuple[str, Problem | Lookup]]]:
+    """Return the IDs of those whom entries name, and for each that has none, the field, and why or what to look up.
+
+    Args:
+        at: the collection.
+        name: of the object.
+        wanted: its fields that are sent.
+        found: the object as it was read; None if it is to be created.
+    """
+    rows = [row for listed in found.entries.values() for row in listed] if found else []
+    numbers: dict[tuple[str, str | int], int] = {row.identity: row.number for row in rows if row.number is not None}
+    unknown: list[tuple[str, Problem | Lookup]] = []
+    for field, listed in at.part.entries_of(wanted):
+        for subject in listed:
+            who, called = ("role", subject) if isinstance(subject, str) else subject.identity
+            if who == "role" or (who, called) in numbers or isinstance(called, int):
+                continue
+            answer = _number(at, who, called)
+            if isinstance(answer, int):
+                numbers[who, called] = answer
+            elif isinstance(answer, Obstacle):
+                unknown.append((field, at.problem(name, answer.reason, answer.remedy, field=field)))
+            else:
+                unknown.append((field, answer))
+    return numbers, unknown
+
+
+def _number(at: DeclaredPart[Collection], who: str, name: str) -> int | Obstacle | Lookup:
+    """Return the ID of a user, a group or a deploy key, or why there is none, or what to look up."""
+    if who != "deploy_key":
+        reference = Reference(Level(who), name)
+        return at.live.ids.get(reference, reference)
+    keys = _names_in(at, "deploy_keys", "title")
+    if isinstance(keys, Obstacle | Vocabulary):
+        return keys
+    numbers = keys.get(name, ()) if keys else ()
+    if len(numbers) == 1:
+        return numbers[0]
+    reason = f"{len(numbers)} deploy keys have this title" if numbers else "no such deploy key is enabled"
+    return Obstacle(
+        at.address(), f'{reason}: "{name}"', "rename one of them" if numbers else "enable it, or correct the title"
+    )
 
 
 def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
@@ -515,20 +604,32 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
     if taken is None and rename and reason is not None:
         taken = Obstacle(at.address(pair.name), reason)
+    if taken is None and rename and not at.part.writes.renames:
+        taken = _misled(at, pair.name, None)
     if taken is not None:
         yield as_problem(taken)
         return
     fixed = {**dict(_immutable(at, pair)), **dict(_unrelated(at, pair.name, pair.wanted))}
     yield from fixed.values()
-    possible, problems = applicable(at, pair.name, without(pair.wanted, fixed), found)
+    differing = only(pair.wanted, differences(pair.wanted, found)[1])
+    numbers, unknown = numbers_of(at, pair.name, differing, found)
+    yield from (step for _, step in unknown)
+    unnamed = {field for field, _ in unknown}
+    possible, problems = applicable(at, pair.name, without(pair.wanted, {*fixed, *unnamed}), found)
     yield from problems
     if possible is None or at.part.writes.update is None:
         return
     before, after = differences(possible, found)
     if after or rename or found.below:
+        misled = _misled(at, found.names[0], found)
+        if misled is not None:
+            yield as_problem(misled)
+            return
         path = _path(at, pair.name)
         if isinstance(path, str):
-            existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings)
+            existing = Existing(
+                at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings, numbers
+            )
             requests, read = at.part.writes.update(existing), as_read(found)
             hint, page = _origin_of(found), at.part.page_of(found)
             yield Update(at.address(pair.name), before, after, requests, read, pair.former, hint=hint, page=page)
@@ -586,6 +687,10 @@ def _with_end(steps: Iterable[Step], commit: str) -> Iterator[Step]:
 def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int | None = None) -> Iterator[Step]:
     """Plan an object that is there and must not be."""
     name = found.names[0]
+    misled = _misled(at, name, found)
+    if misled is not None:
+        yield as_problem(misled)
+        return
     path = _path(at, name)
     if isinstance(path, str):
         old = Existing(at.part, at.section.target, path, name, Resource(), found, at.siblings)
@@ -602,7 +707,7 @@ def applicable(
 ) -> tuple[Resource | None, list[Problem]]:
     """Return the part of `wanted` that can be applied, and a problem for each read-only or invalid field.
 
-    The first is None if the result would be invalid.
+    The first is None if the result would be invalid, where the object is not so already.
     """
     _, after = differences(wanted, found)
     read_only = {field: reason for field, reason in sorted(found.read_only.items()) if field in after}
@@ -611,7 +716,8 @@ def applicable(
     if not differences(possible, found)[1]:
         return possible, problems
     whole = become(found.resource, possible, found.unknown)
-    errors = [at.problem(name, reason, field=field) for field, reason in whole.errors()]
+    known = {*found.resource.errors()}
+    errors = [at.problem(name, reason, field=field) for field, reason in whole.errors() if (field, reason) not in known]
     return None if errors else possible, problems + errors
 
 

@@ -119,6 +119,8 @@ class Client:
         self._moves = Moves()
         self._closed: dict[str, bool] = {}
         self._refusing = Lock()
+        self._recalled: dict[str, Json] = {}
+        self._asking: dict[str, Lock] = {}
         self._secrets: frozenset[str] = frozenset()
         self._heard = False
         self._date = "", self._clock.now()
@@ -173,6 +175,15 @@ class Client:
         """See `protocols.Reader`. A redirect within the API is followed once."""
         value, _ = self._carry_out("GET", path)
         return value
+
+    def recall(self, path: str) -> Json:
+        """See `protocols.Remembering`. What could not be read is asked for again."""
+        with self._refusing:
+            asking = self._asking.setdefault(path, Lock())
+        with asking:
+            if path not in self._recalled:
+                self._recalled[path] = self.get(path)
+            return self._recalled[path]
 
     def pages(self, path: str) -> list[Json]:
         """See `protocols.Reader`. A list that changes while it is read is read again."""
@@ -233,15 +244,18 @@ class Client:
         body = request.body if file is None else Form({k: str(v) for k, v in (request.body or {}).items()}, file)
         with self._refusing:
             self._secrets |= set(secrets)
-        value, _ = self._carry_out(request.method, request.path, body)
+        value, _ = self._carry_out(request.method, request.path, body, once=request.once)
         return value
 
     def pause(self, request: str, seconds: float) -> None:
         """See `protocols.Service`."""
         self._limiter.pause(request, Wait.CREATION, seconds)
 
-    def _carry_out(self, method: str, path: str, body: Json = None) -> tuple[Json, Response]:
-        """Send a request, again where that is safe and may help, and read its response."""
+    def _carry_out(self, method: str, path: str, body: Json = None, *, once: bool = False) -> tuple[Json, Response]:
+        """Send a request, again where that is safe and may help, and read its response.
+
+        What is sent `once` is sent again only where it was certainly not carried out.
+        """
         request = f"{method} {path.partition('?')[0]}"
         in_doubt, sent, tries, rest = False, False, 0, 0.0
         while True:
@@ -267,7 +281,8 @@ class Client:
                 if isinstance(error, RateLimited) and has_own_limit(method, path):
                     raise
                 rest = self._rest(error, pause, tries, words)
-                if not is_transient(method, error, in_doubt=doubtful) or not self._may_retry(error, tries):
+                may_help = is_transient(method, error, in_doubt=doubtful) and not (once and in_doubt)
+                if not may_help or not self._may_retry(error, tries):
                     raise
 
     def _is_closed(self, reason: str, phrase: str) -> bool:

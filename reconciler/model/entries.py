@@ -1,0 +1,146 @@
+"""Entries of lists that say who may do something: each is a role, or names a user, a group or a deploy key."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
+
+from reconciler.model.protocols import Json
+
+Role = Literal["developer", "maintainer", "admin"]
+
+ROLES: Mapping[int, Role] = {30: "developer", 40: "maintainer", 60: "admin"}
+NOBODY = 0
+"""The access level of an entry that means nobody: beside others it makes no difference."""
+
+Who = Literal["user", "group", "deploy_key"]
+
+WHO: tuple[Who, ...] = ("user", "group", "deploy_key")
+
+
+AN_ENTRY = (
+    "an entry is a role (developer, maintainer or admin), or one of {user: NAME}, {group: PATH} and {deploy_key: TITLE}"
+)
+
+
+class Subject(BaseModel):
+    """A user, a group or a deploy key, by name; by numeric ID where the token cannot see the name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    user: str | int | None = Field(default=None, description="The username.", examples=["ada"])
+    group: str | int | None = Field(default=None, description="The full path.", examples=["acme/leads"])
+    deploy_key: str | int | None = Field(default=None, description="The title.", examples=["release"])
+
+    @model_serializer
+    def named(self) -> dict[str, str | int]:
+        """Return what the entry names, under the word for it."""
+        return {who: name for who in WHO if (name := getattr(self, who)) is not None}
+
+    @property
+    def identity(self) -> tuple[Who, str | int]:
+        """What the entry names; usernames and paths ignore case."""
+        ((who, name),) = ((who, name) for who in WHO if (name := getattr(self, who)) is not None)
+        return who, name.casefold() if isinstance(name, str) and who != "deploy_key" else name
+
+
+def _as_tuple(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    for entry in value:
+        is_one = isinstance(entry, dict) and len(entry) == 1 and {*entry} <= {*WHO}
+        if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
+            raise ValueError(AN_ENTRY)
+    return tuple(value)
+
+
+def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
+    """Return entries in one order, each once, with names in the one spelling that all spellings are equal to."""
+    plain = {each if isinstance(each, str) else Subject(**dict([each.identity])) for each in entries}
+    return tuple(sorted(plain, key=lambda each: (not isinstance(each, str), _text(each))))
+
+
+def _text(entry: Role | Subject) -> str:
+    return entry if isinstance(entry, str) else json.dumps(entry.named())
+
+
+Entries = Annotated[
+    tuple[Role | Subject, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=list[Role | Subject]),
+    AfterValidator(_canonical),
+]
+"""A list of entries in canonical form; an empty one means nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as the service keeps it.
+
+    Attributes:
+        id: of the entry, which is another each time that it is added.
+        shown: the entry as a manifest holds it; None for one that means nobody.
+        number: the ID of the user, group or deploy key; None for a role.
+    """
+
+    id: int
+    shown: Json
+    number: int | None = None
+
+    @property
+    def identity(self) -> tuple[str, Json]:
+        """The same as that of an equal entry of a manifest."""
+        return next(iter(self.shown.items())) if isinstance(self.shown, dict) else ("role", self.shown)
+
+
+def rows_of(shown: Json) -> tuple[Row, ...]:
+    """Read the entries of a list. Beside a user, a group or a key, the level means nothing.
+
+    Raises:
+        AttributeError, LookupError, TypeError: it is not what it should be.
+    """
+    return tuple(_row(each) for each in shown)
+
+
+def _row(entry: Mapping[str, Json]) -> Row:
+    number = entry["id"]
+    if type(number) is not int:
+        raise TypeError(number)
+    for who in WHO:
+        subject = entry.get(f"{who}_id")
+        if subject is not None:
+            if type(subject) is not int:
+                raise TypeError(subject)
+            # Of a key the service shows the title; of users and groups, names that no path or request knows.
+            name = entry.get("access_level_description") if who == "deploy_key" else subject
+            return Row(number, {who: name if isinstance(name, str | int) else subject}, subject)
+    level = entry["access_level"]
+    return Row(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
+
+
+LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}
+
+Numbers = Mapping[tuple[str, str | int], int]
+"""The IDs of users, groups and keys by `Subject.identity`."""
+
+
+def sent(entry: Role | Subject, numbers: Numbers) -> dict[str, Json]:
+    """Return an entry as requests hold it."""
+    if isinstance(entry, str):
+        return {"access_level": LEVELS[entry]}
+    who, name = entry.identity
+    return {f"{who}_id": name if isinstance(name, int) else numbers[who, name]}
+
+
+def created(entries: Sequence[Role | Subject], numbers: Numbers) -> list[dict[str, Any]]:
+    """Return a list for a creation. The service would take an empty one for its default."""
+    return [sent(entry, numbers) for entry in entries] or [{"access_level": NOBODY}]
+
+
+def merged(entries: Sequence[Role | Subject], rows: Sequence[Row], numbers: Numbers) -> list[dict[str, Any]]:
+    """Return a list for an update, which adds what has no ID, and removes what is marked so; all else stays."""
+    wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in entries}
+    kept = {row.identity for row in rows}
+    removed = [{"id": row.id, "_destroy": True} for row in rows if row.shown is not None and row.identity not in wanted]
+    return [*removed, *(sent(entry, numbers) for key, entry in wanted.items() if key not in kept)]

@@ -1,0 +1,287 @@
+"""Protected branches: entries by name, merged by ID; rules of groups that are found by a part of their name."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reconciler.model.plan import Create
+from reconciler.model.state import Section
+from tests.building import ACME, API, LIB, section
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver, failures
+from tests.states import a_small_service
+
+RULES = "projects/acme%2Fapi/protected_branches"
+OF_GROUP = "groups/acme/protected_branches"
+
+
+def branches(value: dict[str, Any], target: Any = API, *, prune: bool = False) -> Section:
+    return section("protected_branches", value, target, prune=prune)
+
+
+def service(
+    engine: EngineDriver, *rules: dict[str, Any], of_group: tuple[dict[str, Any], ...] = (), **more: Any
+) -> None:
+    """Give the project these rules."""
+    state = a_small_service(engine.sandbox.state()["instance"]["dialect"])
+    state["users"] += [{"id": 4, "username": "Eve", "name": "Eve"}, {"id": 5, "username": "max"}]
+    state["projects"][0] |= {
+        "protected_branches": list(rules),
+        "members": [{"user": "Eve", "role": "developer"}],
+        **more,
+    }
+    state["groups"][0]["protected_branches"] = list(of_group)
+    engine.sandbox.replace_state(state)
+
+
+def sent(line: str) -> tuple[str, Any]:
+    """Return a request and its body."""
+    request, _, body = line.partition(" {")
+    return request, json.loads("{" + body) if body else None
+
+
+def levels(*numbers: int, **subject: Any) -> list[dict[str, Any]]:
+    return [{"id": number, "access_level": number % 100} for number in numbers] + ([subject] if subject else [])
+
+
+def test_a_list_is_sent_with_its_entries_by_id_and_what_is_left_out_stays(engine: EngineDriver) -> None:
+    wanted: dict[str, Any] = {"allowed_to_push": ["maintainer", {"user": "eve"}], "allowed_to_merge": []}
+    service(engine)
+    (create,) = engine.step(branches({"release/*": wanted}))
+    assert sent(create) == (
+        f"POST {RULES}",
+        {
+            "name": "release/*",
+            "allowed_to_push": [{"access_level": 40}, {"user_id": 4}],
+            "allowed_to_merge": [{"access_level": 0}],
+        },
+    )
+    wanted = {"allowed_to_push": ["developer", {"user": "EVE"}, "developer"], "allowed_to_merge": ["admin"]}
+    (update,) = engine.step(branches({"release/*": wanted}))
+    assert sent(update) == (
+        f"PATCH {RULES}/release%2F%2A",
+        {
+            "allowed_to_push": [{"id": 1, "_destroy": True}, {"access_level": 30}],
+            "allowed_to_merge": [{"access_level": 60}],
+        },
+    )
+    assert engine.step(branches({"release/*": {"allowed_to_unprotect": ["maintainer"]}})) == []
+    assert engine.step(branches({"release/*": {"allow_force_push": True}})) == [
+        f'PATCH {RULES}/release%2F%2A {{"allow_force_push": true}}'
+    ]
+    assert engine.step(branches({}, prune=True)) == [f"DELETE {RULES}/release%2F%2A"]
+
+
+def test_entries_that_mean_the_same_are_equal_on_both_sides(engine: EngineDriver) -> None:
+    rule = {
+        "name": "main",
+        "push_access_levels": levels(140, 240, 100),
+        "merge_access_levels": [{"id": 7, "access_level": 30, "user": "Eve"}, {"id": 8, "access_level": 0}],
+        "unprotect_access_levels": [],
+    }
+    service(engine, rule)
+    same = {"allowed_to_push": ["maintainer"], "allowed_to_merge": [{"user": "eve"}]}
+    assert engine.step(branches({"main": same})) == []
+    (nobody,) = engine.step(branches({"main": {"allowed_to_push": []}}))
+    assert sent(nobody)[1] == {"allowed_to_push": [{"id": 140, "_destroy": True}, {"id": 240, "_destroy": True}]}
+    (somebody,) = engine.step(branches({"main": {"allowed_to_unprotect": ["maintainer"]}}))
+    assert sent(somebody)[1] == {"allowed_to_unprotect": [{"access_level": 40}]}
+
+
+def test_each_user_and_group_is_asked_for_once_a_run(engine: EngineDriver) -> None:
+    invited: Any = {"invited_groups": [{"group_id": 11, "role": "developer"}]}
+    rule = {"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user": "Eve"}]}
+    service(engine, rule, {**rule, "name": "old", "push_access_levels": levels(240)}, **invited)
+    wanted = {"allowed_to_push": [{"user": "eve"}], "allowed_to_merge": [{"user": "bob"}, {"group": "Acme/Tools"}]}
+    engine.plan(branches({"main": wanted, "old": wanted, "new": wanted}))
+    assert engine.requests() == [
+        f"GET {RULES}?per_page=100&page=1",
+        "GET users/4",
+        "GET groups/acme%2Ftools?with_projects=false",
+        "GET users?username=bob",
+    ]
+    assert len(engine.step(branches({"main": wanted, "old": wanted, "new": wanted}))) == 3
+
+
+def test_a_key_is_named_by_its_title(engine: EngineDriver) -> None:
+    keys = [{"id": number, "title": title, "can_push": True} for number, title in enumerate(["a", "b", "b"], start=1)]
+    service(engine, enabled_deploy_keys=keys)
+    (create,) = engine.step(branches({"main": {"allowed_to_push": [{"deploy_key": "a"}]}}))
+    assert sent(create)[1]["allowed_to_push"] == [{"deploy_key_id": 1}]
+    wanted = {"allowed_to_push": [{"deploy_key": "b"}, {"deploy_key": "c"}, {"deploy_key": "a"}]}
+    assert engine.problems(branches({"main": wanted})) == [
+        'protected branch.allowed_to_push: 2 deploy keys have this title: "b"',
+        'protected branch.allowed_to_push: no such deploy key is enabled: "c"',
+    ]
+
+
+def test_whom_nobody_knows_is_a_problem_before_anything_is_written(engine: EngineDriver) -> None:
+    service(engine)
+    wanted = {"allowed_to_push": [{"user": "nobody"}], "allowed_to_merge": [{"group": "acme/none"}]}
+    assert engine.problems(branches({"main": wanted}))[0] == (
+        "protected branch.allowed_to_push: no user has the username nobody, or none that this token can see"
+    )
+    (outcome,) = failures(engine.apply(engine.plan(branches({"main": {"allowed_to_push": [{"user": "max"}]}}))))
+    assert "Push access levels user is not a member of the project" in outcome
+    assert engine.sandbox.state()["projects"][0].get("protected_branches", []) == []
+
+
+def test_who_cannot_be_seen_stays_a_number(engine: EngineDriver) -> None:
+    rule = {"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user": "Eve"}]}
+    service(engine, rule)
+    engine.sandbox.set_faults([{"kind": "status", "status": 404, "match": "/users/4"}])
+    assert engine.step(branches({"main": {"allowed_to_push": [{"user": 4}]}})) == []
+    engine.sandbox.set_faults([])
+    service(engine, rule)
+    plan = engine.plan(branches({"main": {"allowed_to_push": ["admin"]}}))
+    assert [change.read.fields["allowed_to_push"] for change in plan.changes if not isinstance(change, Create)] == [
+        [{"user": "eve"}]
+    ]
+
+
+def test_a_rename_protects_before_it_unprotects(engine: EngineDriver) -> None:
+    rule = {
+        "name": "main",
+        "push_access_levels": [{"id": 1, "access_level": 40, "user": "Eve"}],
+        "merge_access_levels": levels(240),
+        "unprotect_access_levels": levels(340),
+        "allow_force_push": True,
+    }
+    service(engine, rule)
+    create, delete = engine.step(branches({"trunk": {"renamed_from": "main", "allow_force_push": False}}))
+    assert sent(create) == (
+        f"POST {RULES}",
+        {
+            "name": "trunk",
+            "allowed_to_push": [{"user_id": 4}],
+            "allowed_to_merge": [{"access_level": 40}],
+            "allowed_to_unprotect": [{"access_level": 40}],
+            "allow_force_push": False,
+            "code_owner_approval_required": False,
+        },
+    )
+    assert delete == f"DELETE {RULES}/main"
+
+
+def test_a_creation_says_what_the_service_adds(engine: EngineDriver) -> None:
+    service(engine)
+    (create,) = engine.plan(branches({"main": {"allowed_to_push": []}})).changes
+    assert isinstance(create, Create)
+    assert create.hint == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+
+
+def test_the_rules_of_a_group_are_not_those_of_its_projects(engine: EngineDriver) -> None:
+    service(engine, {"name": "main", "merge_access_levels": levels(140)}, of_group=({"name": "release/*"},))
+    assert engine.step(branches({"main": {}}, prune=True)) == []
+    (create,) = engine.step(branches({"main": {}, "release/*": {"allow_force_push": True}}, prune=True))
+    assert sent(create)[0] == f"POST {RULES}"
+
+
+def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "main"}, {"id": 9, "name": "main"})
+    assert engine.problems(branches({"main": {"allow_force_push": True}})) == [
+        "protected branch.None: 2 objects have this name (IDs 7, 9); expected one"
+    ]
+
+
+def test_a_default_branch_that_is_protected_late_is_adopted(engine: EngineDriver) -> None:
+    service(engine)
+    plan = engine.plan(branches({"main": {"allow_force_push": True}}))
+    service(engine, {"id": 1, "name": "main", "unprotect_access_levels": []})
+    assert failures(engine.apply(plan)) == ["stale: protected branch main: it exists now"]
+
+
+def test_what_the_edition_lacks_is_dropped_or_refused(engine: EngineDriver) -> None:
+    service(engine)
+    state = engine.sandbox.state()
+    state["instance"]["licensed"] = False
+    engine.sandbox.replace_state(state)
+    plan = engine.plan(
+        branches({"a": {"code_owner_approval_required": True}, "b": {"allowed_to_push": [{"user": "eve"}]}})
+    )
+    dropped, refused = failures(engine.apply(plan))
+    assert (
+        dropped == "dropped by the service: protected branch a: the service kept its own code_owner_approval_required"
+    )
+    assert "Push access levels user must be blank" in refused
+
+
+def test_a_group_s_rule_that_the_service_takes_for_another_is_not_touched(engine: EngineDriver) -> None:
+    service(
+        engine, of_group=({"id": 1, "name": "maintenance"}, {"id": 2, "name": "main"}, {"id": 3, "name": "99 release"})
+    )
+    wanted = {"main": {"allow_force_push": True}, "TEN": {}, "maintenance": {"allow_force_push": True}}
+    plan = engine.plan(branches(wanted, ACME, prune=True))
+    assert [f"{each.address.name}: {each.reason}" for each in plan.problems] == [
+        'TEN: the service looks for a part of the name, and takes this for "maintenance" (ID 1)',
+        'main: the service looks for a part of the name, and takes this for "maintenance" (ID 1)',
+    ]
+    engine.apply(plan)
+    assert engine.writes() == [
+        f'PATCH {OF_GROUP}/maintenance {{"allow_force_push": true}}',
+        f"DELETE {OF_GROUP}/99%20release",
+    ]
+
+
+def test_shorter_names_are_created_before_longer_ones_that_contain_them(engine: EngineDriver) -> None:
+    service(engine)
+    writes = engine.step(branches({"a-main": {}, "main": {}, '"x': {}, "ma": {}}, ACME))
+    assert [sent(line)[1]["name"] for line in writes] == ['"x', "ma", "main", "a-main"]
+
+
+@pytest.mark.parametrize(("kind", "done"), [("reset-after", True), ("reset-before", False)])
+def test_no_request_is_sent_again_whose_answer_is_lost(engine: EngineDriver, kind: str, *, done: bool) -> None:
+    """The second DELETE of one name would take another rule; what came of the first, the list tells."""
+    service(engine, of_group=({"id": 1, "name": "main"}, {"id": 2, "name": "mainline"}))
+    for method, wanted in (("DELETE", {"main": None}), ("POST", {"trunk": {}})):
+        engine.sandbox.set_faults([{"kind": kind, "method": method, "times": 1}])
+        outcomes = engine.apply(engine.plan(branches(wanted, ACME)))
+        assert [line.split()[0] for line in engine.writes()] == [method]
+        assert len(failures(outcomes)) == (not done)
+        assert [each.unconfirmed for target in outcomes for each in target.outcomes] == [not done]
+
+
+def test_errors_of_manifests_say_what_is_wrong_with_entries(cli_runner: CliRunner) -> None:
+    cli_runner.project("{protected_branches: {main: {allowed_to_unprotect: [], allowed_to_merge: [{deploy_key: a}]}}}")
+    done = cli_runner("validate")
+    assert "an empty list would not mean nobody, but any Maintainer" in done.err + done.out
+    assert "a deploy key can push and do nothing else" in done.err + done.out
+
+
+def test_two_projects_share_what_is_known_of_users(engine: EngineDriver) -> None:
+    service(engine)
+    wanted = {"main": {"allowed_to_push": [{"user": "bob"}]}}
+    engine.plan(branches(wanted), branches(wanted, LIB))
+    assert engine.requests().count("GET users?username=bob") == 1
+
+
+def test_a_new_project_is_protected_by_the_run_that_creates_it(cli_runner: CliRunner) -> None:
+    rule = "{protected_branches: {main: {allowed_to_push: [{user: bob}]}}}"
+    cli_runner.write("manifests/a.yaml", PROJECT.format(rule))
+    done = cli_runner("apply --yes")
+    assert (done.code, "2 created" in done.out) == (0, True), done.out + done.err
+    assert cli_runner("plan --detailed-exitcode").code == 0
+
+
+PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: acme/fresh}}, create: {{}}, spec: {}}}"
+
+
+@pytest.mark.parametrize(
+    ("level", "entry", "reason"),
+    [
+        ("Group", "{user: ada}", "the rule of a group holds roles only"),
+        (
+            "Group",
+            "{user: ada, group: acme}",
+            "an entry is a role (developer, maintainer or admin), or one of {user: NAME}",
+        ),
+        ("Group", "owner", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
+        ("Group", "7", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
+    ],
+)
+def test_an_entry_that_no_rule_can_hold_is_an_error(cli_runner: CliRunner, level: str, entry: str, reason: str) -> None:
+    document = "{{apiVersion: reconciler/v1, kind: {}, metadata: {{path: acme}}, spec: {{protected_branches: {}}}}}"
+    cli_runner.write("manifests/a.yaml", document.format(level, f"{{main: {{allowed_to_push: [{entry}]}}}}"))
+    done = cli_runner("validate")
+    assert (done.code, reason in done.err + done.out) == (1, True), done.err + done.out
