@@ -148,6 +148,13 @@ def test_every_exit_code_is_in_the_reference() -> None:
     assert set(ExitCode) | {of_signal(number) for number in (SIGHUP, SIGINT, SIGTERM)} == set(EXIT_CODES)
 
 
+def test_every_format_is_on_the_page_about_versions() -> None:
+    sources = (file.read_text(encoding="utf-8") for file in (ROOT / "reconciler").rglob("*.py"))
+    named = set(re.findall(r"\"(reconciler(?:\.[a-z]+)?/v\d+)\"", "".join(sources)))
+    page = (ROOT / "docs/reference/versions.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(reconciler(?:\.[a-z]+)?/v\d+)`", page)) == named
+
+
 def test_values_of_unknown_types_are_called_so() -> None:
     assert type_words({}) == "any value"
 
