@@ -180,7 +180,7 @@ def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, An
     }
     whole = {
         "workflow": {"auto_cancel": {"on_new_commit": "none"}},
-        "default": {"image": {"name": image, "entrypoint": [""]}, "tags": _tags()},
+        "default": {"image": {"name": image, "entrypoint": [""]}, **_tags()},
         "variables": {"GIT_DEPTH": "0"},
     }
     if parts == 1:
@@ -315,7 +315,7 @@ def _artifacts(junit: str = "") -> Mapping[str, Any]:
     return kept | {"paths": [f"{FOLDER}/report*", f"{FOLDER}/{junit}"], "reports": {"junit": f"{FOLDER}/{junit}"}}
 
 
-def _tags() -> list[str]:
+def _tags() -> Mapping[str, list[str]]:
     """Return the tags of this runner, which some versions write as a JSON array, and others separated by commas."""
-    names = os.environ.get("CI_RUNNER_TAGS", "").strip("[]").split(",")
-    return [name.strip(' "') for name in names if name.strip(' "')]
+    names = [name.strip(' "') for name in os.environ.get("CI_RUNNER_TAGS", "").strip("[]").split(",")]
+    return {"tags": names} if all(names) else {}

@@ -164,6 +164,7 @@ def test_jobs_side_by_side_write_their_parts_and_later_ones_merge_them(
         "reconciler-report",
     ]
     assert (pipeline["reconciler-approve"]["when"], pipeline["reconciler-apply"]["parallel"]) == ("on_success", 2)
+    assert "tags" not in pipeline["default"]  # an empty list is refused
     for number in ("1", "2"):
         job.setenv("CI_NODE_INDEX", number)
         assert cli_runner("apply --plan .reconciler/plan.json --yes").code == 0

@@ -28,10 +28,7 @@ class Component:
         """Return the jobs with the inputs filled in, those of included components first."""
         configuration = self.configuration(**given)
         hidden = {name: configuration.pop(name) for name in [*configuration] if name.startswith(".")}
-        return {
-            name: _listed(merged(hidden.get(job.get("extends", ""), {}), _without(job, "extends")))
-            for name, job in configuration.items()
-        }
+        return {name: _extended(job, hidden) for name, job in configuration.items()}
 
     def configuration(self, **given: Any) -> dict[str, Any]:
         """Return the configuration with the inputs filled in, merged into that of included components."""
@@ -67,16 +64,14 @@ def child_workflow(text: str) -> dict[str, Any]:
     return workflow
 
 
-def _listed(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a job with its script as a list, without keys that are null."""
-    artifacts = {"artifacts": _without(job["artifacts"], None)} if "artifacts" in job else {}
-    script = {"script": [job["script"]]} if isinstance(job.get("script"), str) else {}
-    return job | artifacts | script
-
-
-def _without(mapping: dict[str, Any], key: str | None) -> dict[str, Any]:
-    """Return a mapping without a key; for None, without the keys whose value is null."""
-    return {each: value for each, value in mapping.items() if each != key and value is not None}
+def _extended(job: dict[str, Any], hidden: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job merged over those that it extends, with its script as a list."""
+    names = job.get("extends", [])
+    whole: Any = {}
+    for name in [names] if isinstance(names, str) else names:
+        whole = merged(whole, hidden[name])
+    whole = merged(whole, {key: value for key, value in job.items() if key != "extends"})
+    return dict(whole, script=[whole["script"]]) if "script" in whole else dict(whole)
 
 
 def read_component(name: str) -> Component:

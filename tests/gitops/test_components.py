@@ -30,7 +30,7 @@ JOB_KEYWORDS = {
     "variables",
 }
 ONE_LINE = re.compile(r"reconciler (?P<command>[a-z-]+)[\w .*/=-]* \|\| exit \$\?")
-SCREEN = 70
+SCREEN = 72
 """Lines of a component, with its inputs."""
 
 

@@ -35,7 +35,7 @@ esac
 LOGIN = "buildah login --username ci-user --password-stdin registry.example.com"
 
 CALLS = {
-    "packages": [
+    "build-packages": [
         f"python .ci/release.py {TAG}",
         "pip install --quiet build twine",
         "python -m build",
@@ -45,7 +45,7 @@ CALLS = {
         "reconciler --version",
         "reconciler demo",
     ],
-    "image": [
+    "build-image": [
         "buildah pull docker.io/library/python:3.13-slim",
         "buildah inspect --type image --format {{.FromImageDigest}} docker.io/library/python:3.13-slim",
         "buildah build --tag reconciler --build-arg PYTHON_IMAGE=docker.io/library/python "
@@ -126,12 +126,17 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
+RESERVED = {"after_script", "before_script", "cache", "image", "include", "pages:deploy", "services", "variables"}
+"""Keys at the top of a configuration that are no jobs."""
+
+
 def test_a_branch_is_checked_and_a_tag_is_published_after_everything_was_built() -> None:
+    assert not RESERVED & set(PIPELINE)
     assert PIPELINE["stages"] == ["check", "build", "publish", "release"]
     assert {name: job["stage"] for name, job in JOBS.items()} == {
         "check": "check",
-        "packages": "build",
-        "image": "build",
+        "build-packages": "build",
+        "build-image": "build",
         "publish-image": "publish",
         "publish-packages": "publish",
         "release": "release",
@@ -141,7 +146,7 @@ def test_a_branch_is_checked_and_a_tag_is_published_after_everything_was_built()
     assert [name for name, job in JOBS.items() if job.get("extends") != ".release"] == ["check"]
     assert not [name for name, job in JOBS.items() if {"needs", "allow_failure", "when", "rules"} & set(job)]
     assert JOBS["check"]["script"] == ".ci/run"
-    assert JOBS["release"]["release"]["description"] in JOBS["packages"]["artifacts"]["paths"]
+    assert JOBS["release"]["release"]["description"] in JOBS["build-packages"]["artifacts"]["paths"]
 
 
 @pytest.mark.parametrize("form", Form, ids=[form.name for form in Form])
@@ -178,14 +183,14 @@ def test_what_is_not_ready_is_refused_before_anything_is_built(
 ) -> None:
     if changes is not None:
         checkout.changes(changes)
-    done = checkout.run("packages", Form.PIPED, tag)
+    done = checkout.run("build-packages", Form.PIPED, tag)
     assert (done.returncode, done.stderr) == (1, said)
     assert checkout.calls.read_text() == f"python .ci/release.py {tag}\n"
 
 
 def test_a_package_without_a_version_is_refused(checkout: Checkout) -> None:
     (checkout.folder / "reconciler" / "__init__.py").write_text("")
-    assert "reconciler/__init__.py has no version" in checkout.run("packages", Form.PIPED).stderr
+    assert "reconciler/__init__.py has no version" in checkout.run("build-packages", Form.PIPED).stderr
 
 
 def test_the_changelog_of_this_project_is_one_that_the_script_reads() -> None:
