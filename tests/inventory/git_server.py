@@ -31,6 +31,7 @@ class GitServer:
         before_push: is called once before the next push is carried out.
         redirect: where every request is sent instead.
         api: host and port of the service that answers requests to the API; empty for none.
+        canned: by path, what the API answers instead.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class GitServer:
     before_push: Callable[[], object] | None = None
     redirect: str = ""
     api: str = ""
+    canned: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def remote(self) -> str:
@@ -83,9 +85,11 @@ class GitServer:
         return list(dict.fromkeys(asked))
 
 
-def _forwarded(api: str, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+def _forwarded(server: GitServer, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
     """Return status, headers and content of what the service of the API answers."""
-    with closing(HTTPConnection(api)) as connection:
+    if asked.path in server.canned:
+        return 200, {"Content-Type": "application/json"}, server.canned[asked.path]
+    with closing(HTTPConnection(server.api)) as connection:
         connection.request(asked.command, asked.path, body, dict(asked.headers))
         answer = connection.getresponse()
         kept = {"Content-Type", "Content-Encoding", "X-Next-Page"} & {*answer.headers}
@@ -143,7 +147,7 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if server.is_api(path):
-                self.answer(*_forwarded(server.api, self, body))
+                self.answer(*_forwarded(server, self, body))
                 return
             login = b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
             service = "push" if "receive-pack" in self.path else "fetch"

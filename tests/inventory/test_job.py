@@ -20,7 +20,7 @@ def server(tmp_path: Path, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "served").mkdir()
     with git_server(tmp_path / "served") as made:
         made.api = cli_runner.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
-        made.tokens, made.readers = {"ada-token", "push-token", "job-token"}, {"job-token"}
+        made.tokens, made.readers = {"ada-token", "job-token"}, {"job-token"}
         variables = {
             "CI": "true",
             "GITLAB_CI": "true",
@@ -52,9 +52,7 @@ def last(server: GitServer) -> str:
     return server.git("show", "--no-patch", "--format=%an <%ae>, %cn <%ce>", BRANCH)
 
 
-def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(
-    server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(server: GitServer, job: Checkout) -> None:
     sandbox = job.cli.sandbox
     job.milestones("a", "b")
     job.commit("first")
@@ -69,11 +67,11 @@ def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(
     assert job.apply() == (0, ["project acme/api", '  - milestone "b"                             done'])
     assert last(server) == "Mona <mona@example.com>, reconciler <>"
     sandbox.set_faults([])
-    monkeypatch.setenv("RECONCILER_PUSH_TOKEN", "push-token")
+    server.canned["/api/v4/user"] = b'{"id": 1}'
     server.users()
     code, lines = job.run("revert --last --yes")
     assert (code, lines[:2]) == (0, ["project acme/api", '  + milestone "b"                             done'])
-    assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:push-token"]
+    assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:ada-token"]
     assert last(server) == "Mona <mona@example.com>, reconciler <>"
     assert (job.live(), job.run("log")[1][0][:5]) == (["a", "b"], "apply")
 
