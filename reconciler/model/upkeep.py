@@ -199,8 +199,8 @@ def with_changes(theirs: Inventory, changes: Changes, contains: Contains) -> Inv
 def _wanted(run: Applied, inventory: Inventory, contains: Contains) -> Iterable[ObjectLine]:
     """Yield the line of each object that is wanted and live, as far as it is known which one it is.
 
-    Of several objects with one name, those are known that have a line, and those that this run created: a token and its
-    successor.
+    Of several objects with one name, those are known that have a line of it, and those that this run created: a token
+    and its successor.
     """
     paths = {name: line.path for name, line in inventory.targets.items() if line.path}
     renamed = {after.target for after in run.targets if paths.get(after.target, after.path) != after.path}
@@ -209,7 +209,8 @@ def _wanted(run: Applied, inventory: Inventory, contains: Contains) -> Iterable[
             for number in numbers:
                 line = ObjectLine(part.target, part.section, part.part, name, number, run.commit)
                 before = inventory.objects.get(line.key)
-                if before is None and len(numbers) > 1 and number not in part.created:
+                is_known = number in part.created or (before is not None and before.name == name)
+                if len(numbers) > 1 and not is_known:
                     continue
                 # An older commit declares the object by its older name, below the older path of its target.
                 same = before is not None and before.name == name and part.target not in renamed

@@ -59,7 +59,7 @@ def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: 
     user.milestones("x", path="acme/lib", name="manifests/lib.yaml")
     user.commit("first")
     assert user.apply()[0] == 0
-    user.write("reconciler.yaml", "values: two.yaml\n")
+    user.write("reconciler.yaml", "values: two.yaml\nset: {}\n")
     user.commit("second")
     stays = "1 object no longer declared stays: "
     done = user.plan(options)
@@ -67,6 +67,22 @@ def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: 
     assert user.apply(options) == done
     assert user.listed() == ["project 100 a <first>", "project 100 b <first>", "project 101 x <first>"]
     assert user.apply("./manifests") == (0, ["project acme/api", '  - milestone "b"                             done'])
+
+
+def test_the_values_that_the_repository_sets_are_no_other_inputs(user: Checkout) -> None:
+    user.write("reconciler.yaml", "set: {titles: ab}\n")
+    user.declare(
+        "{milestones: { {% for title in titles %}{{ title }}: {}, {% endfor %} }}", name="manifests/project.yaml.j2"
+    )
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.write("reconciler.yaml", "set: {titles: a}\n")
+    user.commit("second")
+    deleted = ["project acme/api", '  - milestone "b"     was declared until <first>']
+    assert user.plan() == (0, deleted)
+    assert user.plan("--set titles=a") == (0, deleted)
+    assert user.plan("--set titles=b")[1][-1].endswith("other inputs than reconciler.yaml: --set")
+    assert user.plan("--since HEAD~1") == (0, deleted)
 
 
 def test_what_a_pruned_section_deletes_does_not_stay(user: Checkout) -> None:
@@ -100,6 +116,21 @@ def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -
     )
     assert user.apply()[0] == 0
     assert (user.live(), user.listed()) == (["a", "v3"], ["project 100 a <first>", "project 100 v3 <third>"])
+
+
+def test_a_milestone_that_cannot_be_renamed_keeps_its_line(user: Checkout) -> None:
+    """Somebody has made a milestone of the new name, so that both stay; only the former one is ours."""
+    user.milestones("c")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    user.change(lambda project: project["milestones"].append({"title": "a"}))
+    user.declare("{milestones: {a: {renamed_from: c}}}")
+    user.commit("second")
+    assert (user.apply()[0], user.live(), user.listed()) == (3, ["a", "c"], ["project 100 c <first>"])
+    user.milestones()
+    user.commit("third")
+    assert user.apply() == (0, ["project acme/api", '  - milestone "c"                             done'])
+    assert (user.live(), user.listed()) == (["a"], [])
 
 
 def test_a_milestone_that_somebody_renamed_on_the_service_stays(user: Checkout) -> None:
