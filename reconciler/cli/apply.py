@@ -444,7 +444,8 @@ def _carry_out(
 
     def outcome() -> "Report":
         canary = canary_of(application.canary, flags.canary, saved)
-        return make_report(saved, outcomes(), started, client.traffic, canary=canary)
+        lost = sorted(application.left_out)
+        return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
 
     def finish() -> None:
         stop.cancel(ENDED)
@@ -468,7 +469,7 @@ def _carry_out(
         report = outcome()
         is_written = _tell(session, report, journal.failures)
         notify_of_report(after.hook, report)
-        for sentence in (*application.unfinished, *sorted(application.left_out)):
+        for sentence in application.unfinished:
             LOG.warning("%s", sentence)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)

@@ -196,7 +196,7 @@ class Report:
     shard: Shard | None = None
     """The part of the targets that the plan was about; null for all of them."""
     remarks: tuple[str, ...] = ()
-    """Sentences on the inventory: objects that are no longer declared and stay, and why."""
+    """Sentences on objects that are no longer declared and stay, and on what imports have left out."""
     canary: Canary | None = None
     """How `--canary` went, whose targets come first; null without it, or where the run ended before."""
     requests: Requests
@@ -289,6 +289,7 @@ def make_report(
     finished_at: datetime | None = None,
     *,
     canary: Canary | None = None,
+    remarks: Iterable[str] = (),
 ) -> Report:
     """Put together what became of a plan.
 
@@ -299,6 +300,7 @@ def make_report(
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
         canary: what came first.
+        remarks: sentences besides those of the plan.
     """
     known = {outcome.plan.target: outcome for outcome in outcomes}
     targets = [_reported(known.get(target.target) or _without_outcome(target)) for target in saved.targets]
@@ -312,7 +314,7 @@ def make_report(
         commit=saved.commit,
         reverts=saved.reverts,
         shard=saved.shard,
-        remarks=saved.remarks,
+        remarks=(*saved.remarks, *remarks),
         canary=canary,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),

@@ -69,6 +69,16 @@ def test_an_apply_whose_import_goes_on_is_done_in_part(cli_runner: CliRunner) ->
     assert cli_runner("apply --yes --wait soon").code == 64
 
 
+def test_what_an_import_left_out_is_in_every_report(cli_runner: CliRunner) -> None:
+    with_imports(cli_runner, left_out={"issue": 2})
+    done = cli_runner("apply --yes --report json=report.json --report html=report.html --report markdown=report.md")
+    lost = "the import of project acme/team/api has left out issue (2 of 2); compare the project with its source"
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-2] == lost
+    assert json.loads(Path("report.json").read_text())["remarks"] == [lost]
+    assert [lost in Path(name).read_text() for name in ("report.html", "report.md")] == [True, True]
+
+
 def test_the_canary_is_created_first_and_the_rest_waits_for_its_import(cli_runner: CliRunner) -> None:
     with_imports(cli_runner, fails="too large")
     done = cli_runner("apply --yes --canary tier=canary")
