@@ -79,7 +79,8 @@ class Application:
             again.setdefault(section.target, []).append(section)
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
         first, later = self._stages(again, options.canary)
-        options.progress.begin("applying", (target.target for target in (*first, *later)))
+        changes = sum(1 for target in self._busy for _ in target.changes)
+        options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
         targets = Targets(self._service, options, tokens_of(self._plan))
         self.numbers = targets.numbers
         imports = Imports(targets, self._kinds)

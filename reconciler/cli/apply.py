@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli import job, suggestions
-from reconciler.cli.exit_codes import heeding, of_report
+from reconciler.cli.exit_codes import heeding, of_report, of_signal
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
@@ -526,6 +526,8 @@ def _go_on(
     is_done = any(each.status is Status.DONE for each in report.outcomes)
     if report.reverts and is_done:
         session.info(STILL_DECLARED)
+    if code > of_signal(0):
+        session.info("To go on, run the same command again: what was done is not done again.")
     if code and flags.plan_file is not None and os.environ.get("CI"):
         LOG.warning("%s", RETRIED)
     if pipeline is not None and code == 0 and is_done:

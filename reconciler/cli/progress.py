@@ -63,8 +63,9 @@ def sentence(progress: "Progress", traffic: "Traffic") -> str:
     facts = []
     if progress.targets:
         facts.append(f"{progress.done:,} of {counted(progress.targets, 'target')}")
-    if progress.changes:
-        facts.append(counted(progress.changes, "change"))
+    if progress.planned:
+        # What is planned again after a change to a group may be more.
+        facts.append(f"{progress.changes:,} of {counted(max(progress.planned, progress.changes), 'change')}")
     if requests:
         facts.append(counted(requests, "request"))
     if passed >= WORTH_ESTIMATING:

@@ -20,6 +20,7 @@ class Progress:
         targets: how many targets the stage is about; 0 where that is not known.
         done: how many of them are done with.
         changes: how many changes were carried out so far.
+        planned: how many changes there are to carry out.
     """
 
     def __init__(self, requests: Callable[[], int] = int, clock: Callable[[], float] = monotonic) -> None:
@@ -27,7 +28,7 @@ class Progress:
         self.stage = ""
         self.targets = 0
         self.done = 0
-        self.changes = 0
+        self.changes = self.planned = 0
         self._clock = clock
         self._began = clock()
         self._requests_before = 0
@@ -44,17 +45,18 @@ class Progress:
         """How many requests were made since it began."""
         return self.requests() - self._requests_before
 
-    def begin(self, stage: str, steps: Iterable[Target] = ()) -> None:
+    def begin(self, stage: str, steps: Iterable[Target] = (), planned: int = 0) -> None:
         """Begin a stage.
 
         Args:
             stage: what will be done.
             steps: the target of each step there will be.
+            planned: how many changes it is to carry out.
         """
         with self._lock:
             self._left = Counter(steps)
             self._began, self._requests_before = self._clock(), self.requests()
-            self.stage, self.targets, self.done = stage, len(self._left), 0
+            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned
 
     def step(self, target: Target, changes: int = 0) -> None:
         """Count a step of a target, and the changes it carried out; after its last step a target is done."""

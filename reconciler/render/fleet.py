@@ -35,7 +35,12 @@ LARGEST = 25
 WITHOUT_SCRIPT = 50
 """How many differences are listed where no script runs."""
 
-AGES = (("new", timedelta(0)), ("\u2264 7 days", timedelta(days=7)), ("\u2264 30 days", timedelta(days=30)))
+AGES = (
+    ("new", timedelta(0)),
+    ("\u2264 1 day", timedelta(days=1)),
+    ("\u2264 7 days", timedelta(days=7)),
+    ("\u2264 30 days", timedelta(days=30)),
+)
 """The columns of the ages, with the highest age of each; older differences are in one more."""
 
 OLDER = "older"
@@ -218,10 +223,11 @@ def _trend(runs: Sequence[Run]) -> str:
     first, last = (run.changes + run.problems for run in (runs[0], runs[-1]))
     if not any(run.changes + run.problems for run in runs):
         return f"Nothing differed in {counted(len(runs), 'run')}, since {_day(runs[0].at)}."
+    since = f"on {_day(runs[0].at)}"
+    if _day(runs[0].at) == _day(runs[-1].at):
+        since = f"at {_moment(runs[0].at)}"
     word = "Up" if last > first else "Down" if last < first else "As before"
-    return (
-        f"{word}: {counted(first, 'difference')} on {_day(runs[0].at)}, {last:,} now, in {counted(len(runs), 'run')}."
-    )
+    return f"{word}: {counted(first, 'difference')} {since}, {last:,} now, in {counted(len(runs), 'run')}."
 
 
 def _age_rows(found: Iterable[Difference], now: datetime) -> list[tuple[str, list[int], str]]:

@@ -20,6 +20,8 @@ from tests.cli_runner import CliRunner
 
 NEVER = None
 
+GO_ON = "To go on, run the same command again: what was done is not done again.\n"
+
 
 def send(*numbers: int) -> None:
     """Send signals to the thread that runs the command, in the order of their numbers."""
@@ -89,7 +91,7 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: Cli
         assert process.stderr.readline() == "Finishing the requests in flight; a second signal stops at once.\n"
         Path("gate").write_text("\n")
         out = process.stdout.read()
-        assert (process.wait(), process.stderr.read()) == (130, "")
+        assert (process.wait(), process.stderr.read()) == (130, GO_ON)
     assert '  + milestone "a"                             done\n' in out
     assert '  + trigger token "t1"                        done\n' in out
     assert '  + trigger token "t2"                        skipped: the run ended before this change\n' in out
@@ -111,7 +113,7 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
     cli_runner.project("{milestones: {a: {}, b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
     with answering(serve) as url:
         done = cli_runner(f"apply --yes --no-verify --concurrency 1 --journal journal --api-url {url}")
-    assert (done.code, done.err) == (129, "Finishing the requests in flight; a second signal stops at once.\n")
+    assert (done.code, done.err) == (129, f"Finishing the requests in flight; a second signal stops at once.\n{GO_ON}")
     assert done.out == (
         "project acme/api\n"
         '  + milestone "a"                             done\n'

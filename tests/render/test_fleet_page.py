@@ -44,7 +44,7 @@ def planned(level: Level, ref: Key | None, sections: dict[str, str], path: str |
     return TargetPlan(target, tuple(found), path=path)
 
 
-def run(days: int, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
+def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
     return replace(EMPTY, created_at=NOON + days * DAY, targets=targets, narrowed=narrowed)
 
 
@@ -94,9 +94,9 @@ def test_a_page_counts_ages_coverage_and_runs() -> None:
         ("20.00", "80.00"),
     ]
     assert texts(html, "ages") == [
-        ["section", "new", "\u2264 7 days", "\u2264 30 days", "older", "oldest"],
-        ["milestones", "0", "1", "0", "2", "2026-12-01"],
-        ["tokens", "1", "0", "0", "1", "2026-12-01"],
+        ["section", "new", "\u2264 1 day", "\u2264 7 days", "\u2264 30 days", "older", "oldest"],
+        ["milestones", "0", "0", "1", "0", "2", "2026-12-01"],
+        ["tokens", "1", "0", "0", "0", "1", "2026-12-01"],
     ]
     assert texts(html, "coverage") == [
         ["group", "targets", "milestones", "tokens"],
@@ -112,6 +112,12 @@ def test_a_page_counts_ages_coverage_and_runs() -> None:
         ["2027-01-08", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
         ["2027-01-10", "problem token &#34;1.0&#34;", "group acme"],
     ]
+
+
+def test_runs_of_one_day_are_told_apart_by_their_time() -> None:
+    html = shown(run(1 / 24, API), run(0, API, CLI))
+    assert "Down: 3 differences at 2026-12-01 12:00 UTC, 2 now, in 2 runs." in html
+    assert texts(html, "ages")[1] == ["milestones", "0", "1", "0", "0", "0", "2026-12-01"]
 
 
 def test_a_run_lists_what_another_one_of_the_same_second_saw_elsewhere() -> None:
