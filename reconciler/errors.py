@@ -5,6 +5,7 @@ ReconcilerError                 1
 ├── ManifestErrors              1   every error of every manifest, each with its place
 ├── ConfigurationError          1   a setting is missing or invalid: no URL, no token, a bad reconciler.yaml
 ├── UsageError                 64   the command line itself is wrong
+├── NothingSelected             1   a --target or --selector matches nobody
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
 │   └── Outdated                    a plan or a report of an older format
 ├── OutputFailed                1   a report, a plan or a token could not be written
@@ -93,6 +94,10 @@ class UsageError(ReconcilerError):
     """The command line itself is wrong."""
 
     exit_code = 64
+
+
+class NothingSelected(ReconcilerError):
+    """What selects targets matches none of them."""
 
 
 class PlanRefused(ReconcilerError):

@@ -391,8 +391,7 @@ def _no_canary(canary: str, saved: "SavedPlan") -> str:
     """Return that no target is a canary, and what the plan has instead."""
     from reconciler.planning.selection import read_canary, unmatched
 
-    hint = unmatched(read_canary(canary), saved.plan.targets, "--canary", "--canary")
-    return f"no target of the plan matches --canary {canary}" if not hint else f"in the plan, {hint}"
+    return f"in the plan, {unmatched(read_canary(canary), saved.plan.targets, '--canary', '--canary')}"
 
 
 def _failure_limit(flags: ApplyFlags, saved: "SavedPlan") -> "FailureLimit | None":

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
-    from reconciler.model.targets import Address
     from reconciler.planning.guard import Limits
     from reconciler.planning.selection import Selection
     from reconciler.render import Style
@@ -182,24 +180,19 @@ class Session:
         with warnings_last(), self.watched(client) as progress:
             yield progress
 
-    def select(
-        self, desired: "DesiredState", failed: "Iterable[Address] | None" = None, *, partly: bool = False
-    ) -> "DesiredState":
-        """Return the part of a state that the options of `Given.narrowed` select.
-
-        Args:
-            desired: the state.
-            failed: what alone is selected; None for everything.
-            partly: whether not all targets are known, so that there may be no selected one among them.
+    def select(self, desired: "DesiredState") -> "DesiredState":
+        """Return the part of a state that the options of `Given.narrowed` select; warn of what is odd about it.
 
         Raises:
-            UsageError: nothing is left, or there is no such section.
+            NothingSelected: a path or a label that is selected is nobody's.
+            UsageError: there is no such section, or no target declares it.
         """
-        from reconciler.planning.selection import select
+        from reconciler.planning.selection import remarks, select
 
         self.check_sections()
-        only = None if failed is None else {(each.target, each.section) for each in failed}
-        return select(desired, replace(self.selection, only=only), partly=partly)
+        selected = select(desired, self.selection)
+        self.warn(remarks(self.selection, desired))
+        return selected
 
     def check_sections(self) -> None:
         """Refuse an unknown `--section`.

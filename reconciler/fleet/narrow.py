@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.fleet.unlisted_sets import hold_unlisted
-from reconciler.model.globs import Globs
-from reconciler.planning.selection import matches, share
+from reconciler.planning.selection import remarks, share
 from reconciler.planning.selection import select as selected
 
 LOG = logging.getLogger("reconciler")
@@ -16,15 +15,14 @@ def select(run: FleetSurvey) -> Added:
     """Return what is selected, and has changed; without what sets may select whose groups cannot be listed.
 
     Raises:
-        UsageError: nothing is selected.
+        NothingSelected, UsageError: see `selection.select`.
     """
     scope = run.scope
-    for glob in scope.selection.excluded.written:
-        if not any(matches(target, Globs([glob])) for target in run.whole.targets):
-            LOG.warning("--exclude %s matches no target", glob)
     only = None if scope.failed is None else {(each.target, each.section) for each in scope.failed}
     unlisted = run.manifests.unlisted
     desired = selected(run.whole, replace(scope.selection, only=only), partly=bool(unlisted))
+    for remark in () if unlisted else remarks(scope.selection, run.whole):
+        LOG.warning("%s", remark)
     if run.changed is not None and not scope.everything and scope.failed is None:
         changed = tuple(each for each in desired.targets if each.target in run.changed)
         desired = replace(desired, targets=changed)

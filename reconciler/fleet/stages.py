@@ -48,7 +48,8 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
     Raises:
         ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
-        UsageError: nothing is selected.
+        NothingSelected: a path or a label that is selected is nobody's.
+        UsageError: no target declares a section that is selected.
     """
     for stage in stages:
         run = replace(run, **stage(run))

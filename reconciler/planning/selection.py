@@ -1,20 +1,20 @@
 """Narrowing a run: by target, by label, by section, by shard; and the plan that is left. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from pydantic import PositiveInt
 
-from reconciler.errors import UsageError
+from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.model.wording import closest
+from reconciler.model.wording import closest, listed
 from reconciler.planning.creation import needs
 from reconciler.planning.obstacles import with_problems
 
@@ -22,6 +22,9 @@ FORGOTTEN = "not done before and no longer declared: it stays"
 
 MOST_LABELS = 20
 """Labels that a message lists."""
+
+MOST_PATHS = 3
+"""Paths that a message lists where none is similar."""
 
 TOGETHER = "groups"
 """The home of all groups and projects whose order above and below each other is unknown."""
@@ -67,15 +70,19 @@ def select(desired: DesiredState, selection: Selection, *, partly: bool = False)
     """Return the part of the desired state that is selected; the digest stays that of the whole.
 
     Raises:
-        UsageError: nothing is left of a state that was not empty, or no target declares a section that is selected,
-            which is never what was meant. A state that is there only `partly` may have nothing that is selected.
+        NothingSelected: a glob or a label matches nobody, or no target matches all that is given, which is never what
+            was meant. A state that is there only `partly`, and what alone is planned again, may lack what is selected.
+        UsageError: no target declares a section that is selected.
     """
     targets = tuple(_selected(desired.targets, selection))
-    if partly or not desired.targets:
+    if partly:
         return replace(desired, targets=targets)
-    if not targets and selection.only is None:
-        hint = unmatched(selection, desired.targets) or "check --target, --exclude and --selector against the manifests"
-        raise UsageError(f"no target is selected: {hint}")
+    if selection.only is None:
+        hint = unmatched(selection, desired.targets)
+        if hint:
+            raise NothingSelected(f"no target is selected: {hint}")
+    if not desired.targets:
+        return replace(desired, targets=())
     declared = {section.kind for target in desired.targets for section in target.sections}
     missing = [section for section in selection.sections if section not in declared]
     if missing:
@@ -85,13 +92,23 @@ def select(desired: DesiredState, selection: Selection, *, partly: bool = False)
     return replace(desired, targets=targets)
 
 
+def remarks(selection: Selection, desired: DesiredState) -> Iterator[str]:
+    """Yield what is odd about the targets that are left out: a glob matches none, or nothing else is selected."""
+    for glob in selection.excluded.written:
+        if not any(matches(target, Globs([glob])) for target in desired.targets):
+            yield f"--exclude {glob} matches no target"
+    chosen = [target for target in desired.targets if selects(replace(selection, excluded=NO_GLOBS), target)]
+    if chosen and all(matches(target, selection.excluded) for target in chosen):
+        yield "nothing is selected: --exclude leaves out every target"
+
+
 def unmatched(
     selection: Selection,
     targets: Collection[DesiredTarget] | Collection[TargetPlan],
     by_path: str = "--target",
     by_label: str = "--selector",
 ) -> str:
-    """Return what there is instead of the paths and labels that no target has; empty if there is nothing to say.
+    """Return which paths and labels no target has, and what there is instead; empty if a target matches all.
 
     Args:
         selection: by path and label.
@@ -99,17 +116,32 @@ def unmatched(
         by_path: the option that gave the globs.
         by_label: the option that gave the labels.
     """
+    by_globs = [f"{by_path} {glob}" for glob in selection.targets.written]
+    by_labels = [f"{by_label} {key}={value}" for key, value in selection.labels]
+    if not (by_globs or by_labels) or not targets:
+        return f"{listed([*by_globs, *by_labels])}: there are no targets" if by_globs or by_labels else ""
     paths = sorted({name for target in targets for name in _names(target)})
     labels = sorted({f"{key}={value}" for target in targets for key, value in target.labels.items()})
     hints = []
-    for glob in selection.targets.written:
-        path = None if any(matches(target, Globs([glob])) for target in targets) else closest(glob, paths)
-        hints += [f"{by_path} {glob} matches nobody: the most similar path is {path}"] if path else []
-    for key, value in selection.labels:
-        label = f"{key}={value}"
-        present = f"the labels there are: {', '.join(labels[:MOST_LABELS])}" if labels else "no target has labels"
-        hints += [] if label in labels else [f"{by_label} {label} matches nobody: {present}"]
+    for glob, option in zip(selection.targets.written, by_globs, strict=True):
+        if not any(map(Globs([glob]).match, paths)):
+            path = closest(glob, paths)
+            hints.append(f"{option} matches nobody{_instead(path, paths)}")
+    for (key, value), option in zip(selection.labels, by_labels, strict=True):
+        if f"{key}={value}" not in labels:
+            present = f"the labels there are: {_some(labels, MOST_LABELS)}" if labels else "no target has labels"
+            hints.append(f"{option} matches nobody: {present}")
+    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in targets):
+        hints.append(f"no target matches all of {listed([*by_globs, *by_labels])}")
     return "; ".join(hints)
+
+
+def _instead(path: str | None, paths: Sequence[str]) -> str:
+    return f": the most similar path is {path}" if path else f"; there are {_some(paths, MOST_PATHS)}"
+
+
+def _some(words: Sequence[str], most: int) -> str:
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
 def read_canary(text: str) -> Selection:

@@ -44,6 +44,7 @@ GLOBS = {
     "acme/?pi": ("acme/api",),
     "acme/**/lib": ("acme/tools/deep/lib",),
     "acme/[ax]?": (),
+    "acme*/**": PATHS,
 }
 
 
@@ -74,3 +75,58 @@ def test_a_glob_matches_the_same_targets_in_every_option_and_in_sets(cli_runner:
             "spec: {notification_settings: {level: watch}}\n",
         )
         assert planned("plan") == expected & PROJECTS
+
+
+COMMANDS = ("plan", "drift", "apply --yes", "accept --diff", "doctor", "render")
+
+NOBODY = {
+    "--target acme/apo": "--target acme/apo matches nobody: the most similar path is acme/api",
+    "--target nobody": "--target nobody matches nobody; there are acme, acme/api, acme/tools, ...",
+    "--target acme/api --target acmex/*/*": "--target acmex/*/* matches nobody: the most similar path is acmex/web",
+    "--target acme/api --selector team=tool": "--selector team=tool matches nobody: the labels there are: "
+    "team=core, team=tools",
+    "--target acme/api --selector team=tools": "no target matches all of --target acme/api and --selector team=tools",
+    "--selector tier=1 --target x/y --exclude **": "--target x/y matches nobody; there are acme, acme/api, acme/tools, "
+    "...; --selector tier=1 matches nobody: the labels there are: team=core, team=tools",
+}
+
+
+@pytest.mark.parametrize("line", NOBODY)
+def test_a_target_or_a_label_that_nobody_has_is_an_error_before_any_is_read(cli_runner: CliRunner, line: str) -> None:
+    for command in COMMANDS:
+        done = cli_runner(f"{command} {line}")
+        assert (done.code, done.out, done.err) == (1, "", f"reconciler: no target is selected: {NOBODY[line]}\n")
+    assert not any(path in entry["target"] for entry in cli_runner.sandbox.log() for path in ("groups", "projects"))
+
+
+@pytest.mark.parametrize("line", ["--exclude **", "--target acme/api --exclude acme/* --exclude none"])
+def test_an_exclusion_that_leaves_nobody_is_in_order(cli_runner: CliRunner, line: str) -> None:
+    told = ("--exclude none matches no target\n" if "none" in line else "") + (
+        "nothing is selected: --exclude leaves out every target\n"
+    )
+    for command in COMMANDS:
+        done = cli_runner(f"{command} {line}")
+        assert (done.code, done.err) == (0, told), command
+    (cli_runner.folder / "manifests").rename(cli_runner.folder / "documents")
+    (cli_runner.folder / "manifests").mkdir()
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: some}\nselect: {group: acmex}\n"
+        "spec: {notification_settings: {level: watch}}\n",
+    )
+    emptied = cli_runner("drift --exclude acmex/**")
+    assert (emptied.code, emptied.err) == (0, "nothing is selected: --exclude leaves out every target\n")
+    assert cli_runner("drift --target acmex/**").code == 2
+    service = cli_runner.sandbox.state()
+    cli_runner.sandbox.replace_state({**service, "projects": []})
+    without = cli_runner("drift --exclude acmex/**")
+    assert (without.code, without.err) == (
+        0,
+        "manifests/set.yaml:4:1: warning: set some matches no project\n    select: {group: acmex}\n    ^\n"
+        "--exclude acmex/** matches no target\n",
+    )
+    assert cli_runner("drift --target acmex/**").err.endswith(
+        "reconciler: no target is selected: --target acmex/**: there are no targets\n"
+    )
+    cli_runner.sandbox.replace_state({**service, "groups": [], "projects": []})
+    assert cli_runner("drift --exclude acmex/**").err == ""

@@ -2,7 +2,6 @@
 
 import pytest
 
-from reconciler.errors import UsageError
 from reconciler.fleet.unlisted_sets import hold_unlisted
 from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
@@ -61,15 +60,6 @@ def test_all_labels_must_match() -> None:
 
 def test_sections_are_selected_by_name() -> None:
     assert selected(targets=Globs(("acme/api",)), sections=("milestones",)) == ["project acme/api: ['milestones']"]
-
-
-def test_a_selection_of_nothing_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="no target is selected"):
-        selected(labels=(("team", "pay"), ("tier", "2")))
-
-
-def test_nothing_can_be_selected_of_nothing() -> None:
-    assert select(DesiredState((), ""), Selection(Globs(("a",)))).targets == ()
 
 
 NEW = DesiredState(

@@ -74,8 +74,8 @@ def test_a_project_that_only_a_set_is_about_can_be_named_and_nobody_is_asked(
         "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/new\n"
         "spec:\n  approval_settings:\n    allow_author_approval: true\n"
     )
-    assert cli_runner("render --target other/new").code == 64
-    assert cli_runner("render --target acme/n*").code == 64
+    assert cli_runner("render --target other/new").code == 1
+    assert cli_runner("render --target acme/n*").code == 1
 
 
 def test_where_there_are_only_sets_it_is_said_how_to_see_a_project(cli_runner: CliRunner) -> None:
