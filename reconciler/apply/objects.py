@@ -160,7 +160,7 @@ class ObjectCreation:
         first = elder((existing.id for existing in new), made.id)
         if first is None:
             return ""
-        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made.id}, "
+        reason = f"somebody else created the same object at the same time, ID {first}; this run's, ID {made.id}, "
         reason += self._taken_back(change, made)
         if self.is_secret(change.address):
             instead = self.delivery.hand_over_other(change.address, first)

@@ -531,7 +531,7 @@ class TargetRun:
         """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
         outcome = attempt.outcome
         if makes(outcome.change) and not doubt.ambiguous and attempt.made is None:
-            return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
+            return replace(outcome, status=Status.STALE, reason="somebody else made the same change at the same time")
         change = outcome.change
         if isinstance(change, Create) and self.objects.is_secret(change.address):
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")

@@ -119,7 +119,7 @@ spec:
     assert [each["title"] for each in world.value("GET", f"projects/{app}/milestones")] == ["a"]
     (winner,) = [each for each in ended if '+ trigger token "nightly" done' in each.lines]
     (loser,) = [each for each in ended if each is not winner]
-    assert (loser.code, "another user created the same object at the same time" in loser.out) == (3, True)
+    assert (loser.code, "somebody else created the same object at the same time" in loser.out) == (3, True)
     assert values(world, f"tokens{ended.index(winner) + 1}") == [token]
     assert values(world, f"tokens{ended.index(loser) + 1}") not in ([], [token])
     assert world.run("plan --detailed-exitcode").code == 0

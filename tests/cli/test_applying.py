@@ -357,7 +357,7 @@ def test_of_two_applies_at_the_same_moment_each_object_stays_once(cli_runner: Cl
     assert sorted(each["title"] for each in project["milestones"]) == ["a", "b"]
     assert sorted(each["description"] for each in project["trigger_tokens"]) == ["t", "u"]
     assert sum(text.count(" done\n") for text in told) == 4
-    assert sum(text.count("another user created the same object at the same time") for text in told) == 4
+    assert sum(text.count("somebody else created the same object at the same time") for text in told) == 4
     codes = [0 if "failed: " not in text else 3 for text in told]
     assert [run.returncode for run in runs] == codes
     for run in "xy":

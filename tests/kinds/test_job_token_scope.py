@@ -349,8 +349,8 @@ def test_what_another_writer_did_after_the_plan_is_told_as_theirs(engine: Engine
         engine.client.send(Request("POST", f"{WRITE}/groups_allowlist", {"target_group_id": 10}))
         engine.client.send(Request("DELETE", f"{WRITE}/groups_allowlist/11"))
     assert failures(engine.apply(plan)) == [
-        "stale: allowlisted project acme/web: another user made the same change at the same time",
-        "stale: allowlisted group acme: another user made the same change at the same time",
+        "stale: allowlisted project acme/web: somebody else made the same change at the same time",
+        "stale: allowlisted group acme: somebody else made the same change at the same time",
     ]
     assert kept(engine) == (True, [102, 103], [10])
 

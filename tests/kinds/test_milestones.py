@@ -293,7 +293,7 @@ def test_what_another_writer_created_after_the_plan_is_told_as_theirs_and_what_t
         bob.send(Request("DELETE", f"{URL}/2"))
         bob.send(Request("POST", URL, {"title": "c"}))
     assert failures(engine.apply(plan)) == [
-        "stale: milestone c: another user made the same change at the same time",
+        "stale: milestone c: somebody else made the same change at the same time",
         f"failed: milestone a: PUT {URL}/1: 404 Not found",
     ]
     assert titles(engine) == ["c", "d"]

@@ -258,7 +258,7 @@ def test_a_promotion_that_another_user_has_made_at_the_same_time_is_theirs(engin
     plan = engine.plan(of_acme({"1.0": {"promote": True}}))
     with Client(engine.sandbox.api_url, "bob-token") as bob:
         bob.send(Request("POST", "projects/100/milestones/5/promote"))
-    assert failures(engine.apply(plan)) == ["stale: milestone 1.0: another user made the same change at the same time"]
+    assert failures(engine.apply(plan)) == ["stale: milestone 1.0: somebody else made the same change at the same time"]
     assert titles(engine) == {"acme": ["1.0"]}
 
 

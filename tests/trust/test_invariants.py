@@ -150,7 +150,7 @@ def test_what_another_writer_creates_first_as_wanted_is_told_as_theirs(sandbox: 
 
     with watched(sandbox, {}, before=interfere) as engine:
         outcomes = engine.apply(engine.plan(section("milestones", {"a": {}})))
-    assert failures(outcomes) == ["stale: milestone a: another user made the same change at the same time"]
+    assert failures(outcomes) == ["stale: milestone a: somebody else made the same change at the same time"]
     assert len(sandbox.state()["projects"][0]["milestones"]) == 1
 
 

@@ -94,7 +94,7 @@ def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sand
 
     engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, was deleted "
+        "failed: trigger token t: somebody else created the same object at the same time, ID 1; this run's, ID 2, was deleted "
         "again; the delivered value is void"
     ]
     assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["bob"]
@@ -127,7 +127,7 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
         terms = ApplyOptions(1, deliver=deliver)
         told = failures(list(apply_plan(engine.plan(TOKENS), engine.client, KINDS, terms)))
     assert told == [
-        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, was deleted "
+        "failed: trigger token t: somebody else created the same object at the same time, ID 1; this run's, ID 2, was deleted "
         f"again; the delivered value is void{', and the value of the other was delivered' * (room == 2)}"
     ]
     live = [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
@@ -236,7 +236,7 @@ def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -
 
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, could not be "
+        "failed: trigger token t: somebody else created the same object at the same time, ID 1; this run's, ID 2, could not be "
         f"deleted again and should be: DELETE {URL}/2: the response was lost: reset; the delivered value is void"
     ]
 
@@ -252,7 +252,7 @@ def test_a_younger_epic_is_deleted_by_its_number_in_the_group(sandbox: Sandbox) 
     state["groups"][0]["epics"] = [{"id": 50, "title": "Other"}]
     with EngineDriver(sandbox, state, Meddled(sandbox.api_url, meddle)) as engine:
         assert failures(engine.apply(engine.plan(section("epics", {"Roadmap": {}}, ACME)))) == [
-            "failed: epic Roadmap: another user created the same object at the same time, ID 51; this run's, ID 52, "
+            "failed: epic Roadmap: somebody else created the same object at the same time, ID 51; this run's, ID 52, "
             "was deleted again"
         ]
         assert engine.writes()[-1] == "DELETE groups/acme/epics/3"
