@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -90,6 +91,30 @@ def opened_place(given: Given) -> "Iterator[LoggedPlace | None]":
     remote = _remote(given, top, settings, api_url=given.api_url or "", token=token)
     with open_place(top, checked_branch(settings.get("branch", "reconciler/applied")), remote) as place:
         yield place
+
+
+def unprotected_branch(client: "Client") -> tuple[str, str] | None:
+    """Return the project and the branch that has the list, if the service says that the branch is not protected.
+
+    That takes one request, and none where the list is not in a project of this service.
+    """
+    from reconciler.gitops.inventory import BRANCH
+    from reconciler.gitops.remotes import project_on, remote_url
+
+    defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
+    settings: Mapping[str, str] | bool = defaults.get("inventory", {})
+    top = repository(Path())
+    if isinstance(settings, bool) or top is None or "remote" not in settings or which("git") is None:
+        return None
+    project = project_on(client.api_url.removesuffix(API), remote_url(os.environ, top, settings["remote"]))
+    branch = settings.get("branch", BRANCH)
+    if not project:
+        return None
+    try:
+        shown = client.get(f"projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}")
+    except ServiceError:
+        return None  # there is no branch yet, or this token does not see the project
+    return (project, branch) if isinstance(shown, dict) and shown.get("protected") is False else None
 
 
 def _remote(

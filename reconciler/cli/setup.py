@@ -105,7 +105,8 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         latency=client.traffic.latency,
         concurrency=client.most_in_flight,
     )
-    return Diagnosis(service, targets=targets, costs=costs, manifests=tuple(_unlisted(run.manifests)))
+    findings = (*_unlisted(run.manifests), *_unprotected(client))
+    return Diagnosis(service, targets=targets, costs=costs, manifests=findings)
 
 
 def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
@@ -114,6 +115,19 @@ def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
 
     for each in {each.obstacle.where: each for each in reversed(manifests.unlisted)}.values():
         yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.obstacle.reason}", each.obstacle.remedy)
+
+
+def _unprotected(client: "Client") -> "Iterator[Finding]":
+    """Yield a warning if everybody who may push can change the inventory."""
+    from reconciler.cli.inventory import unprotected_branch
+    from reconciler.doctor import Finding, Verdict
+
+    place = unprotected_branch(client)
+    if place is not None:
+        project, branch = place
+        said = f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
+        remedy = "protect it under Settings > Repository > Protected branches, with nobody allowed to force-push"
+        yield Finding(Verdict.WARNING, "inventory", said, remedy)
 
 
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")

@@ -206,7 +206,7 @@ class Diagnosis:
     service: ServiceCheck
     """The version and edition of the service, and the findings about it."""
     manifests: tuple[Finding, ...] = ()
-    """Errors that prevent a check of the manifests."""
+    """Errors that prevent a check of the manifests, and a warning if the inventory's branch is not protected."""
     targets: tuple[TargetState, ...] = ()
     """The instance, then the user, then groups, then projects."""
     costs: Costs | None = None

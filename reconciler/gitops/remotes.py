@@ -159,6 +159,30 @@ def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
     return _remote(url, top, name, ca_file)
 
 
+def project_on(service: str, url: str) -> str:
+    """Return the path of the project whose repository a URL names, if a service has it; empty otherwise.
+
+    Args:
+        service: the URL of the service, without `/api/v4`.
+        url: as git takes it: https, or ssh in either of its forms.
+    """
+    ours = urlsplit(service)
+    is_short = "://" not in url and SHELL_ADDRESS.fullmatch(url) is not None
+    parts = urlsplit(f"ssh://{url.replace(':', '/', 1)}" if is_short else url)
+    if parts.hostname is None or parts.hostname != ours.hostname:
+        return ""
+    root = ours.path.strip("/") if parts.scheme == "https" else ""
+    path = parts.path.strip("/").removesuffix(".git")
+    return path.removeprefix(f"{root}/") if path.startswith(root) else ""
+
+
+def remote_url(environment: Mapping[str, str], top: Path, name: str) -> str:
+    """Return the URL of the repository that has the inventory: the CI job's, else that of a remote of the checkout."""
+    if in_job(environment):
+        return f"{environment['CI_SERVER_URL'].rstrip('/')}/{environment['CI_PROJECT_PATH']}.git"
+    return _url(top, name)
+
+
 def _url(top: Path, name: str) -> str:
     """Return the URL of a remote as the checkout has it; empty if there is no such remote."""
     done = git(top, ["config", "--get", f"remote.{name}.url"])
