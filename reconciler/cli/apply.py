@@ -34,7 +34,7 @@ from reconciler.cli.options import (
     Given,
     command,
 )
-from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
+from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
@@ -359,16 +359,19 @@ def _chosen(session: Session, saved: "SavedPlan", *, ask: bool) -> "tuple[SavedP
 
 
 def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
-    """Return the selected part of a plan; the guard checks the whole plan.
+    """Return the selected part of a plan; the guard checks the whole plan, and shows one that it refuses.
 
     Raises:
         PlanRefused: it must not be applied.
         UsageError: `--shard` asks for a shard of a plan that is already one.
     """
     from reconciler.planning.selection import read_shard, share_plan
+    from reconciler.render import render_plan
 
     given = session.given
     if saved.refusals:
+        if not given.quiet and given.log_format == "text":
+            write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
         raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
     part = given.shard or (None if saved.shard else job.part())
     if flags.plan_file is None or part is None:

@@ -63,9 +63,9 @@ def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
         return
     lost = [each for target in plan.targets for section in target.sections for each in _loss(target, section)]
     if lost:
-        others = f", and as much of {counted(len(lost) - 1, 'other section')}" if len(lost) > 1 else ""
+        others = f", more than {SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}" if lost[1:] else ""
         yield f"it deletes {lost[0]}{others}; {remedy}"
-    if deletes > MANY:
+    elif deletes > MANY:
         yield f"{loss}, more than {MANY}; {remedy}"
     elif deletes > MANY // shards:
         yield f"{loss}, more than {MANY // shards}, which is this shard's part of {MANY}; merge all plans, or {remedy}"
@@ -74,7 +74,7 @@ def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
 def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:
     lost = sum(isinstance(change, Delete) for change in section.changes)
     if section.found >= FEW and lost > SHARE * section.found:
-        yield f"{lost} of the {section.found} {section.section.replace('_', ' ')} of {target.target}"
+        yield f"{lost} of {section.found} entries of {section.section} of {target.target}"
 
 
 def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:

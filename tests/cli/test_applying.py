@@ -229,12 +229,18 @@ def test_a_duration_beyond_all_dates_is_a_wrong_command_line(cli_runner: CliRunn
 def test_losing_much_must_be_meant(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(12)])
     cli_runner.project("{prune: [milestones], milestones: {m0: {}}}")
-    done = cli_runner("apply --yes")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == (
-        "reconciler: the plan is refused, and nothing was changed: it deletes 11 of the 12 milestones of project acme/api; "
-        "add --allow-deletes 11\n"
-    )
+    cli_runner("plan --out plan.json")
+    for command in ("apply --yes", "apply --yes --plan plan.json"):
+        planned, done = cli_runner("plan").out, cli_runner(command)
+        assert (done.code, done.out) == (1, "")
+        assert done.err == planned + (
+            "reconciler: the plan is refused, and nothing was changed: it deletes 11 of 12 entries of milestones of "
+            "project acme/api; add --allow-deletes 11\n"
+        )
+        assert planned.startswith('project acme/api\n  - milestone "m1" ')
+        refusal = done.err.splitlines()[-1]
+        assert cli_runner(f"{command} --quiet").err.splitlines() == [refusal]
+        assert len(cli_runner(f"{command} --log-format json").err.splitlines()) == 1
     assert writes(cli_runner) == []
     assert cli_runner("apply --yes --allow-deletes 11 --max-changes 10").code == 1
     assert cli_runner("apply --yes --allow-deletes 11 --max-changes 11").code == 0
@@ -270,7 +276,7 @@ def test_tokens_are_not_created_without_a_place_for_their_values(cli_runner: Cli
     cli_runner.project(TOKENS)
     done = cli_runner("apply --yes")
     assert (done.code, done.out) == (1, "")
-    assert done.err == (
+    assert done.err == cli_runner("plan").out + (
         "reconciler: the plan is refused, and nothing was changed: it creates 2 trigger tokens, whose value is shown only "
         "once; add --tokens-to FILE or --tokens-command CMD\n"
     )
@@ -288,7 +294,7 @@ def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_
     )
     done = cli_runner("apply --yes")
     assert (done.code, done.out) == (1, "")
-    assert done.err == (
+    assert done.err == cli_runner("plan").out + (
         "reconciler: the plan is refused, and nothing was changed: it deletes 2 rotated trigger tokens, whose successor's "
         "value is delivered first; add --tokens-to FILE or --tokens-command CMD\n"
     )

@@ -68,7 +68,7 @@ def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRu
     done = cli_runner(f"plan --max-changes 9 --out plan.json {files}")
     reasons = [
         "it makes 13 changes, more than --max-changes 9",
-        "it deletes 12 of the 12 milestones of project acme/api; add --allow-deletes 12",
+        "it deletes 12 of 12 entries of milestones of project acme/api; add --allow-deletes 12",
         "it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD",
     ]
     said = [f"apply will refuse this plan: {reason}" for reason in reasons]
@@ -88,7 +88,7 @@ def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRu
         {"path": "manifests/project.yaml", "lines": {"begin": 1}}
     ] * 3
     assert "\nreconciler_plan_refusals 3\n" in texts["prometheus"]
-    refused = cli_runner("apply --plan plan.json --yes")
+    refused = cli_runner("apply --plan plan.json --yes --quiet")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == "reconciler: the plan is refused, and nothing was changed: " + "\n".join(reasons) + "\n"
     assert written(cli_runner) == []
@@ -135,7 +135,7 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
     whole = "it deletes 36 objects, more than 20; add --allow-deletes 36"
     assert merged.out.splitlines()[0] == f"apply will refuse this plan: {whole}"
     for number in (1, 2, 3):
-        refused = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes")
+        refused = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes --quiet")
         assert (refused.code, refused.err) == (
             1,
             f"reconciler: the plan is refused, and nothing was changed: {whole}\n",

@@ -17,7 +17,7 @@ def losing(lost: int, found: int, created: int = 0) -> Plan:
 def test_three_of_ten_may_go_and_four_may_not() -> None:
     assert list(refusals(losing(3, 10), Limits())) == []
     assert list(refusals(losing(4, 10), Limits())) == [
-        "it deletes 4 of the 10 milestones of project acme/api; add --allow-deletes 4"
+        "it deletes 4 of 10 entries of milestones of project acme/api; add --allow-deletes 4"
     ]
 
 
@@ -34,7 +34,13 @@ def test_many_sections_that_lose_much_are_one_reason() -> None:
     target = losing(4, 10).targets[0]
     plan = Plan((replace(target, sections=target.sections * 3),))
     assert list(refusals(plan)) == [
-        "it deletes 4 of the 10 milestones of project acme/api, and as much of 2 other sections; add --allow-deletes 12"
+        "it deletes 4 of 10 entries of milestones of project acme/api, more than 30 % of 2 more sections; "
+        "add --allow-deletes 12"
+    ]
+    plan = Plan((replace(target, sections=(*losing(121, 121).targets[0].sections, *target.sections * 11)),))
+    assert list(refusals(plan)) == [
+        "it deletes 121 of 121 entries of milestones of project acme/api, more than 30 % of 11 more sections; "
+        "add --allow-deletes 165"
     ]
 
 
