@@ -152,7 +152,7 @@ def _named(
         if error:
             omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error))
         elif len(same) > 1:
-            why = f"{len(same)} objects have this name (IDs {numbers}); expected one"
+            why = f"{len(same)} objects have this name (IDs {numbers}); expected one; rename or delete the others"
             omitted.append((f"{part.title} {quoted(name)}", why, part.title, SEVERAL))
         else:
             yield name, same[0]

@@ -158,7 +158,7 @@ def match(
     for name in wanted:
         spellings.setdefault(canonical(name), name)
     pairs, missing, doubles = [], [], {}
-    conflicts: dict[Key, str] = {}
+    conflicts: dict[Key, tuple[str, str]] = {}
     claimed: set[int] = set()
     for key, name in spellings.items():
         resource = wanted[name]
@@ -175,13 +175,13 @@ def match(
             case [], [found]:
                 pairs.append(Pair(name, resource, found, found.names[0]))
             case _, []:
-                conflicts[name], doubles[name] = _crowd(namesakes), namesakes
+                conflicts[name], doubles[name] = (_crowd(namesakes), ONE_NAME), namesakes
             case [], _:
-                conflicts[name] = _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}")
+                conflicts[name] = _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}"), ONE_NAME
             case _:
-                conflicts[name] = f"both this name and the former {former} are live; delete one of them"
+                conflicts[name] = f"both this name and the former {former} are live; delete one of them", ""
     leftover = tuple(found for found in live if id(found) not in claimed)
-    obstacles = {name: Obstacle(address(name), reason) for name, reason in conflicts.items()}
+    obstacles = {name: Obstacle(address(name), *conflict) for name, conflict in conflicts.items()}
     return Matches(tuple(pairs), tuple(missing), leftover, obstacles, doubles)
 
 
@@ -657,7 +657,7 @@ def plan_rotation(
     """
     ours = [found for found in namesakes if found.ours]
     if len(namesakes) > max(1, len(ours)):
-        yield at.problem(name, _crowd(namesakes))
+        yield at.problem(name, _crowd(namesakes), ONE_NAME)
     if not ours:
         if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
             yield at.problem(name, OF_ANOTHER_USER)
@@ -798,6 +798,10 @@ def _rotation_age(wanted: Resource) -> timedelta | None:
 def _age(at: DeclaredPart[Collection], found: Found) -> timedelta:
     """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
     return max(at.live.read_at - (found.created_at or at.live.read_at), timedelta())
+
+
+ONE_NAME = "rename or delete the others"
+"""What to do about several objects of one name."""
 
 
 def _crowd(found: Sequence[Found], name: str = "this name") -> str:

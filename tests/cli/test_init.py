@@ -208,7 +208,7 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         "    container_repository_protection_rules of project acme/search-4/ui-34 is left out: cannot be read: switched off "
         "in the project: the container registry; switch the container registry on, or leave the section out",
         '    trigger token "release" of project acme/shipping-3/api-38 is left out: 2 objects have this name (IDs 38, 41); '
-        "expected one",
+        "expected one; rename or delete the others",
     ]
     validated = cli_runner("validate")
     assert (validated.code, validated.out, validated.err) == (

@@ -636,5 +636,5 @@ def test_what_is_wrong_alike_in_many_targets_is_told_once_and_the_rest_by_target
         f"  error    milestones                                read: no, write: no: {off}; switch issues and merge "
         "requests on, or leave the section out",
         "project acme/web",
-        '  error    milestone "one"                           2 objects have this name (IDs 1, 2); expected one',
+        '  error    milestone "one"                           2 objects have this name (IDs 1, 2); expected one; rename or delete the others',
     ]

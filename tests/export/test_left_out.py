@@ -36,7 +36,7 @@ def test_a_name_that_two_have_and_dates_that_contradict_each_other(cli_runner: C
     assert warnings(cli_runner, "--project acme/api --section milestones --section trigger_tokens") == [
         'due_date of milestone "1" of project acme/api is left out: due_date must be after start_date, which is '
         "2026-05-01",
-        'trigger token "t" of project acme/api is left out: 2 objects have this name (IDs 1, 2); expected one',
+        'trigger token "t" of project acme/api is left out: 2 objects have this name (IDs 1, 2); expected one; rename or delete the others',
     ]
     assert Path("out/acme/api.yaml").read_text() == (
         """\

@@ -409,7 +409,7 @@ spec:
     assert done.err == (
         """\
 due_date of milestone "a" of project acme/api is left out: due_date must be after start_date, which is 2026-05-01
-trigger token "t" of project acme/api is left out: 2 objects have this name (IDs 1, 2); expected one
+trigger token "t" of project acme/api is left out: 2 objects have this name (IDs 1, 2); expected one; rename or delete the others
 project acme/api: a plan would still have a problem with notification settings: this service has no such event here
 project acme/api: a plan would still create allowlisted group 11
 project acme/api: a plan would still update milestone "a" (due_date)
