@@ -124,7 +124,12 @@ PLACES = [
     for part in kind.parts
 ]
 PARTS = [pytest.param(part, target, id=f"{target.level}-{name}-{part.name}") for name, target, part in PLACES]
-COLLECTIONS = [pytest.param(part, target, id=part.name) for _, target, part in PLACES if part.is_collection]
+COLLECTIONS = [
+    pytest.param(part, target, id=part.name)
+    for _, target, part in PLACES
+    if isinstance(part, Collection) and part.id_field
+]
+"""Those whose objects have IDs."""
 
 
 @pytest.fixture(scope="module", params=["spec", "deployed"])

@@ -8,7 +8,7 @@ from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
-from reconciler.model.endpoints import CREATED, Collection
+from reconciler.model.endpoints import CREATED, Collection, number_of
 from reconciler.model.plan import Change, Create, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found
@@ -89,10 +89,11 @@ class ObjectCreation:
         """
         part = collection_of(change.address, self.kinds)
         fields = answer if isinstance(answer, dict) else {}
-        number, step, secret = (fields.get(name or part.id_field) for name in ("", part.path_field, part.secret_field))
+        number = fields.get(part.id_field) if part.id_field else number_of(change.address.name)
+        step, secret = (fields.get(name or part.id_field) for name in (part.path_field, part.secret_field))
         if type(number) is int and isinstance(step, int | str) and (not part.secret_field or isinstance(secret, str)):
             return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
-        if part.secret_field or part.relations.refers or len(change.requests) > 1:
+        if part.secret_field or part.relations.refers or any("{id}" in each.path for each in change.requests):
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
         return None
 

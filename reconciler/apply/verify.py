@@ -71,7 +71,8 @@ class Objects:
         }
         names = [each.address.name for each in mine if isinstance(each, Create)]
         created = {self._part.identity(name): name for name in names if name is not None}
-        return replace(Siblings.of(self._part, self.by_id.values(), renamed), created=created)
+        siblings = Siblings.of(self._part, self.by_id.values(), renamed)
+        return replace(siblings, created=created, covers=_covers(self._part, siblings, mine))
 
     def new(self, change: Create | Update) -> list[Found]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
@@ -96,6 +97,19 @@ class Objects:
         if isinstance(self._part, Singleton):
             return {None}
         return {self._part.identity(name) for name in names if name is not None}
+
+
+def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> dict[Key, Found]:
+    """Return the covers that changes take for theirs and remove, as far as they are covers."""
+    covers: dict[Key, Found] = {}
+    for change in changes:
+        name, cover = change.address.name, part.writes.cover
+        if cover is None or name is None or isinstance(change, Delete):
+            continue
+        for found in siblings.named(cover.name(str(name))):
+            if cover.is_one(found) and change.requests[-1].path.endswith(f"/{found.path_id}"):
+                covers[part.identity(name)] = found
+    return covers
 
 
 Reread = Mapping[tuple[str, str], Objects | Unreadable]

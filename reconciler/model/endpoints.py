@@ -7,6 +7,7 @@ does otherwise says so with small pure functions. Requests are values; nothing h
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
@@ -63,6 +64,7 @@ class Siblings:
         below: by field and identity, how many will refer to each.
         circular: the keys of `above` from which it leads back to themselves.
         words: by field of `Relations.vocabularies`, the names that any object has there.
+        covers: by identity of an object, the cover that an earlier run has left for it: see `Cover`.
         identity: see `Collection.identity`.
     """
 
@@ -73,6 +75,7 @@ class Siblings:
     below: Mapping[tuple[str, Key], int] = field(default_factory=dict)
     circular: frozenset[tuple[str, Key]] = frozenset()
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    covers: Mapping[Key, Found] = field(default_factory=dict)
     identity: Callable[[Key], Key] = lambda name: name
 
     @classmethod
@@ -237,13 +240,35 @@ def _as_sent(name: Key) -> Key:
 
 
 def _create(new: New) -> Requests:
-    return (new.post(new.new_name | new.fields), *new.then)
+    cover = new.siblings.covers.get(new.part.identity(new.name))
+    uncovered = () if cover is None else (Request("DELETE", f"{new.path}/{cover.path_id}"),)
+    return (new.post(new.new_name | new.fields), *new.then, *uncovered)
 
 
 def _update(old: Existing) -> Requests:
     if old.new_name and not old.part.writes.renames and old.part.writes.create is not None:
         return (*old.part.writes.create(old.anew()), *old.part.deletion.requests(old))
+    if old.part.writes.cover:
+        return _replaced(old, old.part.writes.cover)
     return (old.send(old.fields | old.new_name),)
+
+
+def _replaced(old: Existing, cover: "Cover") -> Requests:
+    """Return the requests that replace what cannot be changed, and that protect it meanwhile."""
+    part, name = old.part, cover.name(str(old.name))
+    while (live := old.siblings.named(name)) and not any(cover.is_one(each) for each in live):
+        name = cover.name(name)
+    new = old.anew()
+    covering = New(part, old.target, old.path, name, cover.fields, siblings=old.siblings)
+    first = () if live else (covering.post(covering.new_name | covering.fields),)
+    is_ours = not live or part.identity(old.name) in old.siblings.covers
+    last = (Request("DELETE", f"{old.path}/{quote(name, safe='')}"),) if is_ours else ()
+    return (*first, *part.deletion.requests(old), new.post(new.new_name | new.fields), *last)
+
+
+def number_of(name: Json) -> int:
+    """Return the number that stands for an object without an ID, made of its name."""
+    return int.from_bytes(sha256(str(name).encode()).digest()[:6])
 
 
 def _delete(old: Existing) -> Requests:
@@ -362,6 +387,27 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class Cover:
+    """An object that protects what another one does while that is replaced.
+
+    A run that is killed leaves the cover behind. The next one takes it for that, beside a declared object that is
+    missing or differs, and removes it in the end.
+
+    Attributes:
+        name: the name of the cover of an object.
+        fields: what the cover holds.
+    """
+
+    name: Callable[[str], str]
+    fields: Resource
+
+    def is_one(self, found: Found) -> bool:
+        """Return whether an object holds what a cover does."""
+        names = self.fields.model_fields_set
+        return all(getattr(found.resource, name) == getattr(self.fields, name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
 class Writes:
     """The requests that create and update the objects of a collection.
 
@@ -383,6 +429,8 @@ class Writes:
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
         once: whether a request must not be sent again after a lost answer, since it may mean another object then.
         defaults: by field, what the service puts there where a creation does not say it, in words.
+        cover: what protects while an object that no request can change is deleted and created again; None where
+            requests can.
     """
 
     create: Callable[[New], Requests] | None = _create
@@ -398,6 +446,7 @@ class Writes:
     renames: bool = True
     once: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
+    cover: Cover | None = None
 
     def event(self, state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""
@@ -467,7 +516,7 @@ class Collection:
         title: what people call one object.
         suffix: the path of the collection below the target's; by default the part's name.
         key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
-        id_field: the field that holds an object's ID.
+        id_field: the field that holds an object's ID; empty where objects have none.
         path_field: the field that holds what paths name an object by, if not the ID.
         decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
             are added.
@@ -515,7 +564,7 @@ class Collection:
     @property
     def has_siblings(self) -> bool:
         """Whether planning one object takes knowing the others."""
-        return bool(self.relations.refers or self.relations.vocabularies)
+        return bool(self.relations.refers or self.relations.vocabularies or self.writes.cover)
 
     @property
     def secret_field(self) -> str:
@@ -538,7 +587,7 @@ class Collection:
         if rows:
             entry = {**entry, **{name: [row.shown for row in rows[name] if row.shown] for name in rows}}
         found = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
-        number = entry[self.id_field]
+        number = self.number(entry)
         if type(number) is not int:
             raise TypeError(number)
         names = found.names or (name_shown(entry[self.key] if self.names.unique else entry[self.key] or ""),)
@@ -577,6 +626,14 @@ class Collection:
         """Return the set fields that hold entries, with these."""
         names = [name for name in self.relations.entries if name in resource.model_fields_set]
         return [(name, getattr(resource, name)) for name in names]
+
+    def number(self, entry: Mapping[str, Json]) -> Json:
+        """Return the ID of an object, or what stands for it.
+
+        Raises:
+            KeyError: the service does not show it.
+        """
+        return entry[self.id_field] if self.id_field else number_of(entry[self.key])
 
     def page_of(self, found: Found) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""

@@ -93,6 +93,16 @@ class Row:
         """The same as that of an equal entry of a manifest."""
         return next(iter(self.shown.items())) if isinstance(self.shown, dict) else ("role", self.shown)
 
+    @property
+    def rehearsed(self) -> Json:
+        """The entry in a state of the sandbox; None for a user whose name cannot be seen."""
+        who, name = self.identity
+        if who == "role":
+            return {"access_level": LEVELS.get(name, NOBODY)}
+        if who == "user":
+            return {"user": name} if isinstance(name, str) else None
+        return {f"{who}_id": self.number}
+
 
 def rows_of(shown: Json) -> tuple[Row, ...]:
     """Read the entries of a list. Beside a user, a group or a key, the level means nothing.

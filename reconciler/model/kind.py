@@ -102,7 +102,11 @@ class Rehearsed:
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
         return [
-            {part.id_field: found.id, part.key: found.names[0], **as_json(found.resource)}
+            {
+                **({part.id_field: found.id} if part.id_field else {}),
+                part.key: found.names[0],
+                **_rehearsed(part, found),
+            }
             | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
             | ({"owner": self.username if found.ours else None} if part.secret_field else {})
             for found in self.parts.get(part.name, ())
@@ -111,6 +115,15 @@ class Rehearsed:
     def numbers(self, part: str) -> list[int]:
         """Return the IDs of the objects of a part."""
         return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
+
+
+def _rehearsed(part: Collection, found: Found) -> dict[str, Json]:
+    """Return the fields of an object, with the entries of its lists as the service keeps them."""
+    fields = as_json(found.resource)
+    for name, rows in found.entries.items():
+        fields.pop(name, None)
+        fields[part.relations.entries[name]] = [entry for row in rows if (entry := row.rehearsed) is not None]
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

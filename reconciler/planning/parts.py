@@ -276,12 +276,17 @@ def plan_matches(
         ids: the numeric IDs of the targets that names refer to.
         unwanted: the leftover ones that are deleted.
     """
+    covers = _covers(at.part, present, matches)
+    if covers:
+        kept = {id(found) for found in covers.values()}
+        matches = replace(matches, leftover=tuple(found for found in matches.leftover if id(found) not in kept))
+        unwanted = [found for found in unwanted if id(found) not in kept]
     going = {id(found) for found in unwanted}
     held = {id(found) for found in unwanted if is_held(at.exceptions, at.part, found.names)}
     deleted = frozenset(going - held)
     if at.part.has_siblings:
         at, present, matches = _related(at, present, matches, live)
-        at = replace(at, siblings=replace(at.siblings, deleted=deleted))
+        at = replace(at, siblings=replace(at.siblings, deleted=deleted, covers=covers))
     alike = {_loosely(found.names[0]): found.names[0] for found in matches.leftover if id(found) not in going}
     missing = {at.part.identity(name): name for name in matches.missing}
     needed = {key: references(at.part, present[name]).values() for key, name in missing.items()}
@@ -306,6 +311,17 @@ def plan_matches(
         else:
             address = at.address(found.names[0])
             yield Unmanaged(address, found.id, at.part.access is not None, found.owner, found.last_used)
+
+
+def _covers(part: Collection, present: Mapping[Key, Resource], matches: Matches) -> dict[Key, Found]:
+    """Return the covers that earlier runs have left, by the identity of the object that is missing or differs."""
+    cover = part.writes.cover
+    left = {found.names[0]: found for found in matches.leftover if cover and cover.is_one(found)}
+    if cover is None or not left:
+        return {}
+    unequal = [pair.name for pair in matches.pairs if differences(pair.wanted, pair.found)[1]]
+    names = [name for name in (*matches.missing, *unequal) if name in present]
+    return {part.identity(name): left[each] for name in names if (each := cover.name(str(name))) in left}
 
 
 def _loosely(name: Key) -> str:

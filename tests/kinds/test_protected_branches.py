@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.live.read import read_part
 from reconciler.model.plan import Create
-from reconciler.model.state import Section
-from tests.building import ACME, API, LIB, section
+from reconciler.model.state import Section, Unreadable
+from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.states import a_small_service
@@ -249,6 +250,30 @@ def test_errors_of_manifests_say_what_is_wrong_with_entries(cli_runner: CliRunne
     assert "a deploy key can push and do nothing else" in done.err + done.out
 
 
+@pytest.mark.parametrize("entry", [{"id": "7"}, {"id": 7}, {"id": 7, "user_id": "8"}, {"id": 7, "group_id": [8]}, 7])
+def test_an_entry_that_is_none_makes_the_rules_unreadable(entry: Any) -> None:
+    class Answering:
+        def get(self, path: str) -> Any:
+            raise NotImplementedError(path)
+
+        def pages(self, path: str) -> list[Any]:
+            assert path == RULES
+            return [{"id": 1, "name": "main", "push_access_levels": [entry]}]
+
+    live = read_part(Answering(), KINDS["protected_branches"].parts[0], API, {})
+    reason = f"GET {RULES}: unexpected response"
+    assert isinstance(live, Unreadable)
+    assert live.reason.startswith(reason)
+
+
+def test_a_user_who_cannot_be_asked_for_is_a_problem(engine: EngineDriver) -> None:
+    service(engine)
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "users?username"}])
+    assert engine.problems(branches({"main": {"allowed_to_push": [{"user": "bob"}]}})) == [
+        "protected branch.allowed_to_push: GET users: 403 Forbidden"
+    ]
+
+
 def test_two_projects_share_what_is_known_of_users(engine: EngineDriver) -> None:
     service(engine)
     wanted = {"main": {"allowed_to_push": [{"user": "bob"}]}}
@@ -277,11 +302,13 @@ PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: acme/fr
             "an entry is a role (developer, maintainer or admin), or one of {user: NAME}",
         ),
         ("Group", "owner", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
-        ("Group", "7", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
+        ("Group", "7", "must be a list"),
+        ("Group", "[maintainer]", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
     ],
 )
 def test_an_entry_that_no_rule_can_hold_is_an_error(cli_runner: CliRunner, level: str, entry: str, reason: str) -> None:
     document = "{{apiVersion: reconciler/v1, kind: {}, metadata: {{path: acme}}, spec: {{protected_branches: {}}}}}"
-    cli_runner.write("manifests/a.yaml", document.format(level, f"{{main: {{allowed_to_push: [{entry}]}}}}"))
+    entry = f"[{entry}]" if entry != "7" else entry
+    cli_runner.write("manifests/a.yaml", document.format(level, f"{{main: {{allowed_to_push: {entry}}}}}"))
     done = cli_runner("validate")
     assert (done.code, reason in done.err + done.out) == (1, True), done.err + done.out

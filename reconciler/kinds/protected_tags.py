@@ -1,0 +1,59 @@
+"""Protected tags of a project, each known by its name, in which `*` stands for anything."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from reconciler.model.endpoints import Collection, Cover, Existing, Relations, Writes
+from reconciler.model.entries import Entries
+from reconciler.model.kind import Kind, Needs, Role
+from reconciler.model.resource import Item
+from reconciler.model.targets import Level
+
+
+class ProtectedTag(Item):
+    """The rule for all tags of a project that a name matches."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "name": "the name of a protected tag is its key",
+        "create_access_level": "declare the role in `allowed_to_create`, such as [maintainer]",
+    }
+
+    allowed_to_create: Entries = Field(
+        default=("maintainer",),
+        description="Who may create such tags: roles (`developer`, `maintainer`, `admin`), users (`{user: ada}`), "
+        "invited groups (`{group: acme/leads}`) and deploy keys (`{deploy_key: release}`). An empty list: nobody.",
+        examples=[["maintainer", {"deploy_key": "release"}]],
+    )
+
+
+def losses(_old: Existing) -> Iterator[str]:
+    """Another rule that matches the same tags still holds."""
+    yield "every Developer may create, and every Maintainer delete, tags that match no other rule"
+
+
+TAGS = Collection(
+    "protected_tags",
+    ProtectedTag,
+    title="protected tag",
+    key="name",
+    id_field="",
+    path_field="name",
+    writes=Writes(
+        renames=False,
+        defaults={"allowed_to_create": "maintainer"},
+        cover=Cover(lambda name: f"{name}*", ProtectedTag(allowed_to_create=())),
+    ),
+    relations=Relations(entries={"allowed_to_create": "create_access_levels"}),
+    losses=losses,
+)
+
+KIND = Kind(
+    name="protected_tags",
+    summary="Who may create tags, by name or wildcard.",
+    models={Level.PROJECT: dict[str, ProtectedTag | None]},
+    parts=(TAGS,),
+    needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
+    pages={Level.PROJECT: "{target}/-/settings/repository#js-protected-tags-settings"},
+)
