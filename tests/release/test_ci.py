@@ -12,7 +12,8 @@ from packaging.requirements import Requirement
 from tests.release.conftest import ROOT
 
 PROGRAMS = ("bash", "dirname", "env", "grep")
-LOOKED_FOR = ("chromium", "chromedriver", "zsh", "fish")
+LOOKED_FOR = ("chromium", "chromedriver", "zsh", "fish", "npm", "rsync")
+NO_NPM = "Not installed, so its tests are skipped: gitlab-ci-local\n"
 OPTIONS = "-qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30"
 
 
@@ -60,7 +61,11 @@ def test_where_nothing_is_missing_nothing_is_installed(machine: Machine) -> None
         machine.put(name, "exit 1")
     machine.put("apt-get", 'echo "apt-get $*"')
     done = machine.run()
-    assert (done.returncode, done.stdout, done.stderr) == (7, ran(machine), "")
+    assert (done.returncode, done.stdout, done.stderr) == (7, ran(machine), NO_NPM)
+    machine.put("npm", 'echo "npm $*"')
+    assert machine.run().stderr == "npm install --silent --global gitlab-ci-local@4.61.1\n"
+    machine.put("gitlab-ci-local", "exit 1")
+    assert machine.run().stderr == ""
 
 
 def test_what_is_missing_is_installed(machine: Machine) -> None:
@@ -70,7 +75,7 @@ def test_what_is_missing_is_installed(machine: Machine) -> None:
     assert (done.returncode, done.stdout) == (7, ran(machine))
     assert done.stderr == (
         f"noninteractive {OPTIONS} update\n"
-        f"noninteractive {OPTIONS} install --yes --no-install-recommends chromium chromium-driver fish\n"
+        f"noninteractive {OPTIONS} install --yes --no-install-recommends chromium chromium-driver fish npm rsync\n"
     )
 
 
@@ -80,13 +85,17 @@ def test_what_cannot_be_installed_does_not_fail_the_run(machine: Machine, progra
     machine.put(program, 'echo "E: no" >&2; exit 100')
     done = machine.run()
     assert (done.returncode, done.stdout) == (7, ran(machine))
-    assert done.stderr.endswith("Not installed, so their tests are skipped: chromium chromium-driver zsh fish\n")
+    assert done.stderr.endswith(
+        "Not installed, so their tests are skipped: chromium chromium-driver zsh fish npm rsync\n"
+    )
 
 
 def test_a_machine_without_apt_does_not_fail_the_run(machine: Machine) -> None:
     done = machine.run()
     assert (done.returncode, done.stdout) == (7, ran(machine))
-    assert done.stderr.endswith("Not installed, so their tests are skipped: chromium chromium-driver zsh fish\n")
+    assert done.stderr.endswith(
+        "Not installed, so their tests are skipped: chromium chromium-driver zsh fish npm rsync\n"
+    )
 
 
 def test_a_failure_with_the_oldest_dependencies_is_one_of_the_run(machine: Machine) -> None:
