@@ -12,7 +12,7 @@ from reconciler import __version__
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 
-RELEASE = re.compile(r"(?P<of>rev: v|/gitops(-sharded)?@|/reconciler:)(?P<version>[0-9.]+)")
+RELEASE = re.compile(r"(?P<of>rev: v|/(gitops(-sharded)?|fleet)@v|/reconciler:)(?P<version>[0-9.]+)")
 """How a page names a release: its tag, its component, its image."""
 
 NAMING = (

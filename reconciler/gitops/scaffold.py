@@ -96,8 +96,8 @@ class Pieces:
 
     @property
     def component(self) -> str:
-        """The address of the component."""
-        return f"$CI_SERVER_FQDN/{self.components}/gitops@{__version__}"
+        """The address of the component; its version is the tag of the release."""
+        return f"$CI_SERVER_FQDN/{self.components}/gitops@v{__version__}"
 
     @property
     def image(self) -> str:

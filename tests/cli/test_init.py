@@ -27,7 +27,7 @@ NEW_PROJECT = "Next, with the URL of an empty project that will hold this reposi
 
 MUST_BE_THERE = [
     "Before the first pipeline, these must be on the service that runs it:",
-    f"  the component  $CI_SERVER_FQDN/tools/reconciler/gitops@{__version__}",
+    f"  the component  $CI_SERVER_FQDN/tools/reconciler/gitops@v{__version__}",
     f"  the image      $CI_REGISTRY/tools/reconciler:{__version__}",
 ]
 
@@ -100,7 +100,7 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
         f"api_url: {cli_runner.sandbox.api_url}\n".replace("http:", '"http:').replace("v4\n", 'v4"\n')
         in (files["reconciler.yaml"])
     )
-    assert f"$CI_SERVER_FQDN/platform/reconciler/gitops@{__version__}\n" in files[".gitlab-ci.yml"]
+    assert f"$CI_SERVER_FQDN/platform/reconciler/gitops@v{__version__}\n" in files[".gitlab-ci.yml"]
     assert f'image: "$CI_REGISTRY/platform/reconciler:{__version__}"\n' in files[".gitlab-ci.yml"]
     drift = cli_runner("drift")
     assert (drift.code, drift.out) == (0, "")

@@ -159,7 +159,7 @@ def test_the_example_uses_the_component_as_it_is() -> None:
     example = yaml.safe_load((ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml").read_text())
     [included] = example.pop("include")
     path, _, version = included["component"].partition("@")
-    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert re.fullmatch(r"v\d+\.\d+\.\d+", version)
     jobs = read_component(path.rpartition("/")[2]).jobs(**included["inputs"])
     assert example.pop("workflow")["rules"][-1] == {"when": "always"}
     assert example == {"reconciler-drift": {"allow_failure": False}}
