@@ -99,7 +99,7 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     `issue`, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import Unseen, seen_before, unseen
+    from reconciler.documents.comparison import Unseen, seen_before, unmanaged_in, unseen
     from reconciler.render import render_plan
 
     given, baseline = job.drifting(given, baseline)
@@ -109,7 +109,7 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client, inventory=inventory)
         saved = _with_authors(session, client, saved) if who else saved
-    news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
+    news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved), unmanaged_in(before.plan))
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ in WHOLE else news.plan, format_, style)

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, computed_field
@@ -14,7 +15,7 @@ from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
-from reconciler.model.plan import Addressed, Change, Create, Delete, Plan, Problem, SectionPlan, Update
+from reconciler.model.plan import Addressed, Change, Create, Delete, Plan, Problem, SectionPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 
@@ -22,6 +23,8 @@ T = TypeVar("T", Change, Problem)
 
 Seen = Mapping[str, int]
 """How often each fingerprint occurs."""
+
+NOTHING: Seen = MappingProxyType({})
 
 Item = Change | Outcome | Problem
 """What plans and reports have in their lists."""
@@ -184,14 +187,14 @@ def _items(document: SavedPlan | Report) -> Iterator[Item]:
         yield from document.problems
 
 
-def _subject(item: Item) -> tuple[object, ...]:
+def _subject(item: Item | Unmanaged) -> tuple[object, ...]:
     """Return a value that two items share if they are about the same object."""
     address = _address(item)
     sort = ("problem", item.field) if isinstance(item, Problem) else ("change", None)
     return address.target.identity, address.section, address.part, address.name, *sort
 
 
-def _address(item: Item) -> Address:
+def _address(item: Item | Unmanaged) -> Address:
     return item.change.address if isinstance(item, Outcome) else item.address
 
 
@@ -213,7 +216,7 @@ class Unseen:
     """A plan without the changes and problems that were seen before.
 
     Attributes:
-        plan: the new ones alone; `known` counts the others. Unmanaged objects are no drift: all of them are in it.
+        plan: the new ones alone, and the unmanaged objects that are new; `known` counts the others.
         gone: how many of those that were seen are no longer there.
     """
 
@@ -257,15 +260,31 @@ def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
     )
 
 
-def unseen(saved: SavedPlan, seen: Seen) -> Unseen:
-    """Compare a plan with what was seen before; of equal changes, so many are known as were seen."""
-    left = Counter(seen)
+def unmanaged_in(plan: Plan) -> Counter[str]:
+    """Return the fingerprints of the unmanaged objects of a plan."""
+    return Counter(map(_object, plan.unmanaged))
+
+
+def _object(each: Unmanaged) -> str:
+    return json.dumps([_subject(each), each.id])
+
+
+def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NOTHING) -> Unseen:
+    """Compare a plan with what was seen before; of equal changes, so many are known as were seen.
+
+    Args:
+        saved: the plan.
+        seen: the fingerprints of changes and problems.
+        unmanaged: those of unmanaged objects.
+    """
+    left, there = Counter(seen), Counter(unmanaged)
 
     def fresh(found: Iterable[T]) -> tuple[T, ...]:
         return tuple(each for each in found if not _take(left, fingerprint(each)))
 
     def narrowed(section: SectionPlan) -> SectionPlan:
-        return replace(section, changes=fresh(section.changes), problems=fresh(section.problems))
+        others = tuple(each for each in section.unmanaged if not _take(there, _object(each)))
+        return replace(section, changes=fresh(section.changes), problems=fresh(section.problems), unmanaged=others)
 
     targets = tuple(
         replace(target, sections=tuple(narrowed(section) for section in target.sections)) for target in saved.targets
@@ -280,6 +299,7 @@ def unseen(saved: SavedPlan, seen: Seen) -> Unseen:
         now.problems - new.problems,
         changed=_places(saved.plan.changes) - _places(plan.plan.changes),
         troubled=_places(saved.plan.problems) - _places(plan.plan.problems),
+        unmanaged=now.unmanaged - new.unmanaged,
     )
     return Unseen(replace(plan, known=known), left.total())
 

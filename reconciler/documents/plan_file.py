@@ -126,10 +126,12 @@ class Known:
     """The targets and sections of these changes."""
     troubled: frozenset[tuple[Target, str]] = frozenset()
     """Those of these problems."""
+    unmanaged: int = 0
+    """Number of unmanaged objects, which are no drift."""
 
     @property
     def total(self) -> int:
-        """Both numbers together."""
+        """Number of changes and problems."""
         return self.changes + self.problems
 
 

@@ -325,10 +325,10 @@ def baseline_note(saved: SavedPlan) -> str:
     known = saved.known
     if known is None or not known.total:
         return ""
-    problems = counted(known.problems, "problem")
-    if not known.changes:
-        return f"{problems} as in the baseline"
-    return f"{counted(known.changes, 'change')} as in the baseline" + (f", and {problems}" if known.problems else "")
+    numbers = {"change": known.changes, "problem": known.problems, "unmanaged object": known.unmanaged}
+    first, *others = [counted(number, noun) for noun, number in numbers.items() if number]
+    also = f"and {others[0]}" if len(others) == 1 else listed(others) if others else ""
+    return f"{first} as in the baseline{', ' * bool(also)}{also}"
 
 
 def difference_words(each: Difference) -> tuple[str, str, list[str]]:
@@ -412,7 +412,30 @@ def access_notes(plan: Plan) -> Iterator[str]:
         subject = counted(counts.total(), "unmanaged object")
         verb, them = ("grants", "it") if counts.total() == 1 else ("grant", "them")
         prune = f"prune: [{', '.join(counts)}]"
-        yield f"{subject} {verb} access: {numbers}; declare {them}, or write {prune} to delete {them}"
+        remedy = f"declare {them}, or write {prune} to delete {them}"
+        yield f"{subject} {verb} access: {numbers}; {remedy}{_undeclarable(plan)}"
+
+
+def _undeclarable(plan: Plan) -> str:
+    """Return which unmanaged objects with access no manifest can declare, since nothing tells them from others."""
+    objects = [each for each in plan.unmanaged if each.grants_access]
+    names = Counter(each.address for each in objects)
+    double = [each.address for each in objects if names[each.address] > 1 and not _is_blank(each.address)]
+    blank = [each.address for each in objects if _is_blank(each.address)]
+    words = [
+        f"{len(some):,} {'has' if len(some) == 1 else 'have'} {what} (such as {label(some[0])} of {some[0].target})"
+        for some, what in ((double, "the name of another"), (blank, "a blank name"))
+        if some
+    ]
+    return (
+        f"; {' and '.join(words)}, and cannot be declared: rename or delete such objects on the service"
+        if words
+        else ""
+    )
+
+
+def _is_blank(address: Address) -> bool:
+    return not str(address.name).strip()
 
 
 def expiry_notes(saved: SavedPlan) -> Iterator[str]:

@@ -59,15 +59,49 @@ def test_problems_count_like_changes_do(cli_runner: CliRunner) -> None:
     cli_runner.project('{milestones: {"1": {}}, trigger_tokens: {a: {}}}')
     assert cli_runner("drift --report json=first.json").code == 2
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 change as in the baseline, and 1 problem\n")
+    assert (done.code, done.out) == (0, "1 change as in the baseline, 1 problem and 2 unmanaged objects\n")
     cli_runner.project('{milestones: {"2": {}}, trigger_tokens: {a: {}}}')
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 problem as in the baseline\n")
+    assert (done.code, done.out) == (0, "1 problem as in the baseline, and 1 unmanaged object\n")
     change(cli_runner, "acme/api", issues_enabled=False, merge_requests_enabled=False)
     done = cli_runner("drift --baseline first.json")
     assert (done.code, done.out.splitlines()[0]) == (3, "project acme/api")
     assert done.out.splitlines()[2].startswith("1 problem as in the baseline")
     assert cli_runner("drift --baseline first.json --allow-problems").code == 0
+
+
+def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> None:
+    tokens = [{"description": name, "id": number, "owner": "ada"} for number, name in enumerate("aabc", 70)]
+    cli_runner.service(trigger_tokens=tokens, milestones=[{"title": "old"}])
+    grants = (
+        "4 unmanaged objects grant access: 4 in trigger_tokens; declare them, or write prune: [trigger_tokens] to delete "
+        'them; 2 have the name of another (such as trigger token "a" of project acme/api), and cannot be declared: '
+        "rename or delete such objects on the service\n"
+    )
+    first = cli_runner("drift --report json=first.json").out
+    assert (grants in first, ", 5 unmanaged. " in first) == (True, True)
+    done = cli_runner("drift --baseline first.json")
+    assert (done.code, done.out) == (0, "2 changes as in the baseline, and 5 unmanaged objects\n")
+
+    change(cli_runner, "acme/api", trigger_tokens=[*tokens[1:], {"description": "a", "id": 80, "owner": "ada"}])
+    done = cli_runner("drift --baseline first.json --report json=second.json")
+    assert (done.code, done.out) == (0, "2 changes as in the baseline, and 4 unmanaged objects\n")
+    cli_runner.project(SPEC.replace("gone", "never"))
+    cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
+    done = cli_runner("drift --baseline first.json")
+    assert (done.code, done.out) == (
+        2,
+        "project acme/lib\n"
+        '  + milestone "new"     manifests/lib.yaml:4\n'
+        "2 changes as in the baseline, and 4 unmanaged objects\n"
+        "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
+        "New: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 3 requests were made to "
+        "plan.\n",
+    )
+    cli_runner.project(SPEC)
+    (cli_runner.folder / "manifests/lib.yaml").unlink()
+    cli_runner.project('{milestones: {"old": {}}, trigger_tokens: {}}')
+    assert cli_runner("drift --baseline first.json").out == ""
 
 
 def test_two_of_a_name_are_not_one_of_it(cli_runner: CliRunner) -> None:
