@@ -217,7 +217,8 @@ class Given:
     group_by: str | None = PROBLEMS.value(
         "--group-by",
         None,
-        "Show each target by itself, or group equal changes of two or more targets; by default, of three or more.",
+        "Show each target by itself, or group equal changes of two or more targets; by default, of three or more, and "
+        "problems of two.",
         type=click.Choice(["target", "change"]),
     )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")

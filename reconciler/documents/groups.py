@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import isinf
 from typing import Generic, TypeVar, cast
 from urllib.parse import quote
 
@@ -24,6 +25,8 @@ from reconciler.model.wording import counted
 
 FEW = 3
 """Equal changes of so many targets are shown once, unless something else is asked for."""
+FEW_PROBLEMS = 2
+"""The same for problems, whose texts are long."""
 
 PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
 
@@ -138,7 +141,7 @@ class SavedGroup:
 
 
 def grouped(entries: Iterable[One_co], least: float = FEW) -> Grouped[One_co]:
-    """Put together the entries that are equal for at least so many targets.
+    """Put together the entries that are equal for at least so many targets; problems, for `FEW_PROBLEMS`.
 
     An entry goes where most others go, and with its own values rather than placeholders if that makes no difference.
 
@@ -149,7 +152,7 @@ def grouped(entries: Iterable[One_co], least: float = FEW) -> Grouped[One_co]:
     rest: dict[Target, list[One_co]] = {}
     for entry in entries:
         rest.setdefault(target_of(entry), []).append(entry)
-    if len(rest) < least:
+    if len(rest) < min(least, FEW_PROBLEMS) or isinf(least):
         return Grouped((), rest)
     blocks: dict[tuple[Target, ...], list[Group[One_co]]] = {}
     held: set[int] = set()
@@ -229,7 +232,8 @@ def _groups(entries: Mapping[Target, Sequence[Entry]], least: float) -> Iterator
         found.setdefault(keys[depth], []).append(entry)
         depths.setdefault(keys[depth], depth)
     for key, members in found.items():
-        if len({target_of(entry) for entry in members}) >= least:
+        fewest = min(least, FEW_PROBLEMS) if isinstance(members[0], Problem) else least
+        if len({target_of(entry) for entry in members}) >= fewest:
             yield _group(members, lambda entry, depth: owns(target_of(entry)).shown(entry, depth), depths[key])
 
 

@@ -200,7 +200,7 @@ class SavedPlan:
     @computed_field
     @property
     def groups(self) -> tuple[SavedGroup, ...]:
-        """The changes and problems that three or more targets have in common, the largest groups first."""
+        """The changes that three or more targets have in common, and problems of two; the largest groups first."""
         return saved_groups(self.entries)
 
     @computed_field

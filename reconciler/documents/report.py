@@ -251,7 +251,7 @@ class Report:
     @computed_field
     @property
     def groups(self) -> tuple[SavedGroup, ...]:
-        """The outcomes and problems that three or more targets have in common, the largest groups first."""
+        """The outcomes that three or more targets have in common, and problems of two; the largest groups first."""
         return saved_groups(self.entries)
 
     @property

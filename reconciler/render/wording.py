@@ -96,12 +96,21 @@ def subject(group: Group[Entry]) -> str:
     """Return what a group is about: `milestone "2026.12"`, `milestone "a" and 3 others`."""
     first = subject_of(group.sample)
     name = problem_subject(first) if isinstance(first, Problem) else label(first.address)
+    if isinstance(first, Excepted) and first.action is None:
+        name = _object_or_section(first.address, [*first.after])
     return f"{name} and {counted(group.others, 'other')}" if group.others else name
 
 
 def problem_subject(problem: Problem) -> str:
-    """Return the object and field of a problem: `approval settings.retain_approvals_on_push`."""
-    return label(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
+    """Return the object and field of a problem: `approval settings.retain_approvals_on_push`; else the section."""
+    field = f".{escaped(problem.field)}" if problem.field else ""
+    return _object_or_section(problem.address, [field] if field else []) + field
+
+
+def _object_or_section(address: Address, fields: Sequence[str]) -> str:
+    """Return what something is about that cannot be planned: an object, the one with these fields, or a section."""
+    is_section = address.section and address.name is None and not fields
+    return escaped(address.section) if is_section else label(address)
 
 
 def problem_reason(problem: Problem) -> str:
@@ -131,7 +140,8 @@ def held_back(each: Excepted, longest: float = LONGEST) -> Iterator[str]:
 
 def excepted_subject(each: Excepted) -> str:
     """Return an object and the change of it that is held back: `milestone "2026.12", not created`."""
-    return ", ".join((label(each.address), *held_back(each)))
+    name = label(each.address) if each.action else _object_or_section(each.address, [*each.after])
+    return ", ".join((name, *held_back(each)))
 
 
 def left_alone(numbers: Summary | Results) -> str:

@@ -148,7 +148,7 @@ spec: {{milestones: {{a: {{}}}}}}
 
 PLAN_BELOW_LOCKS = """
 group acme/sub
-! approval settings: cannot be read: only groups at the top have these settings; declare them there
+! approval_settings: cannot be read: only groups at the top have these settings; declare them there
 project acme/sub/team/app
 + allowlisted group "acme"
 + allowlisted group "acme/sub"
@@ -160,7 +160,7 @@ Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 7 re
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub
-! approval settings: cannot be read: only groups at the top have these settings; declare them there
+! approval_settings: cannot be read: only groups at the top have these settings; declare them there
 project acme/sub/team/app
 + allowlisted group "acme" done
 + allowlisted group "acme/sub" done

@@ -88,13 +88,13 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
     assert problems(done) == [
         "group acme/docs: this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47",
         f"group nope: not found, not visible to {NOBODY}, or not in this edition; {nowhere}; a group whose deletion is scheduled has another path     manifests/all.yaml:53",
-        "trigger token: cannot be read: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:6",
-        "trigger token: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
+        "trigger_tokens: cannot be read: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:6",
+        "trigger_tokens: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
         "manifests/all.yaml:12",
         f"project acme/nope: not found, or not visible to {NOBODY}; {nowhere}     manifests/all.yaml:29",
         "project acme/tools: this is a group, not a project; declare it with `kind: Group`     manifests/all.yaml:23",
-        f"approval settings: cannot be read: {lacking}     manifests/all.yaml:20",
-        f"job token scope: cannot be read: {lacking}     manifests/all.yaml:19",
+        f"approval_settings: cannot be read: {lacking}     manifests/all.yaml:20",
+        f"job_token_scope: cannot be read: {lacking}     manifests/all.yaml:19",
         "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`     manifests/all.yaml:35",
         f"project 999: not found, or not visible to {NOBODY}; {invisible}     manifests/all.yaml:41",
     ]
@@ -122,7 +122,7 @@ def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(
     done = planned(cli_runner, state, *fleet("job_token_scope: {enabled: true}", "api", "lib", "web"))
     assert done.out.splitlines()[:2] == [
         "3 projects                                                           (acme/api, acme/lib and 1 more)",
-        f"  ! job token scope: cannot be read: {NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} "
+        f"  ! job_token_scope: cannot be read: {NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} "
         "Maintainer     manifests/all.yaml:5 and 2 more",
     ]
     assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
@@ -147,8 +147,8 @@ def test_what_holds_for_one_project_alone_is_asked_for_each(cli_runner: CliRunne
     state["projects"][1]["builds_enabled"] = False
     done = planned(cli_runner, state, *fleet("trigger_tokens: {nightly: {}}", "api", "lib"))
     assert [line.partition(";")[0] for line in problems(done)] == [
-        "trigger token: cannot be read: the project is archived",
-        "trigger token: cannot be read: switched off in the project: CI/CD",
+        "trigger_tokens: cannot be read: the project is archived",
+        "trigger_tokens: cannot be read: switched off in the project: CI/CD",
     ]
     assert requests(cli_runner)[2:] == ["projects/acme%2Fapi", "projects/acme%2Flib"]
 
@@ -177,7 +177,7 @@ def test_an_edition_without_the_settings_is_asked_for_once(cli_runner: CliRunner
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
     done = planned(cli_runner, state, *fleet("approval_settings: {}", "api", "lib", "web"))
     assert problems(done) == [
-        "approval settings: cannot be read: the Community Edition has no such settings; leave the section out     "
+        "approval_settings: cannot be read: the Community Edition has no such settings; leave the section out     "
         "manifests/all.yaml:5 and 2 more"
     ]
     assert requests(cli_runner)[3:] == ["version"]
@@ -256,7 +256,7 @@ def test_settings_that_a_whole_group_is_refused_are_asked_about_once(
     cli_runner.sandbox.set_faults(["status=403,match=approval"])
     cli_runner.sandbox.clear_log()
     assert problems(cli_runner("plan --concurrency 1")) == [
-        "approval settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the role "
+        "approval_settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the role "
         "Maintainer and an edition with this feature (Premium or Ultimate); otherwise leave the section out     "
         "manifests/all.yaml:5 and 2 more"
     ]

@@ -44,7 +44,7 @@ def test_what_is_new_gone_and_different_between_two_plans(cli_runner: CliRunner)
         0,
         "project acme/api\n"
         '  different ~ milestone "1"  action: create -> update, live.due_date: none -> 2027-01-01\n'
-        f"  new       ! trigger token  {UNREADABLE}\n"
+        f"  new       ! trigger_tokens  {UNREADABLE}\n"
         '  gone      - milestone "gone"  state: active\n'
         '  gone      + trigger token "t"\n'
         f"{last}",
@@ -73,7 +73,7 @@ The plan of TIME, compared with that of TIME.
 different ~ milestone "1"
     action: create -> update
     live.due_date: none -> 2027-01-01
-new ! trigger token
+new ! trigger_tokens
     {UNREADABLE}
 gone - milestone "gone"
     state: active

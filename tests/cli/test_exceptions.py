@@ -227,7 +227,7 @@ def test_a_section_that_is_switched_off_may_be_excepted(cli_runner: CliRunner, a
         [
             "project acme/api",
             '  + milestone "v1"     manifests/api.yaml:4',
-            "  = trigger token                             excepted until 2999-01-01: No CI yet     manifests/api.yaml:3",
+            "  = trigger_tokens                            excepted until 2999-01-01: No CI yet     manifests/api.yaml:3",
         ],
     )
     assert ", 0 problems, 0 unmanaged, 1 excepted. " in planned.out
@@ -235,9 +235,9 @@ def test_a_section_that_is_switched_off_may_be_excepted(cli_runner: CliRunner, a
     assert cli_runner("apply --yes").code == 0
     assert cli_runner("drift").code == 0
     excepted(cli_runner, exception % (about, "2026-01-01"), spec)
-    assert "! trigger token: " in cli_runner("plan").out
+    assert "! trigger_tokens: " in cli_runner("plan").out
     excepted(cli_runner, exception % ("item: other, ", "2999-01-01"), spec)
-    assert "! trigger token: " in cli_runner("plan").out
+    assert "! trigger_tokens: " in cli_runner("plan").out
 
 
 def test_a_section_that_the_edition_lacks_may_be_excepted_as_a_whole_or_field_by_field(cli_runner: CliRunner) -> None:
@@ -252,7 +252,7 @@ def test_a_section_that_the_edition_lacks_may_be_excepted_as_a_whole_or_field_by
             0,
             [
                 "project acme/api",
-                "  = approval settings                         excepted until 2999-01-01: Premium is ordered     "
+                "  = approval_settings                         excepted until 2999-01-01: Premium is ordered     "
                 "manifests/api.yaml:3",
             ],
         )

@@ -35,7 +35,7 @@ def test_what_differs_is_planned_applied_and_seen_beside_a_sick_project(
 ) -> None:
     cli_runner.sandbox.set_faults([f"{sickness},match=acme%2Fapi"])
     planned = cli_runner("plan")
-    problem, change = "  ! milestone: cannot be read", 'project acme/lib\n  + milestone "v1"\n'
+    problem, change = "  ! milestones: cannot be read", 'project acme/lib\n  + milestone "v1"\n'
     assert (planned.code, problem in planned.out, reason in planned.out, change in planned.changes) == (
         3,
         True,

@@ -66,7 +66,7 @@ def test_a_problem_is_never_success(cli_runner: CliRunner) -> None:
     cli_runner.project("{trigger_tokens: {a: {}}, milestones: {b: {}}}")
     planned = cli_runner("plan")
     assert (planned.code, planned.err) == (3, "")
-    assert "  ! trigger token: cannot be read: the project is archived; unarchive it, or " in planned.out
+    assert "  ! trigger_tokens: cannot be read: the project is archived; unarchive it, or " in planned.out
     assert cli_runner("drift").code == 2
 
 
@@ -370,7 +370,7 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
-        "  ! approval settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the "
+        "  ! approval_settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the "
         "role Owner and an edition with this feature (Premium or Ultimate); otherwise leave the section out     manifests/group.yaml:4\n"
         "project acme/none\n"
         "  ! project acme/none: not found, or not visible to the token's owner; correct it in the manifest, make the "

@@ -45,7 +45,7 @@ API = "Project acme/team/api\ncreate: {}\nspec: {milestones: {one: {}}}"
 PLAN = """\
 group acme/team
   + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4
-  ! approval settings: only groups at the top have these settings; declare them there     manifests/all.yaml:6
+  ! approval_settings: only groups at the top have these settings; declare them there     manifests/all.yaml:6
 group acme/team/tools
   + group acme/team/tools (name: tools, visibility: private)     manifests/all.yaml:11
   + epic "Roadmap"     manifests/all.yaml:13
@@ -632,7 +632,7 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
         '  + milestone "all"     manifests/all.yaml:5',
         "project acme/own",
         "  ~ approval settings                         allow_author_approval: false -> true     manifests/all.yaml:16",
-        "  ! milestone: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:16",
+        "  ! milestones: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:16",
         "project acme/web",
         '  + milestone "all"     manifests/all.yaml:5',
     ]
@@ -681,11 +681,11 @@ def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top
         [
             "group acme/held",
             "  + group acme/held (name: held, visibility: private)     manifests/all.yaml:16",
-            "  = approval settings                         excepted until 2999-01-01: Soon at the top     "
+            "  = approval_settings                         excepted until 2999-01-01: Soon at the top     "
             "manifests/all.yaml:15",
             "group acme/team",
             "  + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4",
-            "  ! approval settings: only groups at the top have these settings; declare them there     "
+            "  ! approval_settings: only groups at the top have these settings; declare them there     "
             "manifests/all.yaml:5",
             "group apart",
             "  + group apart (name: apart, visibility: private)     manifests/all.yaml:10",

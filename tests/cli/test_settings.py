@@ -536,5 +536,5 @@ def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(
         done = cli_runner(f"plan --api-url {server.api_url}")
     assert done.code == 3
     remedy = "try again; if it fails again, check the logs of the service"
-    assert f"  ! milestone: {said}; {remedy}     manifests/project.yaml:4\n" in done.out
+    assert f"  ! milestones: {said}; {remedy}     manifests/project.yaml:4\n" in done.out
     assert done.err == ""

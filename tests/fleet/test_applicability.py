@@ -97,14 +97,14 @@ def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
     shown = [line.strip() for line in planned.out.splitlines() if "  ! " in line]
     off, registry = "switched off in the project: ", "container_repository_protection_rules"
     assert shown == [
-        f"! protection rule: the project is archived; unarchive it, or {_unmanaged(registry)}     manifests/set.yaml:6",
-        f"! trigger token: the project is archived; unarchive it, or {_unmanaged('trigger_tokens')}     "
+        f"! container_repository_protection_rules: the project is archived; unarchive it, or {_unmanaged(registry)}     manifests/set.yaml:6",
+        f"! trigger_tokens: the project is archived; unarchive it, or {_unmanaged('trigger_tokens')}     "
         "manifests/set.yaml:8",
-        f"! protection rule: {off}the container registry; switch the container registry on, or {_unmanaged(registry)}"
+        f"! container_repository_protection_rules: {off}the container registry; switch the container registry on, or {_unmanaged(registry)}"
         "     manifests/set.yaml:6",
-        f"! milestone: {off}issues and merge requests; switch issues and merge requests on, or "
+        f"! milestones: {off}issues and merge requests; switch issues and merge requests on, or "
         f"{_unmanaged('milestones')}     manifests/set.yaml:7",
-        f"! trigger token: {off}CI/CD; switch CI/CD on, or {_unmanaged('trigger_tokens')}     manifests/set.yaml:8",
+        f"! trigger_tokens: {off}CI/CD; switch CI/CD on, or {_unmanaged('trigger_tokens')}     manifests/set.yaml:8",
     ]
     assert asked(fleet, "acme/api") == [
         "GET /api/v4/projects/acme%2Fapi/milestones?include_ancestors=true&per_page=100&page=1"
@@ -154,7 +154,7 @@ def test_of_two_sets_that_declare_a_section_one_suffices_for_a_problem(fleet: Cl
     fleet.write("manifests/strict.yaml", strict.partition("spec:")[0] + "spec: {milestones: {v1: {}}}\n")
     planned = fleet("plan --target acme/lib --verbose").out
     assert [line.split(":")[0].split("  ")[1] for line in planned.splitlines()[1:-1]] == [
-        "! milestone",
+        "! milestones",
         "? container_repository_protection_rules is not applicable",
         "? trigger_tokens is not applicable",
     ]

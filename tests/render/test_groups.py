@@ -282,7 +282,12 @@ def test_problems_of_one_section_and_sentence_are_one_line() -> None:
     ]
     own = [Problem(at(each, name=f"of {each.ref}"), f"{each.ref} is taken", origin="set.yaml:7") for each in PROJECTS]
     assert shown(*own)[1:] == ['  ! milestone "of <path>": <path> is taken     set.yaml:7']
-    assert shown(*archived[:4]) != shown(*archived[:4], style=Style(group_by="change"))
+    assert shown(*archived[:4]) == [
+        "2 projects                                                           (acme/payments/api, acme/payments/lib)",
+        '  ! milestone "a" and 1 other: the project is archived; unarchive it     m/acme/payments/api.yaml:3 and 1 more',
+    ]
+    changes = [create(each, "new") for each in PROJECTS[:2]]
+    assert shown(*changes, *archived[:2])[0] == "project acme/payments/api"
 
 
 def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> Report:
