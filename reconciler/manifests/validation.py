@@ -330,7 +330,17 @@ def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Di
         if error or warning:
             yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
     if at_key:
+        yield from _too_many(spec, target, section)
         yield from _old_name_errors(section)
+
+
+def _too_many(spec: SectionSpec, target: Target, section: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Yield an error for the first item that is one too many."""
+    most = spec.items.writes.most if spec.items else 0
+    declared = [name for name, item in section.items() if item is not None]
+    if most and len(declared) > most:
+        message = f"one too many: the service takes at most {most} in a {target.level}"
+        yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
 
 
 def _check_top(spec: SectionSpec, target: Target) -> Iterator[Diagnostic]:

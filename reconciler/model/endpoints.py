@@ -424,6 +424,8 @@ class Writes:
         immutable: the fields that no update can change.
         events: by value of the field `state`, the event that leads there, if only events change it; the first is the
             state of new objects.
+        most: how many objects a target may have; 0 for any number. At the limit, an object that is to go becomes one
+            that is to come, by an update.
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
@@ -442,6 +444,7 @@ class Writes:
     required: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
+    most: int = 0
     promotion: str = ""
     renames: bool = True
     once: bool = False

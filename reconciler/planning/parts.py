@@ -281,6 +281,7 @@ def plan_matches(
         kept = {id(found) for found in covers.values()}
         matches = replace(matches, leftover=tuple(found for found in matches.leftover if id(found) not in kept))
         unwanted = [found for found in unwanted if id(found) not in kept]
+    matches, unwanted = _at_limit(at, present, matches, live, unwanted)
     going = {id(found) for found in unwanted}
     held = {id(found) for found in unwanted if is_held(at.exceptions, at.part, found.names)}
     deleted = frozenset(going - held)
@@ -290,15 +291,19 @@ def plan_matches(
     alike = {_loosely(found.names[0]): found.names[0] for found in matches.leftover if id(found) not in going}
     missing = {at.part.identity(name): name for name in matches.missing}
     needed = {key: references(at.part, present[name]).values() for key, name in missing.items()}
+    made = 0
     for generation in topological(missing, needed):
         created = dict(at.siblings.created)
         for name in map(missing.__getitem__, generation):
             creation = partial(plan_creation, at, name, target_id=ids.get(name))
+            if at.part.writes.most and len(live) + made >= at.part.writes.most:
+                creation = partial(_plan_surplus, at, name)
             for step in at.held_back((name, ids.get(name, name)), present[name], creation):
                 if not isinstance(step, Create):
                     yield step
                     continue
                 created[at.part.identity(name)] = name
+                made += 1
                 other = alike.get(_loosely(name))
                 hint = "; ".join(each for each in (step.hint, NEAR_MISS.format(ascii(other))) if each)
                 yield step if other is None else replace(step, hint=hint)
@@ -322,6 +327,37 @@ def _covers(part: Collection, present: Mapping[Key, Resource], matches: Matches)
     unequal = [pair.name for pair in matches.pairs if differences(pair.wanted, pair.found)[1]]
     names = [name for name in (*matches.missing, *unequal) if name in present]
     return {part.identity(name): left[each] for name in names if (each := cover.name(str(name))) in left}
+
+
+def _at_limit(
+    at: DeclaredPart[Collection],
+    present: Mapping[Key, Resource],
+    matches: Matches,
+    live: Sequence[Found],
+    unwanted: Sequence[Found],
+) -> tuple[Matches, Sequence[Found]]:
+    """Return the matches, and the objects to delete, where those to create are too many beside all that are there.
+
+    Objects are created before others are deleted: so one that goes becomes one that comes.
+    """
+    surplus = len(live) + len(matches.missing) - at.part.writes.most
+    if not at.part.writes.most or surplus <= 0:
+        return matches, unwanted
+    free = [found for found in unwanted if not is_held(at.exceptions, at.part, found.names)]
+    free.sort(key=lambda found: str(found.names[0]))
+    count = min(surplus, len(free), len(matches.missing))
+    names, others = matches.missing[:count], matches.missing[count:]
+    pairs = [Pair(name, present[name], found, found.names[0]) for name, found in zip(names, free, strict=False)]
+    turned = {id(pair.found) for pair in pairs}
+    leftover = tuple(found for found in matches.leftover if id(found) not in turned)
+    changed = replace(matches, pairs=(*matches.pairs, *pairs), missing=others, leftover=leftover)
+    return changed, [found for found in unwanted if id(found) not in turned]
+
+
+def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> Iterator[Step]:
+    """Plan an object that is one too many."""
+    reason = f"cannot be created: the service takes at most {at.part.writes.most} in a {at.section.target.level}"
+    yield at.problem(name, reason, "delete another one: write null in its place")
 
 
 def _loosely(name: Key) -> str:

@@ -78,10 +78,11 @@ def test_a_name_that_no_manifest_takes_is_left_out(cli_runner: CliRunner) -> Non
 def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> None:
     cli_runner.service(container_registry_enabled=False)
     assert warnings(cli_runner, "--project acme/api") == [
-        "container_repository_protection_rules of project acme/api is left out: cannot be read: switched off in the "
-        "project: the container registry; switch the container registry on, or leave the section out"
+        f"{section} of project acme/api is left out: cannot be read: switched off in the project: the container "
+        "registry; switch the container registry on, or leave the section out"
+        for section in ("container_repository_protection_rules", "container_tag_protection_rules")
     ]
-    assert "container_repository" not in Path("out/acme/api.yaml").read_text()
+    assert "container_" not in Path("out/acme/api.yaml").read_text()
 
 
 def test_what_several_projects_lack_is_told_once_for_each_cause(

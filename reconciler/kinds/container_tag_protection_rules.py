@@ -1,0 +1,102 @@
+"""Protection rules for the tags of container images, each known by its pattern."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from reconciler.model.endpoints import Collection, Existing, Names, Writes
+from reconciler.model.kind import Archived, Kind, Needs, Role
+from reconciler.model.resource import Item
+from reconciler.model.targets import Key, Level, Target
+
+AccessLevel = Literal["maintainer", "owner", "admin"]
+
+LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")
+LONGEST = 100
+MOST = 5
+"""Rules that a project may have, with those that make tags immutable, which no list shows."""
+
+NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|\\[1-9]")
+"""What other regular expressions have: looks ahead and behind, and references to groups."""
+
+REPEATED_LETTER = re.compile(r"[A-Za-z0-9/_-]\*")
+"""What people write who think of a glob."""
+
+
+class TagProtectionRule(Item):
+    """The roles that may push and delete the image tags that match a pattern."""
+
+    minimum_access_level_for_push: AccessLevel = Field(
+        default="maintainer",
+        description="Lowest role that may push. A creation needs it.",
+        examples=["maintainer"],
+    )
+    minimum_access_level_for_delete: AccessLevel = Field(
+        default="maintainer",
+        description="Lowest role that may delete. A creation needs it.",
+        examples=["admin"],
+    )
+
+
+def pattern_error(pattern: Key) -> str | None:
+    """Return why the service does not accept a pattern."""
+    pattern = str(pattern)
+    if len(pattern) > LONGEST:
+        return f"a pattern has at most {LONGEST} characters; this one has {len(pattern)}"
+    foreign = NOT_IN_RE2.search(pattern)
+    if foreign:
+        return f"a pattern is a regular expression (RE2), which has no `{foreign[0]}`"
+    if pattern[0] in "*+?":
+        return f"a pattern is a regular expression (RE2), which cannot begin with `{pattern[0]}`; `.*` matches any tag"
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        unclosed = error.msg.startswith(("missing )", "unbalanced", "unterminated character set"))
+        return f"a pattern is a regular expression (RE2); this one is none: {error.msg}" if unclosed else None
+    return None
+
+
+def pattern_warning(_target: Target, pattern: Key) -> str | None:
+    """Return that a pattern looks like a glob, which means something else as a regular expression."""
+    repeated = REPEATED_LETTER.search(str(pattern))
+    if repeated is None:
+        return None
+    letter = repeated[0][0]
+    return (
+        f"a pattern is a regular expression (RE2): `{repeated[0]}` is any number of `{letter}`; write `{letter}.*` for "
+        f"all that follows a `{letter}`"
+    )
+
+
+def losses(old: Existing) -> Iterator[str]:
+    """Another rule whose pattern matches the same tags still holds."""
+    for verb, field in zip(("pushing", "deleting"), LEVEL_FIELDS, strict=True):
+        level = getattr(old.found.resource, field)
+        yield f"{verb} no longer takes the role {level}, unless another rule says so"
+
+
+RULES = Collection(
+    "container_tag_protection_rules",
+    TagProtectionRule,
+    title="tag protection rule",
+    suffix="registry/protection/tag/rules",
+    key="tag_name_pattern",
+    names=Names(error=pattern_error, warning=pattern_warning),
+    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MOST),
+    losses=losses,
+)
+
+KIND = Kind(
+    name="container_tag_protection_rules",
+    summary="Which roles may push and delete image tags, by `tag_name_pattern`, a regular expression (RE2).",
+    models={Level.PROJECT: dict[str, TagProtectionRule | None]},
+    parts=(RULES,),
+    needs=Needs(
+        roles={Level.PROJECT: Role.MAINTAINER},
+        archived=Archived.CLOSED,
+        switches={"container_registry_access_level": "the container registry"},
+    ),
+    pages={Level.PROJECT: "{target}/-/settings/packages_and_registries#container-registry-settings"},
+)

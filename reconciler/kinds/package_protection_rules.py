@@ -1,0 +1,137 @@
+"""Protection rules for the packages of a project, each known by its type and pattern, as `TYPE:PATTERN`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal, get_args
+
+from pydantic import Field
+
+from reconciler.model.endpoints import Collection, Existing, Names, New, Requests, Writes
+from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Item, recognized
+from reconciler.model.targets import Key, Level
+
+Type = Literal["conan", "generic", "helm", "maven", "npm", "nuget", "pypi"]
+TYPES = get_args(Type)
+PATTERN, TYPE = "package_name_pattern", "package_type"
+PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
+
+NAMES = {
+    "npm": re.compile(r"(@?[A-Za-z0-9_.*-]+/)?[A-Za-z0-9_.*-]+"),
+    "pypi": re.compile(r"[A-Za-z0-9_.*-]+"),
+}
+"""The patterns that the service takes, by type; any others for the other types."""
+
+NO_LEVEL = "a protection rule needs at least one of minimum_access_level_for_push and minimum_access_level_for_delete"
+
+
+class PackageProtectionRule(Item):
+    """The roles that may push and delete the packages that match a pattern."""
+
+    minimum_access_level_for_push: Literal["maintainer", "owner", "admin"] | None = Field(
+        default=None,
+        description="Lowest role that may push. Null removes this protection.",
+        examples=["maintainer"],
+    )
+    minimum_access_level_for_delete: Literal["owner", "admin"] | None = Field(
+        default=None,
+        description="Lowest role that may delete. GitLab keeps it only where its feature flag for it is on. "
+        "A level that is shown as null is not compared.",
+        examples=["admin"],
+    )
+
+    def errors(self) -> Iterator[tuple[str, str]]:
+        """A rule needs at least one level."""
+        levels = {self.minimum_access_level_for_push, self.minimum_access_level_for_delete}
+        if self.model_fields_set.issuperset((PUSH, DELETE)) and levels == {None}:
+            yield PUSH, f"{NO_LEVEL}; to have no such rule, write null in its place"
+
+    def warnings(self) -> Iterator[tuple[str, str]]:
+        """A creation needs a level, and the one to delete may be dropped."""
+        if self.model_fields_set.isdisjoint((PUSH, DELETE)):
+            yield PUSH, f"a rule without a level cannot be created where it does not exist yet: set {PUSH}"
+        elif self.minimum_access_level_for_delete is not None:
+            yield DELETE, "GitLab drops this level, unless its feature flag packages_protected_packages_delete is on"
+
+
+def name_of(entry: Mapping[str, Json]) -> str:
+    """Return the name of a rule."""
+    return f"{entry[TYPE]}:{entry[PATTERN]}"
+
+
+def key_of(name: Key) -> dict[str, Json]:
+    """Return what the service keeps for the name of a rule."""
+    sort, _, pattern = str(name).partition(":")
+    return {PATTERN: pattern, TYPE: sort}
+
+
+def name_error(name: Key) -> str | None:
+    """Return why the service does not accept a name."""
+    sort, colon, pattern = str(name).partition(":")
+    if not colon or sort not in TYPES:
+        return f"a rule is named by type and pattern, such as `npm:@acme/*`; the types are {', '.join(TYPES)}"
+    if not pattern.strip():
+        return f"after `{sort}:` comes a pattern, in which `*` stands for any characters"
+    if sort in NAMES and not NAMES[sort].fullmatch(pattern):
+        return f"a pattern of type {sort} is the name of such a package, in which `*` stands for any characters"
+    return None
+
+
+def decode(entry: Json) -> Found:
+    """Read one rule. A level to delete that is shown as null may be hidden: it is compared with nothing."""
+    shown = {PUSH: entry.get(PUSH) or None}
+    hidden = entry.get(DELETE) is None
+    rule, unknown = recognized(PackageProtectionRule, shown if hidden else {**shown, DELETE: entry[DELETE]})
+    return Found(rule, (name_of(entry),), unknown=unknown, unshown={DELETE: PUSH} if hidden else {})
+
+
+def create(new: New) -> Requests:
+    """A creation says pattern and type."""
+    return (new.post(key_of(new.name) | new.fields),)
+
+
+def update(old: Existing) -> Requests:
+    """An update changes pattern and type in place."""
+    return (old.send((key_of(old.name) if old.new_name else {}) | old.fields),)
+
+
+def losses(old: Existing) -> Iterator[str]:
+    """Another rule whose pattern matches the same packages still holds."""
+    for verb, field in (("pushing", PUSH), ("deleting", DELETE)):
+        level = getattr(old.found.resource, field)
+        if level is not None:
+            yield f"{verb} no longer takes the role {level}, unless another rule says so"
+
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """Return the rules as a state of the sandbox holds them: with pattern and type."""
+    rules = ({**rule, **key_of(rule.pop(RULES.key))} for rule in read.items(RULES))
+    return {RULES.name: [rule for rule in rules if rule.get(PUSH) or rule.get(DELETE)]}
+
+
+RULES = Collection(
+    "package_protection_rules",
+    PackageProtectionRule,
+    title="package protection rule",
+    suffix="packages/protection/rules",
+    key="name",
+    decode=decode,
+    names=Names(error=name_error),
+    writes=Writes(create=create, update=update, method="PATCH"),
+    losses=losses,
+)
+
+KIND = Kind(
+    name="package_protection_rules",
+    summary="Which roles may push and delete packages, by type and pattern, such as `npm:@acme/*`.",
+    models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
+    parts=(RULES,),
+    rehearsal=rehearsal,
+    needs=Needs(
+        roles={Level.PROJECT: Role.MAINTAINER},
+        archived=Archived.CLOSED,
+        switches={"package_registry_access_level": "the package registry"},
+    ),
+    pages={Level.PROJECT: "{target}/-/settings/packages_and_registries"},
+)
