@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -310,6 +310,11 @@ def plan_matches(
         if at.part.has_siblings:
             at = replace(at, siblings=replace(at.siblings, created=created))
     yield from _plan_matched(at, present, matches)
+    yield from _plan_leftover(at, matches, going)
+
+
+def _plan_leftover(at: DeclaredPart[Collection], matches: Matches, going: Container[int]) -> Iterator[Step]:
+    """Plan the live objects that no manifest mentions: `going` has the identities of those that are deleted."""
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
         if id(found) in going:
             yield from _unless_held(at, found.names, _with_end(plan_deletion(at, found), at.declared_until(found)))
