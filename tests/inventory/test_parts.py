@@ -110,6 +110,7 @@ def test_an_apply_that_a_signal_ends_writes_down_what_it_did(user: Checkout) -> 
             '  + trigger token "t"                         done',
             '  + trigger token "u"                         skipped: the run ended before this change',
             "Finishing the requests in flight; a second signal stops at once.",
+            "To go on, run the same command again: what was done is not done again.",
         ],
     )
     assert user.listed() == ["project 100 t <first>"]
