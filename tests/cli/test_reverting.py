@@ -140,12 +140,19 @@ def test_only_some_of_it_is_reverted(cli_runner: CliRunner) -> None:
         ("revert applied.json --yes --out back.json", 64, "--yes carries out the plan; --out and --detailed-exitcode go without it"),
         ("revert applied.json --yes --tokens-to a --tokens-command b", 64, "revert takes --tokens-to or --tokens-command, not both"),
         ("revert applied.json --report json=applied.json", 64, "REPORT and --report json name the same file: applied.json"),
-        ("revert applied.json --yes", 1, "the plan is refused, and nothing was changed: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_reverted_is_refused(cli_runner: CliRunner, line: str, code: int, error: str) -> None:
     done = cli_runner(line)
     assert (done.code, done.out, done.err) == (code, "", f"reconciler: {error}\n")
+
+
+def test_a_way_back_that_is_refused_is_shown(cli_runner: CliRunner) -> None:
+    done = cli_runner("revert applied.json --yes")
+    refused = "it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD"
+    assert (done.code, done.out) == (1, "")
+    shown = PLANNED.replace("apply may delete up to 3 objects: --allow-deletes 3\n", "")
+    assert done.err == f"{shown}reconciler: the plan is refused, and nothing was changed: {refused}\n"
 
 
 def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> None:
