@@ -180,7 +180,7 @@ def test_what_cannot_be_excepted_is_told_and_what_is_wrong_stays_an_error(cli_ru
         "not accepted: project acme/fresh: does not exist, and `apply` creates it",
         "not accepted: project acme/p0: approval settings.allow_author_approval: its document is in manifests/p0.yaml.j2, in a "
         "template; write the exception there",
-        "not accepted: project acme/p2: approval settings: cannot be read: not in this edition, or no right to it (403 "
+        "not accepted: project acme/p2: approval_settings: cannot be read: not in this edition, or no right to it (403 "
         "Forbidden); this needs the role Maintainer and an edition with this feature (Premium or Ultimate); otherwise "
         "leave the section out",
         "not accepted: project acme/p3: approval settings.allow_author_approval: its document is in manifests/p3.yaml, "

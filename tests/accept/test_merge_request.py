@@ -114,6 +114,17 @@ def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
     assert accept(cli_runner) == (0, "Merge request updated: acme/web!1 (1 file)\n", requests)
 
 
+def test_exceptions_are_proposed_with_their_end_and_reason(cli_runner: CliRunner) -> None:
+    code, said, _ = accept(cli_runner, "--until 2099-03-01 --reason OPS-12")
+    assert (code, said) == (0, "Merge request opened: acme/web!1 (1 file)\n")
+    (request,) = web(cli_runner)["merge_requests"]
+    assert (request["title"], request["description"]) == (
+        "Except 1 difference until 2099-03-01: 1 file",
+        "`reconciler accept` proposes exceptions until 2099-03-01: `OPS-12`\n\n- `manifests/project.yaml`",
+    )
+    assert "until: 2099-03-01, reason: OPS-12}" in on_branch(cli_runner)["files"]["manifests/project.yaml"]
+
+
 def test_nothing_to_accept(cli_runner: CliRunner) -> None:
     accept(cli_runner)
     live(cli_runner, "2026-12-31")
