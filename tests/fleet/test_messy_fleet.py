@@ -1,0 +1,58 @@
+"""The first days with a fleet as it is: taken up without a warning, and a project that a rule for all does not fit."""
+
+import pytest
+
+from reconciler.sandbox import generate
+from tests.cli_runner import CliRunner
+
+pytestmark = pytest.mark.untraced
+
+ODD = "acme/data-6/charts-11"
+RELEASE = '\n  milestones: {"2030.1": {due_date: 2030-03-31}}\n'
+RELEASES = f"apiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: releases}}\nspec: {RELEASE}"
+WAY_OUT = "write `unmanaged: [milestones]` in its own document"
+
+
+def test_a_rule_for_all_does_not_fit_one_project_and_its_document_says_so(cli_runner: CliRunner) -> None:
+    state = generate(60, 3)
+    for project in state["projects"]:
+        project["merge_requests_enabled"] = project["issues_enabled"]
+    cli_runner.sandbox.replace_state(state)
+
+    assert cli_runner("init --group acme/checkout-3 --group acme/data-6").code == 0
+    assert cli_runner("validate").out == "Valid: 25 documents: 2 groups, 19 projects, 2 sets, 2 profiles.\n"
+    planned = cli_runner("plan")
+    assert (planned.code, planned.out.splitlines()[-1].partition(" unmanaged")[0]) == (
+        0,
+        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 12",
+    )
+
+    # a profile of the set: the project that cannot have it is left out, although it has a document
+    profile = cli_runner.folder / "manifests/acme.data-6.profile.yaml"
+    before = profile.read_text()
+    assert "milestones" not in before
+    profile.write_text(before.rstrip("\n") + RELEASE)
+    planned = cli_runner("plan")
+    assert (planned.code, ODD in planned.out) == (0, False)
+    assert planned.out.splitlines()[-1].startswith("Plan: 10 to create, 0 to update, 0 to delete, 0 problems, ")
+
+    # a profile of the document: somebody has asked for it in this project
+    cli_runner.write("manifests/releases.yaml", RELEASES)
+    document = cli_runner.folder / f"manifests/{ODD}.yaml"
+    asked = document.read_text().replace(f"path: {ODD}", f"path: {ODD}, profiles: [releases]")
+    document.write_text(asked)
+    planned = cli_runner("plan")
+    assert planned.code == 3
+    assert [line for line in planned.out.splitlines() if " ! " in line or ODD in line] == [
+        f"project {ODD}",
+        "  ! milestones: switched off in the project: issues and merge requests; switch issues and merge requests on, or "
+        f"{WAY_OUT}     manifests/releases.yaml:5",
+    ]
+
+    document.write_text(asked.replace("spec:\n", "spec:\n  unmanaged: [milestones]\n"))
+    assert cli_runner("validate").out == "Valid: 26 documents: 2 groups, 19 projects, 2 sets, 3 profiles.\n"
+    planned = cli_runner("plan")
+    assert (planned.code, ODD in planned.out) == (0, False)
+    assert cli_runner("apply --yes").code == 0
+    assert cli_runner("drift").code == 0
+    assert cli_runner("doctor --target acme/data-6/charts-11").code == 0
