@@ -365,13 +365,20 @@ class Manifests:
         return written
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, a field of it, or a creation is declared, as `path:line`; empty if nowhere."""
+        """Return where an object, a field of it, or a creation is declared, as `path:line`; empty if nowhere.
+
+        What is not declared in a pruned section has its origin where that is said.
+        """
         whole = self._assembled.get(address.target.identity)
         if whole is not None and whole.target.creation and not address.section:
             return whole.effective.layers[-1].document.find((CREATE,), key=True).line
         if whole is None or address.section not in whole.effective.sections:
             return ""
-        _, location = whole.effective.find(_steps(whole.effective, address, field), key=True)
+        steps = _steps(whole.effective, address, field)
+        around = 1 if address.part == address.section else 2
+        if address.name is not None and len(steps) <= around and address.section in whole.effective.prune:
+            steps = (PRUNE, whole.effective.prune.index(address.section))
+        _, location = whole.effective.find(steps, key=True)
         return location.line
 
     def lock(self, address: Address, field: str | None = None) -> Lock | None:

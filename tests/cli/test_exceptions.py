@@ -102,7 +102,7 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
         "  ~ approval settings                         allow_committer_approval: true -> false     manifests/api.yaml:19\n"
         "  ~ job token scope                           enabled: false -> true     manifests/api.yaml:21\n"
         '  ~ milestone "Nov 2026"                      description: none -> Other, state: active -> closed     manifests/api.yaml:24\n'
-        '  - milestone "Old"     manifests/api.yaml:22\n'
+        '  - milestone "Old"     manifests/api.yaml:17\n'
         + HELD
         + "Plan: 0 to create, 3 to update, 1 to delete, 0 problems, 0 unmanaged, "
         f"10 excepted. 4 writes to apply; {reads} requests were made to plan.\n"

@@ -23,7 +23,7 @@ PLAN = """\
 project acme/api
   + milestone "1"                             due_date: 2026-12-31     manifests/project.yaml:8
   ~ approval settings                         allow_author_approval: false -> true     manifests/project.yaml:10
-  - allowlisted project "acme/web"     manifests/project.yaml:6
+  - allowlisted project "acme/web"     manifests/project.yaml:5
   - milestone "old"     manifests/project.yaml:9
 Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 4 requests were made to plan.
 """

@@ -149,3 +149,18 @@ def test_accept_and_export_write_nothing_into_it(fleet: CliRunner) -> None:
     assert own.read_text() == OWN % "[milestones]"
     assert fleet("export --project acme/api --output manifests --section milestones").code == 0
     assert own.read_text() == OWN % "[milestones]"
+
+
+def test_the_origin_of_a_deletion_by_prune_is_where_the_section_is_pruned(cli_runner: CliRunner) -> None:
+    scope = {"project_allowlist": [101], "inbound_enabled": True}
+    cli_runner.service(milestones=[{"title": "old"}], job_token_scope=scope)
+    cli_runner.write("manifests/base.yaml", PROFILE.replace("[acme/lib]", "[]").removesuffix("---\n"))
+    own = "spec: {milestones: {own: {}}, job_token_scope: {projects: [acme/web]}}\n"
+    cli_runner.write("manifests/own.yaml", OWN.partition("spec:")[0] + own)
+    assert cli_runner("plan").out.splitlines()[1:-1] == [
+        '  + allowlisted project "acme/web"     manifests/own.yaml:4',
+        '  + milestone "1.0"     manifests/base.yaml:6',
+        '  + milestone "own"     manifests/own.yaml:4',
+        '  - allowlisted project "acme/lib"     manifests/base.yaml:5',
+        '  - milestone "old"     manifests/base.yaml:5',
+    ]
