@@ -238,7 +238,7 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     name = spec.kind.name
     value = whole.sections[name]
     names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
-    found = [*names, *_check_top(spec, target)]
+    found = [*names, *_check_top(spec, target, value)]
     section = None
     content = Content(repr(value))
     content.value = value
@@ -343,9 +343,9 @@ def _too_many(spec: SectionSpec, target: Target, section: Mapping[str, Any]) -> 
         yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
 
 
-def _check_top(spec: SectionSpec, target: Target) -> Iterator[Diagnostic]:
-    """Yield advice for a subgroup, if some servers have the section for groups at the top only."""
-    if spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
+def _check_top(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
+    """Yield advice for a subgroup that declares something, if some servers have that for groups at the top only."""
+    if section and spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
         top = str(target.ref).partition("/")[0]
         message = f"some servers have {spec.kind.name} for groups at the top only: declare them in {top}"
         yield Diagnostic((), message, "advice", at_key=True)
