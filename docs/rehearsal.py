@@ -13,7 +13,8 @@ BOX = re.compile(rf"{re.escape(MARK)}(?:>.*\n)*")
 
 TEXT = """\
 > **To follow this page on your own machine**, start the sandbox as the service and work as `ada`, who owns its groups.
-> In a checkout of reconciler, with reconciler [installed](TUTORIAL#install):
+> In a new terminal, in a checkout of reconciler, with reconciler [installed](TUTORIAL#install) and its environment active
+> (`. .venv/bin/activate`):
 >
 > ```bash
 > mkdir ~/rehearsal && cp -r examples ~/rehearsal && cd ~/rehearsal
@@ -21,7 +22,7 @@ TEXT = """\
 > export RECONCILER_API_URL=http://127.0.0.1:8080/api/v4 RECONCILER_TOKEN=ada-token
 > ```
 >
-> To clean up afterwards: `kill %1; cd; rm -r ~/rehearsal`.
+> To clean up afterwards: `kill $(jobs -p); cd; rm -r ~/rehearsal`, and close the terminal, which forgets its variables.
 """
 
 
