@@ -48,6 +48,9 @@ HELPER = f"""!f() {{ test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$
 OWN_SETTINGS = r"^(credential\..*|core\.sshcommand)$"
 """The settings of the user's own configuration by which git knows the user's credentials."""
 
+SENTENCE_END = re.compile(r"\.?\n(?:\s*\n\s*|fatal: )")
+"""Between two sentences of git, which stand in lines of their own, some after a blank one."""
+
 USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -169,8 +172,8 @@ class Exchange:
         return self._own
 
     def _refusal(self, login: Login | None, said: bytes) -> str:
-        """Return the sentence of git or of the server, without any secret."""
-        text = " ".join(said.decode(errors="replace").split())
+        """Return the sentences of git or of the server as one, without any secret."""
+        text = " ".join(SENTENCE_END.sub("; ", said.decode(errors="replace").strip()).split()).removesuffix(".")
         for secret in self.remote.secrets:
             text = text.replace(secret, "***")
         text = escaped(USER_IN_URL.sub("***", text)).removeprefix("fatal: ")
