@@ -10,6 +10,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from reconciler.apply import ApplyOptions, Outcome, Status, apply_plan
+from reconciler.errors import Stopped
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
 from reconciler.fleet.stages import draw_plan
@@ -19,7 +20,7 @@ from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Change, Delete, Plan, SectionPlan, Update
-from reconciler.model.protocols import Json
+from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
@@ -41,7 +42,8 @@ def check_kind(
 
     The example is applied, reverted, applied again, exported and read again. Then its objects are renamed, deleted,
     created with what a creation needs and updated to what the example says, and pruned. Each step makes the requests
-    that its plan shows and no others, reads nothing twice, and leaves nothing to do.
+    that its plan shows and no others, reads nothing twice, and leaves nothing to do. What is replaced under cover stays
+    under it in a run that ends after any request, and the next run ends the replacement.
 
     Args:
         kind: the kind.
@@ -90,9 +92,14 @@ def _check_declaration(kind: Kind) -> None:
     _expect(kind.split or names == [kind.name], f"the only part of {kind.name} must have its name, not {names[0]}")
     _expect(len({*names}) == len({*paths}) == len(names), f"two parts of {kind.name} have one name or path")
     for part in kind.parts:
-        rules = {*part.writes.required, *part.writes.immutable} if isinstance(part, Collection) else set()
+        rules = _fields_named(part) if isinstance(part, Collection) else set()
         strange = ", ".join(sorted(rules - part.model.model_fields.keys()))
         _expect(not strange, f"{part.name} has rules for fields that {part.model.__name__} lacks: {strange}")
+
+
+def _fields_named(part: Collection) -> set[str]:
+    writes = part.writes
+    return {*writes.required, *writes.immutable, *writes.defaults, *part.relations.entries, *part.relations.refers}
 
 
 def _item_of(model: Any) -> Any:
@@ -158,12 +165,27 @@ class _Life:
         self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")
         if part.writes.create is None:
             return
-        settle("create", {name: _needed(item, part) for name, item in items.items()})
+        bare = {name: _needed(item, part) for name, item in items.items()}
+        settle("create", bare)
+        for number in (1, 2, 3) if part.writes.cover else ():
+            self.end_after(number, replace(section, wanted={part.name: items}))
+            settle(f"replace, after a run that ended after {number} requests", items, prune=True)
+            settle("replace back", bare)
         settle("update", items)
         if not part.deletion.prunable:
             return
         done = settle("prune", {}, prune=True)
         self.expect(done.count(Delete) >= len(items), "the plan does not delete each object")
+
+    def end_after(self, number: int, section: Section) -> None:
+        """Replace objects in a run that ends after some requests; see that one of them is under cover then."""
+        self.step = f"replace, and end after {number} requests"
+        service: Any = _Ending(self.client, number)
+        before = sum(map(len, self.shown([section]).values()))
+        plan = draw_plan(_desired([section]), service, self.kinds, 1)
+        apply_plan(plan, service, self.kinds, ApplyOptions(1, verify=False))
+        after = sum(map(len, self.shown([section]).values()))
+        self.expect(after >= before, "something is left without cover")
 
     def another(self, part: Collection, target: Target, name: Key) -> Key:
         """Return another name like this one."""
@@ -277,6 +299,23 @@ class _Life:
     def expect(self, truth: object, otherwise: str) -> None:
         """Raise where something is not as it must be."""
         _expect(truth, f"{self.kind.name}, {self.step} ({self.dialect} dialect): {otherwise}")
+
+
+class _Ending:
+    """A service that takes some requests, and then no more."""
+
+    def __init__(self, client: Client, left: int) -> None:
+        self._client, self._left = client, left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def send(self, request: Request) -> Json:
+        """Carry out a write, unless there were enough."""
+        self._left -= 1
+        if self._left < 0:
+            raise Stopped(str(request), "the run has ended")
+        return self._client.send(request)
 
 
 class _Odd:

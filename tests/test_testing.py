@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.kinds import milestones
+from reconciler.kinds import milestones, protected_tags
 from reconciler.kinds.milestones import MILESTONES, Milestone
-from reconciler.model.endpoints import Existing, Names, Requests
+from reconciler.model.endpoints import Collection, Existing, Names, Requests
 from reconciler.model.kind import Kind
+from reconciler.model.protocols import Request
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
 from reconciler.sandbox.routes import milestones as route
+from reconciler.sandbox.routes import protected_tags as protected_tags_route
 from reconciler.testing import check_kind
 
 EXAMPLE = """
@@ -135,3 +137,28 @@ def test_a_kind_whose_changes_cannot_be_undone_is_not_right(manifest: Path) -> N
     assert str(told.value) == (
         "milestones, revert (spec dialect): not as before the apply: milestones of project acme/api"
     )
+
+
+def test_a_replacement_without_cover_is_told(tmp_path: Path) -> None:
+    def bare(old: Existing) -> Requests:
+        deleted, made = (
+            old.part.deletion.requests(old),
+            Request("POST", old.path, {**old.anew().new_name, **old.anew().fields}),
+        )
+        return (made, *deleted) if old.new_name else (*deleted, made)
+
+    (part,) = protected_tags.KIND.parts
+    assert isinstance(part, Collection)
+    kind = replace(protected_tags.KIND, parts=(replace(part, writes=replace(part.writes, update=bare)),))
+    file = tmp_path / "tags.yaml"
+    file.write_text(TAGS)
+    with pytest.raises(AssertionError, match="something is left without cover"):
+        check_kind(kind, file, protected_tags_route)
+
+
+TAGS = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec: {protected_tags: {v1: {allowed_to_create: [developer]}}}
+"""

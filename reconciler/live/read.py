@@ -138,7 +138,8 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
                 ids[Reference(target.level, target.ref.casefold())] = found.owner_id
             if isinstance(part, Collection) and part.names.level and found.id is not None:
                 ids |= {Reference(part.names.level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
-            ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(found)}
+            if found.entries:
+                ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(found)}
     return ids
 
 

@@ -1,9 +1,12 @@
 """Protected branches: entries by name, merged by ID; rules of groups that are found by a part of their name."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.live.read import read_part
 from reconciler.model.plan import Create
@@ -312,3 +315,23 @@ def test_an_entry_that_no_rule_can_hold_is_an_error(cli_runner: CliRunner, level
     cli_runner.write("manifests/a.yaml", document.format(level, f"{{main: {{allowed_to_push: {entry}}}}}"))
     done = cli_runner("validate")
     assert (done.code, reason in done.err + done.out) == (1, True), done.err + done.out
+
+
+RECORDINGS = Path(__file__).parents[1] / "acceptance" / "recordings"
+OF_RULES = re.compile("/protected_(branches|tags)([/?]|$)")
+
+
+@pytest.mark.parametrize("file", sorted(file.name for file in RECORDINGS.glob("*protected-*.yaml")))
+def test_every_rule_that_the_service_has_shown_is_read_whole(file: str) -> None:
+    read = 0
+    for recorded in yaml.safe_load((RECORDINGS / file).read_text())["interactions"]:
+        kind = OF_RULES.search(recorded["request"]["uri"])
+        if kind is None or recorded["response"]["status"]["code"] not in (200, 201):
+            continue
+        (part,) = KINDS[f"protected_{kind[1]}"].parts
+        answer = json.loads(recorded["response"]["body"]["string"])
+        for entry in answer if isinstance(answer, list) else [answer]:
+            found = part.read(API, entry)
+            assert (dict(found.unknown), dict(found.read_only)) == ({}, {})
+            read += 1
+    assert read
