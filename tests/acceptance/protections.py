@@ -94,6 +94,13 @@ def owner_in_the_other_group(state: State) -> None:
     group["members"].append({"user": "facts-owner", "role": "reporter"})
 
 
+def without_licence(state: State) -> None:
+    """Withhold every licensed feature, and add the user who was asked."""
+    state["instance"] |= {"licensed": False, "audit_events_licensed": False, "default_branch_protection_looks": 1}
+    user = {"id": 27, "username": "facts-free", "name": "Facts Free", "emails": ["facts-free@example.com"]}
+    state["users"].append({**user, "tokens": ["free-token"]})
+
+
 def approvals_may_change(*, may: bool) -> Change:
     """Return a change that says whether the instance lets projects change their approvers."""
 
@@ -115,6 +122,7 @@ def approval_race(state: State) -> None:
 BEFORE: dict[str, Change] = {
     "approval-rules-changes": owner_in_the_other_group,
     "approval-rules-more": with_more_rules,
+    "free-edition": without_licence,
     "group-approval-rules": with_more_rules,
     "container-tag-protection-rules": registry(has_api=False),
     "package-protection-rules-delete": package_flag(on=True),
@@ -144,7 +152,9 @@ NAMES = {
     "approval-rules",
     "approval-rules-changes",
     "approval-rules-more",
+    "free-edition",
     "group-approval-rules",
+    "protections-public-and-personal",
     "container-tag-immutable-rules",
     "container-tag-protection-rules",
     "group-protected-branches",

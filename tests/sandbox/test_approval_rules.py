@@ -222,3 +222,27 @@ def test_groups_have_none(acme: SandboxClient) -> None:
     lines = ("GET /groups/acme/approval_rules", "POST /groups/acme/approval_rules", "PUT /groups/acme/approval_rules/1")
     assert [acme.ask(line, {}) for line in lines] == [absent] * 3
     assert acme.ask(lines[0], user="eve") == (404, {"message": "404 Group Not Found"})
+
+
+def test_the_audit_tells_who_changed_what(service: SandboxClient, dialect: str) -> None:
+    branches = {"protected_branches": [{"id": 1, "name": "main"}, {"id": 2, "name": "rel"}]}
+    service.given(a_service(dialect, web={**ONE, **branches}))
+    put(service, name="QB", approvals_required=2, user_ids=[6], applies_to_all_protected_branches=True)
+    put(service, applies_to_all_protected_branches=False, protected_branch_ids=[1, 2])
+    put(service, protected_branch_ids=[])
+    post(service, "G", group_ids=[10], protected_branch_ids=[2])
+    service.ask(f"DELETE {RULES}/7")
+    events = reversed(service.ask(f"GET {WEB}/audit_events")[1])
+    assert [(each["event_name"], each["details"]["custom_message"]) for each in events] == [
+        ("update_approval_rules", "Added User Gus to approval group on QB rule"),
+        ("update_approval_rules", "Removed User Dev from approval group on QB rule"),
+        ("update_approval_rules", "Changed number of required approvals from 1 to 2"),
+        ("update_approval_rules", "Changed name from QA to QB"),
+        ("update_approval_rules", "Changed target branch to all protected branches"),
+        ("update_approval_rules", "Changed target branch to main, rel branches"),
+        ("update_approval_rules", "Changed target branch to all branches"),
+        ("approval_rule_created", "Added approval rule with number of required approvals of 1"),
+        ("approval_rule_created", "Added Group acme to approval group on G rule"),
+        ("update_approval_rules", "Changed target branch to rel branch"),
+        ("approval_rule_deleted", "Deleted approval rule"),
+    ]

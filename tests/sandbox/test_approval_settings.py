@@ -230,3 +230,11 @@ def test_the_free_edition_of_production_has_no_such_endpoint(service: SandboxCli
     unknown = (404, {"error": "404 Not Found"})
     expected = [unknown, unknown] if dialect == "deployed" else [(200, FRESH_GROUP), (200, FRESH_PROJECT)]
     assert [service.ask(f"GET {GROUP}"), service.ask(f"GET {PROJECT}")] == expected
+
+
+@BOTH
+def test_without_a_licence_there_are_none(service: SandboxClient, dialect: str) -> None:
+    state = a_service(dialect)
+    state["instance"]["licensed"] = False
+    service.given(state)
+    assert service.ask(f"GET {GROUP}") == service.ask(f"GET {PROJECT}") == FORBIDDEN

@@ -456,3 +456,29 @@ def test_a_state_with_rules_is_dumped_and_loads_again(service: SandboxClient, di
     assert [each["username"] for each in before["users"]][-1] == "gone"
     kept = before["projects"][0]["protected_branches"][0]["push_access_levels"]
     assert [each["id"] for each in kept] == [1, 2, 3, 4]
+
+
+def test_the_audit_tells_who_changed_what_but_not_who_may_unprotect(acme: SandboxClient) -> None:
+    post(acme, "rel/*", allowed_to_push=[{"access_level": 30}])
+    patch(acme, "rel%2F%2A", allow_force_push=True, allowed_to_merge=[{"access_level": 30}], unprotect_access_level=60)
+    patch(acme, "rel%2F%2A", allowed_to_push=[{"id": 1, "_destroy": True}])
+    acme.ask(f"DELETE {RULES}/rel%2F%2A", user="max")
+    events = reversed(acme.ask(f"GET {WEB}/audit_events")[1])
+    told = [(each["event_name"], each["author_id"], each["details"]["custom_message"]) for each in events]
+    added = 'allowed to push: ["Developers + Maintainers"], allowed to merge: ["Maintainers"]'
+    flags = "allow force push: false, code owner approval required: false"
+    both = '["Maintainers", "Developers + Maintainers"]'
+    assert told == [
+        ("protected_branch_created", 3, f"Added protected branch with [{added}, {flags}]"),
+        ("protected_branch_allow_force_push_updated", 3, "Changed allow force push from false to true"),
+        ("protected_branch_updated", 3, f'Changed allowed to merge from ["Maintainers"] to {both}'),
+        (
+            "protected_branch_updated",
+            3,
+            'Changed allowed to push and merge from ["Developers + Maintainers"] to []',
+        ),
+        ("protected_branch_removed", 3, "Unprotected branch"),
+    ]
+    post(acme, "g", user="ada", path=GROUPS)
+    (event,) = acme.ask("GET /groups/acme/audit_events")[1]
+    assert (event["entity_type"], event["details"]["target_details"]) == ("Group", "g")

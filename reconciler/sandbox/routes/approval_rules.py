@@ -17,6 +17,7 @@ from ..parameters import boolean, integer, integers, read, text, texts
 from ..records import AnyUsername, DatedItem, GroupId
 from ..state import MAINTAINER, REPORTER, Group, Project, State
 from .approval_settings import OF_INSTANCE
+from .audit_events import note_event
 from .instance import show_group, show_user
 from .protected_branches import all_rules, show_rule
 
@@ -174,6 +175,38 @@ class _ApprovalRules(Collection[ApprovalRule]):
             _ALL: item.applies_to_all_protected_branches,
         }
 
+    def add(self, call: Call, owner: Project, item: ApprovalRule) -> None:
+        """Keep a new rule."""
+        super().add(call, owner, item)
+        message = f"Added approval rule with number of required approvals of {item.approvals_required}"
+        for each in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
+            note_event(call, owner, "approval_rule_created", each, _about(item))
+        branches = _branches(call.state, owner, item)
+        if branches != _branches(call.state, owner, ApprovalRule(name="")):
+            note_event(call, owner, "update_approval_rules", f"Changed target branch to {branches}", _about(item))
+
+    def save(self, call: Call, item: ApprovalRule, wanted: ApprovalRule) -> None:
+        """Save a change."""
+        before = item.model_copy()
+        super().save(call, item, wanted)
+        owner = call.project(self.role)
+        for message in _approver_changes(call.state, before, item):
+            note_event(call, owner, "update_approval_rules", message, _about(item))
+        for change, name in (("number of required approvals", "approvals_required"), ("name", "name")):
+            both = {"from": str(getattr(before, name)), "to": str(getattr(item, name))}
+            if both["from"] != both["to"]:
+                message = f"Changed {change} from {both['from']} to {both['to']}"
+                note_event(call, owner, "update_approval_rules", message, _about(item), change=change, **both)
+        branches = [_branches(call.state, owner, rule) for rule in (before, item)]
+        if branches[0] != branches[1]:
+            message = f"Changed target branch to {branches[1]}"
+            note_event(call, owner, "update_approval_rules", message, _about(item))
+
+    def remove(self, call: Call, owner: Project, item: ApprovalRule) -> None:
+        """Remove a rule."""
+        super().remove(call, owner, item)
+        note_event(call, owner, "approval_rule_deleted", "Deleted approval rule", _about(item))
+
     def _values(self, call: Call, owner: Project, sent: dict[str, Any], before: ApprovalRule) -> dict[str, Any]:
         """Return the fields of a rule for what was sent."""
         state = call.state
@@ -199,6 +232,32 @@ class _ApprovalRules(Collection[ApprovalRule]):
         if _ALL in sent:
             values[_ALL] = sent[_ALL]
         return values
+
+
+def _about(rule: ApprovalRule) -> tuple[str, int, str]:
+    return "ApprovalProjectRule", rule.id, rule.name
+
+
+def _approver_changes(state: State, before: ApprovalRule, after: ApprovalRule) -> list[str]:
+    """Return what the audit says about approvers who have come and gone."""
+    old, new = (
+        [
+            *(f"User {state.user(name).name}" for name in rule.users),
+            *(f"Group {state.groups[number].name}" for number in rule.group_ids),
+        ]
+        for rule in (before, after)
+    )
+    where = f"approval group on {after.name} rule"
+    added = [f"Added {each} to {where}" for each in new if each not in old]
+    return [*added, *(f"Removed {each} from {where}" for each in old if each not in new)]
+
+
+def _branches(state: State, project: Project, rule: ApprovalRule) -> str:
+    """Return the branches of a rule in the words of the audit."""
+    if rule.applies_to_all_protected_branches:
+        return "all protected branches"
+    names = [each.name for _, each in all_rules(state, project) if each.id in rule.protected_branch_ids]
+    return f"{', '.join(names)} branch{'es' * (len(names) > 1)}" if names else "all branches"
 
 
 _TAKEN = ["any-approver for the project already exists"]

@@ -164,7 +164,7 @@ def _group(call: Call) -> Group:
     """Return the group, if the caller owns it and it is at the top: subgroups have no such settings."""
     _require_paid_edition(call)
     group = call.group(OWNER)
-    if group.parent_path:
+    if group.parent_path or not call.state.instance.licensed:
         raise refused(403, "403 Forbidden")
     return group
 
@@ -172,7 +172,10 @@ def _group(call: Call) -> Group:
 def _project(call: Call) -> Project:
     """Return the project, if the caller maintains it."""
     _require_paid_edition(call)
-    return call.project(MAINTAINER)
+    project = call.project(MAINTAINER)
+    if not call.state.instance.licensed:
+        raise refused(403, "403 Forbidden")
+    return project
 
 
 def _require_paid_edition(call: Call) -> None:

@@ -98,6 +98,6 @@ def _show(call: Call, event: AuditEvent) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/projects/:id/audit_events", list_of_project),
-    Route("GET", "/groups/:id/audit_events", list_of_group),
+    Route("GET", "/projects/:id/audit_events", list_of_project, anonymous=True),
+    Route("GET", "/groups/:id/audit_events", list_of_group, anonymous=True),
 )

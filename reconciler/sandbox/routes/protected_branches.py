@@ -5,6 +5,7 @@ rules that a project has from its group are listed there, and belong to the grou
 of a default branch comes from the service itself.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from ..ref_access import (
     unprocessable,
 )
 from ..state import DEVELOPER, MAINTAINER, OWNER, PLANNER, Group, Place, Project, Section, State
+from .audit_events import note_event
 
 
 class PushEntry(Entry):
@@ -209,6 +211,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             wanted.code_owner_approval_required = rule.code_owner_approval_required
         if self.level == "group":
             wanted.name = name
+        before = _told(call.state, owner, rule)
         lists = {sort: _merged(call, rule, sort, sent.get(f"allowed_to_{sort}") or []) for sort in _SORTS}
         for sort, (entries, _) in lists.items():
             setattr(wanted, f"{sort}_access_levels", entries)
@@ -217,6 +220,11 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         if wanted != rule:
             number_entries(call.state, wanted)
             self.save(call, rule, wanted)
+            for change, (event, value) in _told(call.state, owner, rule).items():
+                if value != before[change][1]:
+                    both = {"from": _text(before[change][1]), "to": _text(value)}
+                    message = f"Changed {change} from {both['from']} to {both['to']}"
+                    note_event(call, owner, event, message, _about(rule), change=change, **both)
         return Answer(200, self.show(call, owner, rule))
 
     def read_changes(self, call: Call) -> dict[str, Any]:
@@ -248,6 +256,22 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         """Keep a new rule, and number its entries."""
         number_entries(call.state, item)
         super().add(call, owner, item)
+        told = _told(call.state, owner, item)
+        levels = {"push_access_levels": told[_PUSHERS][1], "merge_access_levels": told[_MERGERS][1]}
+        flags = {"allow_force_push": item.allow_force_push, _OWNERS_KEY: item.code_owner_approval_required}
+        shown = ", ".join(
+            f"{name}: {_text(told[change][1])}"
+            for name, change in (("allowed to push", _PUSHERS), (_MERGERS, _MERGERS), (_FORCE, _FORCE), (_CODE, _CODE))
+        )
+        message = f"Added protected branch with [{shown}]"
+        note_event(call, owner, "protected_branch_created", message, _about(item), **levels, **flags)
+
+    def remove(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+        """Remove a rule."""
+        super().remove(call, owner, item)
+        empty: dict[str, Any] = {"push_access_levels": [], "merge_access_levels": []}
+        flags = {"allow_force_push": item.allow_force_push, _OWNERS_KEY: item.code_owner_approval_required}
+        note_event(call, owner, "protected_branch_removed", "Unprotected branch", _about(item), **empty, **flags)
 
     def _read_lists(self, call: Call, more: Sequence[str]) -> dict[str, Any]:
         """Return the lists of entries that were sent; only those to push know deploy keys."""
@@ -272,6 +296,32 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         self.remove(call, owner, rule)
         emptied: dict[str, Any] = {f"{sort}_access_levels": [] for sort in _SORTS}
         return Answer(200, self.show(call, owner, rule.model_copy(update=emptied)))
+
+
+_PUSHERS, _MERGERS = "allowed to push and merge", "allowed to merge"
+_FORCE, _CODE = "allow force push", "code owner approval required"
+
+
+def _told(state: State, owner: Place, rule: ProtectedBranch) -> dict[str, tuple[str, Any]]:
+    """Return what the audit tells of a rule, in its words, with the event of a change: not who may unprotect."""
+    pushers, mergers = (
+        [show_entry(state, owner, each, with_key=False)["access_level_description"] for each in rule.entries(sort)]
+        for sort in ("push", "merge")
+    )
+    return {
+        _FORCE: ("protected_branch_allow_force_push_updated", rule.allow_force_push),
+        _CODE: ("protected_branch_code_owner_approval_required_updated", rule.code_owner_approval_required),
+        _PUSHERS: ("protected_branch_updated", pushers),
+        _MERGERS: ("protected_branch_updated", mergers),
+    }
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _about(rule: ProtectedBranch) -> tuple[str, int, str]:
+    return "ProtectedBranch", rule.id, rule.name
 
 
 def show_rule(state: State, place: Place, owner: Place, rule: ProtectedBranch) -> dict[str, Any]:
