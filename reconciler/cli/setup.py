@@ -1,5 +1,7 @@
 """`reconciler doctor`, `schema` and `completion`: setting up, for people, editors and shells."""
 
+import os
+import re
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -9,21 +11,27 @@ import click
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_targets
+from reconciler.cli.job import in_job
 from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
+from reconciler.cli.settings import reading_token
+from reconciler.gitops.inventory import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reconciler.doctor import Diagnosis, Finding, ServiceCheck
+    from reconciler.doctor import Diagnosis, Finding, PipelineProject, ServiceCheck
     from reconciler.manifests import Manifests
     from reconciler.service import Client
 
 
 @command(*RUN, epilog="Example: reconciler doctor manifests --format json")
 @click.option("--read-only", is_flag=True, help="Check only the access that `plan` and `drift` need.")
-def doctor(given: Given, read_only: bool) -> int:
+@click.option(
+    "--pipeline", is_flag=True, help="Check what the pipelines of this repository's project need, and no targets."
+)
+def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     """Check that token, service and manifests are ready. Read-only.
 
     Reports the token's type, owner, scopes and expiry, the service's version, and for every section whether it is
@@ -32,14 +40,18 @@ def doctor(given: Given, read_only: bool) -> int:
 
     PATHS are files and folders; the default is the folder `manifests`. If there is none, only token and service are
     checked. Exits with 3 if a section cannot be read or written, and with 1 if no target can be checked.
+
+    With --pipeline, checks the variables of the project, the branch of the inventory and who may push it, the
+    environment, and the component and image that .gitlab-ci.yml names. The project is that of the job, elsewhere that
+    of the remote `origin`; a Maintainer's token sees everything.
     """
     from reconciler.render import render_diagnosis
 
     check_outputs(given, "diagnosis")
     session = Session(given)
-    found = _check(session, read_only=read_only)
+    found = _check_pipeline(session) if pipeline else _check(session, read_only=read_only)
     session.write_result(partial(render_diagnosis, found))
-    return of_targets(complete=not found.counts.error, targets=found.targets)
+    return of_targets(complete=not found.counts.error, targets=found.targets or found.pipeline)
 
 
 def today() -> date:
@@ -68,6 +80,58 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     except ServiceError as error:
         finding = Finding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
     return Diagnosis(service, manifests=(finding,))
+
+
+def _check_pipeline(session: Session) -> "Diagnosis":
+    """Check service and token and, if these are usable, what the pipelines of the project need."""
+    from reconciler.cli.settings import exposes_token
+    from reconciler.doctor import Access, Diagnosis, Finding, Verdict, check_pipeline, check_service
+
+    project = _pipeline_project()
+    with session.client(brisk=True) as client:
+        url, exposed = client.api_url, exposes_token(client.api_url)
+        service = check_service(client, url, today(), exposed=exposed)
+        findings = check_pipeline(client, project) if service.usable else ()
+    reading = reading_token()
+    if reading is not None and service.usable:
+        with session.client(brisk=True, only_reads=True) as client:
+            read = check_service(client, url, today(), exposed=exposed)
+        if read.token.writes is Access.YES:
+            said = "may write, and everybody who can push a branch can read it"
+            remedy = "use a token with the scope read_api alone"
+            findings = (*findings, Finding(Verdict.WARNING, "RECONCILER_READ_TOKEN", said, remedy))
+        elif not read.usable:
+            said, remedy = "the service refuses it", "renew it"
+            findings = (*findings, Finding(Verdict.ERROR, "RECONCILER_READ_TOKEN", said, remedy))
+    return Diagnosis(service, pipeline=findings)
+
+
+def _pipeline_project() -> "PipelineProject":
+    """Return the project of this job, elsewhere that of the remote `origin`.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    from reconciler.doctor import PipelineProject
+    from reconciler.errors import ConfigurationError
+    from reconciler.gitops.remotes import checkout_remote
+    from reconciler.system.processes import repository
+
+    path, top = os.environ.get("CI_PROJECT_PATH", ""), repository(Path())
+    if not path and top is not None:
+        address = checkout_remote(top, "origin").url
+        path = re.sub(r"^(\w+://[^/]*/|[^/:]+:)", "", address).strip("/").removesuffix(".git")
+    if not path:
+        raise ConfigurationError("--pipeline: no project: run this in the checkout of the manifests, or in its CI job")
+    inventory = (click.get_current_context().default_map or {}).get("inventory", {})
+    configuration = Path(".gitlab-ci.yml")
+    return PipelineProject(
+        path,
+        configuration.read_text(encoding="utf-8", errors="replace") if configuration.is_file() else "",
+        "" if inventory is False else inventory.get("branch", BRANCH),
+        os.environ.get("RECONCILER_ENVIRONMENT") or "reconciler",
+        frozenset(name for name, value in os.environ.items() if in_job() and value),
+    )
 
 
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":

@@ -20,6 +20,7 @@ from reconciler.doctor.findings import (
     Verdict,
     diagnosis_content,
 )
+from reconciler.doctor.pipeline import PipelineProject, check_pipeline
 from reconciler.doctor.targets import CheckContext, check_targets
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
@@ -31,11 +32,13 @@ __all__ = [
     "Diagnosis",
     "Estimate",
     "Finding",
+    "PipelineProject",
     "SectionState",
     "ServiceCheck",
     "TargetState",
     "Verdict",
     "chains_of_apply",
+    "check_pipeline",
     "check_service",
     "check_targets",
     "diagnosis_content",

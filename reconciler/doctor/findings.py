@@ -207,6 +207,8 @@ class Diagnosis:
     """The version and edition of the service, and the findings about it."""
     manifests: tuple[Finding, ...] = ()
     """Errors that prevent a check of the manifests, and a warning if the inventory's branch is not protected."""
+    pipeline: tuple[Finding, ...] = ()
+    """The findings about the pipelines, with `--pipeline`."""
     targets: tuple[TargetState, ...] = ()
     """The instance, then the user, then groups, then projects."""
     costs: Costs | None = None
@@ -227,7 +229,7 @@ class Diagnosis:
 
     def _verdicts(self) -> Iterator[Verdict]:
         sections = [section for target in self.targets for section in target.sections]
-        findings = [*self.service.findings, *self.token.findings, *self.manifests]
+        findings = [*self.service.findings, *self.token.findings, *self.manifests, *self.pipeline]
         findings += [finding for target in self.targets for finding in target.findings]
         findings += [finding for section in sections for finding in section.findings]
         yield from (finding.verdict for finding in findings)

@@ -187,6 +187,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
     lines = _checked(f"service {found.service.url}", map(_finding, found.service.findings), style)
     lines += _checked("token", map(_finding, found.token.findings), style)
     lines += _checked("manifests", map(_finding, found.manifests), style)
+    lines += _checked("pipeline", map(_finding, found.pipeline), style)
     if style.verbose:
         lines += [line for each in found.targets for line in _checked(str(each.target), _checks(each), style)]
     else:

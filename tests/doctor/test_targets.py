@@ -556,6 +556,7 @@ def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> 
             ],
         },
         "manifests": [],
+        "pipeline": [],
         "targets": [
             {
                 "level": "project",

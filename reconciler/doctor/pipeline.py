@@ -1,0 +1,178 @@
+"""The pipelines of a project: whether its variables, branch and environment, and what it includes, are there."""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from reconciler.doctor.findings import Finding, Verdict
+from reconciler.errors import NotFound, ServiceError
+from reconciler.model.protocols import Json, Reader
+
+COMPONENT = re.compile(r"component: *[\"']?[^\s/]+/(?P<project>[\w./-]+)/[\w-]+@(?P<version>[^\s\"']+)")
+IMAGE = re.compile(r"image: *[\"']?\$CI_REGISTRY/(?P<project>[\w./-]+):(?P<version>[^\s\"']+)")
+
+WHERE = "Settings > CI/CD > Variables"
+
+PUSH_TOKEN = "RECONCILER_PUSH_TOKEN"  # noqa: S105 - the name of a variable
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that the jobs need.
+
+    Attributes:
+        name: of it.
+        protected: whether only jobs of protected branches may have it.
+        without: what happens without it; empty if that is an error.
+    """
+
+    name: str
+    protected: bool
+    without: str = ""
+
+
+VARIABLES = (
+    Variable("RECONCILER_TOKEN", protected=True),
+    Variable("RECONCILER_READ_TOKEN", protected=False, without="merge requests are not planned"),
+    Variable("RECONCILER_NOTE_TOKEN", protected=False, without="no note is posted, and no issue kept"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineProject:
+    """The project whose pipelines are checked.
+
+    Attributes:
+        path: its full path.
+        configuration: the text of its `.gitlab-ci.yml`; empty if there is none.
+        branch: of the inventory; empty if there is no inventory.
+        environment: that the jobs deploy to.
+        known: the variables that this process has: in a job, those of the job.
+    """
+
+    path: str
+    configuration: str
+    branch: str
+    environment: str
+    known: Collection[str] = ()
+
+
+def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[Finding, ...]:
+    """Check what the pipelines of a project need, by one request for each thing."""
+    return tuple(_findings(reader, project))
+
+
+def _findings(reader: Reader, project: PipelineProject) -> Iterator[Finding]:
+    path = f"projects/{quote(project.path, safe='')}"
+    record = _ask(reader.get, path)
+    if isinstance(record, ServiceError):
+        yield Finding(Verdict.ERROR, "project", f"{project.path}: {record}", "name a project that the token can see")
+        return
+    listed = _ask(reader.pages, f"{path}/variables")
+    variables = {each.get("key"): each for each in listed} if isinstance(listed, list) else None
+    if variables is None:
+        yield Finding(Verdict.UNKNOWN, "variables", f"not shown: {listed}", "a Maintainer's token can see them")
+    for variable in VARIABLES:
+        yield _variable(variable, variables, project.known)
+    if project.branch:
+        names = {*project.known, *(variables or ())}
+        yield _push(names, record, whole=variables is not None)
+        yield _branch(_ask(reader.get, f"{path}/protected_branches/{quote(project.branch, safe='')}"), project.branch)
+    environment = _ask(reader.get, f"{path}/protected_environments/{quote(project.environment, safe='')}")
+    yield _environment(environment, project.environment)
+    yield from _pieces(reader, project.configuration)
+
+
+def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> Finding:
+    """Return whether a variable is there, and given to the jobs that need it and to no others."""
+    record = (variables or {}).get(variable.name)
+    if record is not None:
+        return _given(variable, record)
+    if variable.name in known:
+        return Finding(Verdict.OK, variable.name, "set")
+    if variables is None:
+        return Finding(Verdict.UNKNOWN, variable.name, "not set here; jobs of other branches may have it")
+    verdict = Verdict.WARNING if variable.without else Verdict.ERROR
+    said = f"not set in the project{f': {variable.without}' if variable.without else ''}"
+    return Finding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
+
+
+def _given(variable: Variable, record: Json) -> Finding:
+    """Return whether a variable of the project is given to the right jobs."""
+    if bool(record.get("protected")) != variable.protected:
+        said, remedy = "protected: merge requests do not get it", "take the protection off"
+        if variable.protected:
+            said, remedy = "not protected: everybody who can push a branch can read it", "protect it"
+        return Finding(Verdict.WARNING, variable.name, said, remedy)
+    if not record.get("masked"):
+        return Finding(Verdict.WARNING, variable.name, "not masked: a log could show it", "mask it")
+    return Finding(Verdict.OK, variable.name, f"set, {'protected' if variable.protected else 'not protected'}, masked")
+
+
+def _push(names: Collection[str], record: Json, *, whole: bool) -> Finding:
+    """Return whether some token may push the inventory."""
+    if PUSH_TOKEN in names:
+        return Finding(Verdict.OK, "push", f"with {PUSH_TOKEN}")
+    allowed = record.get("ci_push_repository_for_job_token_allowed")
+    if allowed:
+        return Finding(Verdict.OK, "push", "with the job token")
+    remedy = f"set {PUSH_TOKEN}, or allow the job token to push under Settings > CI/CD > Job token permissions"
+    said = "only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory"
+    return Finding(Verdict.WARNING if whole and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
+
+
+def _branch(answer: Json | ServiceError, branch: str) -> Finding:
+    match answer:
+        case NotFound():
+            remedy = "protect it under Settings > Repository > Protected branches: see templates/README.md"
+            said = f"{branch} is not protected: everybody who may push can hide changes from plan"
+            return Finding(Verdict.WARNING, "branch", said, remedy)
+        case ServiceError():
+            return Finding(Verdict.UNKNOWN, "branch", f"{branch}: {answer}")
+        case {"allow_force_push": True}:
+            return Finding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
+    return Finding(Verdict.OK, "branch", f"{branch} is protected")
+
+
+def _environment(answer: Json | ServiceError, environment: str) -> Finding:
+    match answer:
+        case NotFound():
+            said = f"{environment} is not protected: everybody who may merge may start apply"
+            return Finding(Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)")
+        case ServiceError():
+            return Finding(Verdict.UNKNOWN, "environment", f"{environment}: {answer}")
+    return Finding(Verdict.OK, "environment", f"{environment} is protected")
+
+
+def _pieces(reader: Reader, configuration: str) -> Iterator[Finding]:
+    """Yield whether the components and the images that a configuration names are there."""
+    components = dict.fromkeys(COMPONENT.findall(configuration))
+    if not components:
+        said = "no .gitlab-ci.yml here names a component of this service"
+        yield Finding(Verdict.UNKNOWN, "component", said, "reconciler init writes one")
+    for project, version in components:
+        tag = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/tags/{quote(version, safe='')}")
+        yield _piece("component", f"tag {version}", project, tag, is_there=True)
+    for project, version in dict.fromkeys(IMAGE.findall(configuration)):
+        listed = _ask(reader.pages, f"projects/{quote(project, safe='')}/registry/repositories?tags=true")
+        images = listed if isinstance(listed, list) else []
+        tags = {tag.get("name") for each in images for tag in each.get("tags", ())}
+        yield _piece("image", f"image {version}", project, listed, is_there=version in tags)
+
+
+def _piece(about: str, name: str, project: str, answer: object, *, is_there: bool) -> Finding:
+    """Return whether the project of the components has something, by the service's answer."""
+    if isinstance(answer, ServiceError) and not isinstance(answer, NotFound):
+        return Finding(Verdict.UNKNOWN, about, f"{project}: {answer}")
+    if isinstance(answer, NotFound) or not is_there:
+        remedy = "push its tag there, so that the pipeline of that project publishes it"
+        return Finding(Verdict.ERROR, about, f"{project} has no {name}, or the token cannot see it", remedy)
+    return Finding(Verdict.OK, about, f"{project} has the {name}")
+
+
+def _ask(ask: Callable[[str], Json], path: str) -> Json | ServiceError:
+    try:
+        return ask(path)
+    except ServiceError as error:
+        return error
