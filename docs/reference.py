@@ -80,7 +80,8 @@ ENVIRONMENT = {
     "RECONCILER_NOTE_TOKEN": "A token for notes and issues only, such as an access token of the project with the scope "
     "`api`. In a job of GitLab CI, `plan` and `drift` post with no other.",
     "RECONCILER_READ_TOKEN": "The token of `plan`, `drift` and `doctor --read-only`, instead of `RECONCILER_TOKEN`.",
-    "CI_PROJECT_PATH": "The project whose pipelines `doctor --pipeline` checks; without it, that of the remote `origin`.",
+    "CI_PROJECT_PATH": "The project whose pipelines `doctor --pipeline` checks; without it, that of the "
+    "remote `origin`.",
     "RECONCILER_SINCE": "In a job of GitLab CI, the default of `--since` of `plan`.",
     "RECONCILER_IMAGE": "In a job of GitLab CI, the image of the pipeline that applies a plan; without it, none is "
     "written.",

@@ -13,8 +13,8 @@ BOX = re.compile(rf"{re.escape(MARK)}(?:>.*\n)*")
 
 TEXT = """\
 > **To follow this page on your own machine**, start the sandbox as the service and work as `ada`, who owns its groups.
-> In a new terminal, in a checkout of reconciler, with reconciler [installed](TUTORIAL#install) and its environment active
-> (`. .venv/bin/activate`):
+> In a new terminal, in a checkout of reconciler, with reconciler [installed](TUTORIAL#install) and its environment
+> active (`. .venv/bin/activate`):
 >
 > ```bash
 > mkdir ~/rehearsal && cp -r examples ~/rehearsal && cd ~/rehearsal

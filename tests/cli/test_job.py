@@ -147,7 +147,8 @@ def test_jobs_side_by_side_write_their_parts_and_later_ones_merge_them(
         done = cli_runner("plan")
         assert (done.code, done.err) == (
             0,
-            "--since applied: this run has no inventory, and plans all targets\n",
+            "--since applied: this run has no inventory, and plans all targets; an inventory takes a git repository, "
+            "and neither --no-inventory nor `inventory: false`\n",
         )
     assert written() == ["plan-1.json", "plan-2.json"]
     assert notes(cli_runner) == []

@@ -115,4 +115,7 @@ def test_without_a_list_everything_is_planned(cli_runner: CliRunner, git: Reposi
     assert planned(cli_runner) == []
     done = cli_runner("plan --since applied --no-inventory")
     assert '  + milestone "a"' in done.out
-    assert done.err == "--since applied: this run has no inventory, and plans all targets\n"
+    assert done.err == (
+        "--since applied: this run has no inventory, and plans all targets; an inventory takes a git repository, and "
+        "neither --no-inventory nor `inventory: false`\n"
+    )
