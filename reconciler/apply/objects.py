@@ -162,6 +162,9 @@ class ObjectCreation:
         if first is None:
             return ""
         reason = f"somebody else created the same object at the same time, ID {first}; this run's, ID {made.id}, "
+        part = collection_of(change.address, self.kinds)
+        if part.path_field == part.key:  # a request by name would delete the other one
+            return reason + "is still there: delete one of them"
         reason += self._taken_back(change, made)
         if self.is_secret(change.address):
             instead = self.delivery.hand_over_other(change.address, first)

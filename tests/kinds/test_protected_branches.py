@@ -2,15 +2,18 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.live.read import read_part
 from reconciler.model.plan import Create
 from reconciler.model.state import Section, Unreadable
+from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
@@ -187,6 +190,20 @@ def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver
     assert engine.problems(branches({"main": {"allow_force_push": True}})) == [
         "protected branch.None: 2 objects have this name (IDs 7, 9); expected one"
     ]
+
+
+def test_a_rule_that_somebody_makes_at_once_is_not_deleted_by_its_name(engine: EngineDriver) -> None:
+    service(engine)
+    plan = engine.plan(branches({"main": {}}))
+    engine.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "protected_branches"}])
+    with ThreadPoolExecutor() as pool, Client(engine.sandbox.api_url, "ada-token") as other:
+        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions(1)), (engine.client, other))]
+    assert [line for outcomes in runs for line in failures(outcomes)] == [
+        "failed: protected branch main: somebody else created the same object at the same time, ID 1; this run's, ID 2, "
+        "is still there: delete one of them"
+    ]
+    (problem,) = engine.problems(branches({"main": {}}))
+    assert problem.startswith("protected branch.None: 2 objects have this name (IDs 1, 2)")
 
 
 def test_a_default_branch_that_is_protected_late_is_adopted(engine: EngineDriver) -> None:
