@@ -191,8 +191,11 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
     assert done.err.splitlines() == [
         "39 targets exported; 49 files written; 2 archived projects left out.",
         "Not in the manifests, one by one in init-left-out.md:",
-        "  container_repository_protection_rules of 4 projects is left out: cannot be read: switched off in the project: "
-        "the container registry; switch the container registry on, or leave the section out",
+        *(
+            f"  {section} of 4 projects is left out: cannot be read: switched off in the project: the container "
+            "registry; switch the container registry on, or leave the section out"
+            for section in ("container_repository_protection_rules", "container_tag_protection_rules")
+        ),
         "  trigger_tokens of 2 projects is left out: cannot be read: switched off in the project: CI/CD; switch CI/CD "
         "on, or leave the section out",
         "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
@@ -205,8 +208,11 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
     ]
     details = contents(Path())["init-left-out.md"].splitlines()
     assert [line for line in details if "ui-34" in line or "IDs 38" in line] == [
-        "    container_repository_protection_rules of project acme/search-4/ui-34 is left out: cannot be read: switched off "
-        "in the project: the container registry; switch the container registry on, or leave the section out",
+        *(
+            f"    {section} of project acme/search-4/ui-34 is left out: cannot be read: switched off in the project: the "
+            "container registry; switch the container registry on, or leave the section out"
+            for section in ("container_repository_protection_rules", "container_tag_protection_rules")
+        ),
         '    trigger token "release" of project acme/shipping-3/api-38 is left out: 2 objects have this name (IDs 38, 41); '
         "expected one; rename or delete the others",
     ]
