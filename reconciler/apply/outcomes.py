@@ -28,6 +28,9 @@ LEFT_OUT = "left out by quitting"
 
 UNKNOWN = "the run was interrupted; the result is unknown"
 
+UNVERIFIED = "the run ended before it was read again"
+"""The reason of a change that is done, and that nothing has verified."""
+
 
 class Status(StrEnum):
     """The outcome of a change, in a word."""
@@ -56,7 +59,7 @@ class Outcome:
     status: Status
     """The outcome."""
     reason: str = ""
-    """Why it is not done; empty if it is."""
+    """Why it is not done, or was not read again; empty if neither is so."""
     created: AsRead | None = None
     """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
     unconfirmed: bool = False

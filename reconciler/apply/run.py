@@ -18,6 +18,7 @@ from reconciler.apply.objects import Made, ObjectCreation
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
+    UNVERIFIED,
     ApplyOptions,
     CanaryRun,
     FailureLimit,
@@ -30,6 +31,7 @@ from reconciler.apply.outcomes import (
 from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
+    NotAsked,
     Numbers,
     Reread,
     Verifier,
@@ -505,10 +507,7 @@ class TargetRun:
         try:
             lacking = (self.verifier.unapplied if attempt.doubt else unapplied)(change, live, made.id if made else None)
         except LookupError as error:
-            if attempt.doubt:
-                return outcome
-            reason = f"applied, but cannot be verified: {error}"
-            return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
+            return outcome if attempt.doubt else _unverified(outcome, error)
         if attempt.doubt:
             return self._still_there(attempt, attempt.doubt) if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
@@ -536,6 +535,14 @@ class TargetRun:
         if isinstance(change, Create) and self.objects.is_secret(change.address):
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
         return Outcome(outcome.change, Status.DONE, created=outcome.created)
+
+
+def _unverified(outcome: Outcome, error: LookupError) -> Outcome:
+    """Return what became of a change that the service has accepted, and that cannot be read again."""
+    if isinstance(error, NotAsked):
+        return replace(outcome, reason=UNVERIFIED)
+    reason = f"applied, but cannot be verified: {error}"
+    return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 
 def as_made(change: Change, made: Made | None) -> AsRead | None:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reconciler.apply.outcomes import Outcome, Status, Stop
-from reconciler.errors import ServiceError
+from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, read_part
 from reconciler.live.records import look_up_id, look_up_names
 from reconciler.live.subjects import recalled
@@ -110,6 +110,14 @@ def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> 
             if cover.is_one(found) and change.requests[-1].path.endswith(f"/{found.path_id}"):
                 covers[part.identity(name)] = found
     return covers
+
+
+class Unasked(Unreadable):
+    """A part that was not read again, since the run ended before."""
+
+
+class NotAsked(LookupError):
+    """Nobody knows what became of a change: see `Unasked`."""
 
 
 Reread = Mapping[tuple[str, str], Objects | Unreadable]
@@ -225,6 +233,9 @@ class Verifier:
             return Unreadable(self.stop.reason)
         try:
             live = read_part(self.lists, self.kinds[section].part(name), self.target, wanted)
+        except (Stopped, WaitTooLong) as error:
+            self.stop.after(error)
+            return Unasked(str(error))
         except ServiceError as error:
             self.stop.after(error)
             return Unreadable(str(error))
@@ -377,9 +388,11 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
         certain: whether the service has accepted it: then an object that is still there may fade away.
 
     Raises:
-        LookupError: it is unknown, for the part cannot be read.
+        LookupError: it is unknown, for the part cannot be read; `NotAsked` if it was not.
     """
     objects = live[change.address.section, change.address.part]
+    if isinstance(objects, Unasked):
+        raise NotAsked(objects.reason)
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):

@@ -39,7 +39,7 @@ from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
-from reconciler.model.wording import advised
+from reconciler.model.wording import advised, counted
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplyOptions, FailureLimit, TargetOutcome, TokenSink, WriteLog
@@ -473,6 +473,7 @@ def _carry_out(
         notify_of_report(after.hook, report)
         for sentence in application.unfinished:
             LOG.warning("%s", sentence)
+        _warn_of_unverified(report)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
@@ -511,6 +512,19 @@ def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> b
     for failure in failures:
         report_error(failure)
     return not failures
+
+
+def _warn_of_unverified(report: "Report") -> None:
+    """Say how many changes are done and were not read again, because the run ended before."""
+    from reconciler.apply import UNVERIFIED
+
+    number = sum(each.reason == UNVERIFIED for each in report.outcomes)
+    if number:
+        LOG.warning(
+            "%s done and not verified, since the run ended before: the next plan shows whether the service kept %s",
+            f"{counted(number, 'change')} {'is' if number == 1 else 'are'}",
+            "it" if number == 1 else "them",
+        )
 
 
 def _go_on(

@@ -50,15 +50,16 @@ def of_report(
     Args:
         report: what became of the changes.
         allow_problems: whether problems are all right.
-        signal: the signal that came meanwhile; it counts only if it left something undone.
+        signal: the signal that came meanwhile; it counts only if it left something undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
-    from reconciler.apply import LEFT_OUT, Status
+    from reconciler.apply import LEFT_OUT, UNVERIFIED, Status
 
     statuses = {outcome.status for outcome in report.outcomes}
-    if signal is not None and statuses - {Status.DONE}:
+    left = bool(statuses - {Status.DONE}) or any(outcome.reason == UNVERIFIED for outcome in report.outcomes)
+    if signal is not None and left:
         return of_signal(signal)
-    if incomplete or statuses - {Status.DONE}:
+    if incomplete or left:
         left_out = any(outcome.reason == LEFT_OUT for outcome in report.outcomes)
         alone = any(
             outcome.status is Status.FAILED and not outcome.change.address.section for outcome in report.outcomes

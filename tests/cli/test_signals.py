@@ -155,6 +155,48 @@ def test_a_signal_ends_waiting_and_the_report_is_written_before_the_service_answ
     assert (late["counts"]["created"], late["counts"]["failed"], late["counts"]["skipped"]) == (1, 0, 3)
 
 
+def test_what_a_signal_leaves_unverified_is_done_all_the_same(cli_runner: CliRunner) -> None:
+    created: list[str] = []
+
+    def serve(request: str) -> bytes:
+        head, _, body = request.partition("\r\n\r\n")
+        if head.startswith("GET") and not created:
+            return answer("200 OK", "[]", x_next_page="", x_total="0")
+        if head.startswith("GET"):
+            send(signal.SIGTERM)
+            return answer("429 Too Many Requests", "{}", retry_after="200")
+        created.append(body)
+        made = {"id": 1, "description": None, "start_date": None, "due_date": None, "state": "active"}
+        return answer("201 Created", json.dumps(made | json.loads(body)))
+
+    unverified = "done: the run ended before it was read again"
+    with answering(serve) as url:
+        done = cli_runner(f"apply --yes --concurrency 1 --report json=report.json --api-url {url}")
+    assert (done.code, sorted(done.err.splitlines())) == (
+        143,
+        [
+            "1 change is done and not verified, since the run ended before: the next plan shows whether the service kept it",
+            "Finishing the requests in flight; a second signal stops at once.",
+            "To go on, run the same command again: what was done is not done again.",
+            "waiting 200 s: rate limit of the service",
+        ],
+    )
+    skipped = "skipped: the run ended before this change"
+    assert done.out == (
+        f'project acme/api\n  + milestone "a"                             {unverified}\n'
+        f'project acme/lib\n  + milestone "a"                             {skipped}\n'
+        f'project acme/web\n  + milestone "a"                             {skipped}\n'
+        "Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. "
+        "5 requests made.\n"
+    )
+    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+
+    created.clear()
+    with answering(serve) as url:
+        done = cli_runner(f"apply --yes --concurrency 1 --target acme/web --api-url {url}")
+    assert (done.code, done.out.splitlines()[1]) == (143, f'  + milestone "a"                             {unverified}')
+
+
 @pytest.fixture
 def long_report(cli_runner: CliRunner) -> Path:
     """A pipe, and a manifest with a report longer than its buffer, so that the writer waits for a reader."""
