@@ -170,7 +170,8 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         concurrency=client.most_in_flight,
     )
     findings = (*_unlisted(run.manifests), *_unprotected(client))
-    return Diagnosis(service, targets=targets, costs=costs, manifests=findings)
+    archived = len(run.archived_left_out)
+    return Diagnosis(service, targets=targets, costs=costs, manifests=findings, archived=archived)
 
 
 def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":

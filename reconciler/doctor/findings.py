@@ -213,6 +213,8 @@ class Diagnosis:
     """The instance, then the user, then groups, then projects."""
     costs: Costs | None = None
     """The estimated cost of the runs; null if no target was checked."""
+    archived: NonNegativeInt = 0
+    """How many archived projects the sets left out, as far as the lists of projects show them."""
 
     @computed_field
     @property

@@ -25,6 +25,7 @@ from reconciler.render.wording import (
     MARKERS,
     access_notes,
     alike,
+    archived_left_out,
     baseline_note,
     canary_notes,
     compared,
@@ -194,7 +195,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
         lines += _together(found.targets, style)
     counts = found.counts
     numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
-    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown.", style)
+    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown{archived_left_out(found.archived)}.", style)
     if found.costs is not None:
         lines += _folded(_costs(found.costs), style)
     return "\n".join(lines) + "\n"

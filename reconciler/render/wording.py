@@ -148,8 +148,12 @@ def left_alone(numbers: Summary | Results) -> str:
     """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`."""
     words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
     shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
-    archived = numbers.archived if isinstance(numbers, Summary) else 0
-    return shown + (f", {counted(archived, 'archived project')} left out" if archived else "")
+    return shown + (archived_left_out(numbers.archived) if isinstance(numbers, Summary) else "")
+
+
+def archived_left_out(number: int) -> str:
+    """Return how many archived projects sets left out, as a part of a list; empty if none."""
+    return f", {counted(number, 'archived project')} left out" if number else ""
 
 
 def status_text(outcome: Outcome) -> str:

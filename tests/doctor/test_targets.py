@@ -536,6 +536,7 @@ def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> 
     assert found == {
         "format": "reconciler.diagnosis/v1",
         "counts": {"ok": 6, "warning": 0, "unknown": 0, "error": 2},
+        "archived": 0,
         "service": {
             "url": "URL",
             "version": "18.9.0-ee",
