@@ -105,10 +105,10 @@ def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
 def deviations(whole: Effective) -> Iterator[tuple[Layer, Steps]]:
     """Yield each value that breaks a lock, by its layer and its steps there, as written.
 
-    Left out is what cannot be mended by taking out one value: what drops a locked one, and `prune`.
+    Left out is what cannot be mended by taking out one value: what drops a locked one, `prune`, and `unmanaged`.
     """
     for merged, found in broken_locks(whole):
-        if not found.at_key:
+        if not found.at_key and found.steps[0] != UNMANAGED:
             layer = merged.layers[-1]
             yield from ((each, steps) for each, steps in merged.declarations(found.steps) if each is layer)
 

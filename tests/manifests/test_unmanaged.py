@@ -164,3 +164,14 @@ def test_the_origin_of_a_deletion_by_prune_is_where_the_section_is_pruned(cli_ru
         '  - allowlisted project "acme/lib"     manifests/base.yaml:5',
         '  - milestone "old"     manifests/base.yaml:5',
     ]
+
+
+def test_accept_leaves_a_locked_section_that_is_unmanaged_to_the_reader(cli_runner: CliRunner) -> None:
+    locked = PRUNING.replace("name: base", "name: base, locks: {milestones: all}")
+    cli_runner.write("manifests/base.yaml", locked)
+    own = cli_runner.write("manifests/own.yaml", OWN % "[milestones]")
+    done = cli_runner("accept --until 2999-01-01 --reason Later")
+    assert (done.code, done.out, own.read_text()) == (1, "", OWN % "[milestones]")
+    assert (
+        "manifests/own.yaml:5:15: milestones is locked by profile base (manifests/base.yaml:3:32): take it" in done.err
+    )
