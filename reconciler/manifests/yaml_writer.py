@@ -39,6 +39,9 @@ SIMPLE = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
 WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 """Words that YAML 1.1 or 1.2 reads as booleans or null."""
 
+WORD = re.compile(r"[^\W\d]\w*")
+"""An entry of a list that may run on over several lines."""
+
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """A value that needs no quotes: manifests are YAML 1.2, in which a day is text."""
 
@@ -50,7 +53,7 @@ WIDTH = 120
 MANY = 10
 """Switches in one mapping that are too many to have a line each."""
 
-LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: \{{(?:\w+: \w+(?:, )?)+\}}$", re.MULTILINE)
+LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: (?:\{{(?:\w+: \w+(?:, )?)+\}}|\[(?:\w+(?:, )?)+\])$", re.MULTILINE)
 
 TO_ESCAPE = re.compile(r"[^ !#-\[\]-~]")
 """Characters that double quotes may not hold as they are; printable ones beyond ASCII may."""
@@ -75,7 +78,7 @@ def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False)
     Args:
         documents: plain values.
         compact: whether mappings and lists of single values are written on one line if they fit there; a mapping of
-            many switches runs on over several lines.
+            many switches, or a list of words, runs on over several lines.
     """
     texts = ("".join(f"{line}\n" for line in _lines(document, 0, is_compact=compact)) for document in documents)
     return "---\n".join(LONG_LINE.sub(_wrapped, text) if compact else text for text in texts)
@@ -83,6 +86,8 @@ def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False)
 
 def height(value: Any, column: int = 0) -> int:
     """Return how many lines `write_yaml` needs below a key for a value at a column, if it writes compactly."""
+    if _has_words(value):
+        return -(-len(json.dumps(value)) // WIDTH)
     if not isinstance(value, dict):
         return len(value if isinstance(value, list) else str(value).splitlines())
     deeper = column + STANDARD.mapping
@@ -138,7 +143,7 @@ def _lines(mapping: Mapping[str, Any], column: int, *, is_compact: bool) -> Iter
             inner = " " * deeper
             yield from (line and inner + line for line in value.removesuffix("\n").split("\n"))
         elif not (value and isinstance(value, dict | list)) or (
-            is_compact and (_fits(key, value, column) or _has_many_switches(value))
+            is_compact and (_fits(key, value, column) or _has_many_switches(value) or _has_words(value))
         ):
             yield f"{word} {_on_one_line(value)}"
         elif isinstance(value, dict):
@@ -231,6 +236,15 @@ def _fits(key: str, value: Any, column: int) -> bool:
 
 def _has_many_switches(value: Any) -> bool:
     return isinstance(value, dict) and len(value) > MANY and all(isinstance(each, bool) for each in value.values())
+
+
+def _has_words(value: Any) -> bool:
+    """Whether a value is a list of words, such as names of sections."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, str) and WORD.fullmatch(each) for each in value)
+    )
 
 
 def _wrapped(line: re.Match[str]) -> str:
