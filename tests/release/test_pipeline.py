@@ -195,4 +195,4 @@ def test_a_package_without_a_version_is_refused(checkout: Checkout) -> None:
 
 def test_the_changelog_of_this_project_is_one_that_the_script_reads() -> None:
     section = runpy.run_path(str(ROOT / ".ci" / "release.py"))["section"]
-    assert section((ROOT / "CHANGELOG.md").read_text(), "Unreleased").startswith("### Added")
+    assert section((ROOT / "CHANGELOG.md").read_text(), __version__).startswith("### Added")
