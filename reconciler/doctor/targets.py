@@ -209,7 +209,5 @@ def _problem(problem: Problem) -> Finding:
     address = problem.address
     name = f'"{address.name}"' if isinstance(address.name, str) else address.name
     about = address.title if name is None else f"{address.title} {name}"
-    if address.section and name is None and problem.field is None:
-        about = address.section
     field = f".{problem.field}" if problem.field else ""
     return Finding(Verdict.ERROR, f"{about}{field}", problem.reason, problem.remedy)

@@ -10,12 +10,14 @@ import pytest
 
 from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
 from reconciler.live.read import read_live, side_by_side
-from reconciler.live.records import look_up
+from reconciler.live.records import look_up, look_up_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json
-from reconciler.model.state import Reference
+from reconciler.model.state import Reference, Vocabulary
 from reconciler.model.targets import Level
+from reconciler.service import Client
 from tests.building import API, KINDS, desired, section
+from tests.canned import answer, canned
 
 LIB = Reference(Level.PROJECT, "acme/lib")
 GROUP = Reference(Level.GROUP, "acme")
@@ -151,3 +153,9 @@ def test_the_number_of_tasks_under_way_follows_what_is_allowed() -> None:
 
     assert side_by_side(work, range(20), lambda: allowed) == [*range(20)]
     assert most_later == 1
+
+
+def test_names_of_a_list_are_those_that_are_text() -> None:
+    entries = '[{"name": "a", "id": 1}, {"name": "a", "id": 2}, {"name": 7, "id": 3}, "b", {"name": "c", "id": "4"}]'
+    with canned(answer("200 OK", entries)) as server, Client(server.api_url, "ada-token") as client:
+        assert look_up_names(Vocabulary(API, "labels"), client) == {"a": (1, 2), "c": ()}

@@ -1,6 +1,7 @@
 """`drift --who`: the audit of the service says who made a difference; where it says nothing, nothing is said."""
 
 import json
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,19 @@ def test_without_a_licence_one_line_says_so_and_the_exit_code_stays(
         if role == "maintainer"
         else []
     )
+
+
+def test_without_an_edition_or_an_inventory_that_can_be_read_all_else_is_as_ever(cli_runner: CliRunner) -> None:
+    fleet(cli_runner, "owner", version="18.9.0")
+    as_mona(cli_runner, ("POST", f"{LIST}/allowlist", {"target_project_id": 102}))
+    git = ["git", "-C", str(cli_runner.folder)]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "remote", "add", "origin", "file:///nowhere/settings.git"], check=True)
+    cli_runner.write("reconciler.yaml", "inventory: {remote: origin}\n")
+    done = cli_runner("drift --who --section job_token_scope")
+    assert done.code == 2
+    assert '  - allowlisted project "acme/web"     manifests/all.yaml' in done.out
+    assert "who changed 1 target is not known: 404 Not Found" in done.err
 
 
 EVENT: dict[str, Any] = {

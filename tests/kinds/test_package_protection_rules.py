@@ -122,3 +122,15 @@ def test_a_copy_for_rehearsals_has_the_rules_with_a_level(cli_runner: CliRunner)
     assert f'"npm:b":\n      {PUSH}: null' in (cli_runner.folder / "out/acme/api.yaml").read_text()
     copy = (cli_runner.folder / "state.json").read_text()
     assert (f'"{PATTERN}": "a"' in copy, f'"{PATTERN}": "b"' in copy) == (True, False)
+
+
+def test_validate_warns_of_a_rule_without_a_level_and_of_one_that_is_dropped(cli_runner: CliRunner) -> None:
+    rules = '{"npm:a": {}, "npm:b": {minimum_access_level_for_push: owner, minimum_access_level_for_delete: owner}}'
+    cli_runner.project(f"{{package_protection_rules: {rules}}}")
+    warnings = [
+        line.partition("warning: ")[2] for line in cli_runner("validate").out.splitlines() if "warning: " in line
+    ]
+    assert warnings == [
+        "a rule without a level cannot be created where it does not exist yet: set minimum_access_level_for_push",
+        "GitLab drops this level, unless its feature flag packages_protected_packages_delete is on",
+    ]

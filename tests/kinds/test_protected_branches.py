@@ -245,6 +245,16 @@ def test_a_group_s_rule_that_the_service_takes_for_another_is_not_touched(engine
     ]
 
 
+def test_a_deletion_that_would_take_another_rule_of_a_group_is_a_problem(engine: EngineDriver) -> None:
+    service(engine, of_group=({"id": 1, "name": "maintenance"}, {"id": 2, "name": "main"}))
+    plan = engine.plan(branches({"main": None, "maintenance": {}}, ACME))
+    assert [f"{each.address.name}: {each.reason}" for each in plan.problems] == [
+        'main: the service looks for a part of the name, and takes this for "maintenance" (ID 1)'
+    ]
+    engine.apply(plan)
+    assert engine.writes() == []
+
+
 def test_shorter_names_are_created_before_longer_ones_that_contain_them(engine: EngineDriver) -> None:
     service(engine)
     writes = engine.step(branches({"a-main": {}, "main": {}, '"x': {}, "ma": {}}, ACME))
