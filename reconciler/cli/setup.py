@@ -16,7 +16,6 @@ from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
-from reconciler.gitops.inventory import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +113,7 @@ def _pipeline_project() -> "PipelineProject":
     """
     from reconciler.doctor import PipelineProject
     from reconciler.errors import ConfigurationError
+    from reconciler.gitops.inventory import BRANCH
     from reconciler.gitops.remotes import checkout_remote
     from reconciler.system.processes import repository
 

@@ -224,7 +224,7 @@ project acme/one/loud
 + milestone "1.0"
 + trigger token "nightly"
 apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 11 to create, 1 to update, 0 to delete, 0 problems. 12 writes to apply; 2 requests were made to plan.
+Plan: 11 to create, 1 to update, 0 to delete, 0 problems. 12 writes to apply; 3 requests were made to plan.
 """
 EXISTS = "stale: group acme/one exists now (ID N); plan again"
 STALE = f"""
@@ -262,38 +262,33 @@ project acme/one/loud
 + project acme/one/loud dropped by the service: visibility: asked for public, the service made it private
 + milestone "1.0" done
 + trigger token "nightly" done
-Applied: 9 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 1 dropped by the service, 0 problems. 34 requests made.
+Applied: 9 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 1 dropped by the service, 0 problems. 36 requests made.
 """
 TOO_VISIBLE = "! group acme/loud: the service refuses `public` in group acme, which is private; correct `visibility`, or leave it out"
 BY_A_DEVELOPER = f"""
 group acme/loud
 {TOO_VISIBLE}
 group acme/taken
-+ group acme/taken failed: POST groups: 403 Forbidden; this token may not create groups in group acme
+! group acme/taken: this is a project, not a group; declare it with `kind: Project`
 project acme/app
 + project acme/app done
 + milestone "a" done
 project acme/taken/below
-+ project acme/taken/below skipped: group acme/taken was not created
-+ milestone "a" skipped: group acme/taken was not created
-Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 1 problem. 11 requests made.
+! project acme/taken/below: group acme/taken cannot be created
+Applied: 2 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 11 requests made.
 """
-TAKEN = "has already been taken"
-CHOOSE = "another user, group or project has this path or name: choose another"
 REFUSED = f"""
 group acme/loud
 {TOO_VISIBLE}
 group acme/taken
-+ group acme/taken failed: POST groups: 400 Failed to save group {{path: {TAKEN}}}; {CHOOSE}
+! group acme/taken: this is a project, not a group; declare it with `kind: Project`
 project acme/held
-+ project acme/held failed: POST projects: 400 path: {TAKEN}; {CHOOSE}
-+ milestone "a" skipped: project acme/held was not created
+! project acme/held: this is a group, not a project; declare it with `kind: Group`
 project acme/nowhere/app
 ! project acme/nowhere/app: group acme/nowhere does not exist, or is not visible to this token, and this run does not create it; declare group acme/nowhere with `create`, or correct the path
 project acme/taken/below
-+ project acme/taken/below skipped: group acme/taken was not created
-+ milestone "a" skipped: group acme/taken was not created
-Applied: 0 created, 0 updated, 0 deleted; 2 failed, 0 stale, 3 skipped, 0 dropped by the service, 2 problems. 12 requests made.
+! project acme/taken/below: group acme/taken cannot be created
+Applied: 0 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 5 problems. 8 requests made.
 """
 COPIED = [
     "group acme/copy",

@@ -144,7 +144,7 @@ def test_an_import_that_leaves_something_out_with_a_token_in_its_errors(cli_runn
     ]
     cli_runner.sandbox.replace_state(service(repositories=repositories))
     done = leaks.run(APPLY)
-    assert (done.code, done.err.count("has left out")) == (0, 2)
+    assert (done.code, done.out.count("has left out")) == (0, 2)
     leaks.run("plan -v")
 
 
