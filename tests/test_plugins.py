@@ -1,8 +1,6 @@
 """Kinds of other people's packages: found by entry points, and refused with the package's name where they are broken."""
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -180,26 +178,6 @@ def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan_and_
     lines = [line.removeprefix("$ ") for line in TOLD.splitlines() if line.startswith("$ ")][:-1]
     files = [str(ROOT / "examples" / "state.yaml"), str(PACKAGE / "tests" / "test_deploy_keys.py")]
     assert done([str(python), "-c", STORY, *files, *lines], tmp_path) == TOLD
-
-
-@pytest.mark.untraced
-def test_a_kind_of_ours_is_the_four_files_that_the_guide_lists(tmp_path: Path) -> None:
-    copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=shutil.ignore_patterns(".*", "__pycache__", "plugin"))
-    ours = "from reconciler.kinds.deploy_keys import KIND\nfrom reconciler.sandbox.routes import deploy_keys as route\n"
-    test = (PACKAGE / "tests/test_deploy_keys.py").read_text()
-    test = test.replace("from reconciler_deploy_keys import KIND, route\n", ours)
-    new = {
-        "reconciler/sandbox/routes/KIND.py": (PACKAGE / "reconciler_deploy_keys/route.py").read_text(),
-        "reconciler/kinds/KIND.py": (PACKAGE / "reconciler_deploy_keys/__init__.py").read_text(),
-        "examples/KIND.yaml": MANIFEST.read_text(),
-        "tests/kinds/test_KIND.py": test.replace("parent.parent /", 'parents[2] / "examples" /'),
-    }
-    assert re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) == list(new)
-    for place, text in new.items():
-        (copy / place.replace("KIND", "deploy_keys")).write_text(text)
-    words = "deploy_keys and not response and not answer or route_a_test or module or place"
-    tests = ["tests/kinds/test_deploy_keys.py", "tests/test_every_kind.py", "-k", words]
-    assert " passed" in done([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], copy)
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:
