@@ -14,7 +14,8 @@ from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
-from reconciler.planning.parts import DeclaredPart, without_itself
+from reconciler.planning.collections import without_itself
+from reconciler.planning.part import DeclaredPart
 
 ROTATION = "a rotation is due, which `apply` carries out"
 

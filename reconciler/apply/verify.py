@@ -22,16 +22,11 @@ from reconciler.model.resource import Found, Resource
 from reconciler.model.resource import Objects as ReadObjects
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
-from reconciler.planning.parts import (
-    DeclaredPart,
-    Pair,
-    by_birth,
-    plan_creation,
-    plan_deletion,
-    plan_pair,
-    plan_settings,
-    resolve,
-)
+from reconciler.planning.matching import Pair, by_birth
+from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair
+from reconciler.planning.part import DeclaredPart
+from reconciler.planning.relations import resolve
+from reconciler.planning.singletons import plan_settings
 
 EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 

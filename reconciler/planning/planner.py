@@ -37,20 +37,13 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, about_all, about_section, hold_back, less_excepted
+from reconciler.planning.objects import ANOTHER_NAME, TAKEN_ABOVE
 from reconciler.planning.obstacles import as_problem
-from reconciler.planning.parts import (
-    ANOTHER_NAME,
-    NO_LOCKS,
-    NO_NAMES,
-    TAKEN_ABOVE,
-    DeclaredPart,
-    Locks,
-    plan_collection,
-    plan_settings,
-    without_itself,
-)
+from reconciler.planning.part import NO_LOCKS, NO_NAMES, DeclaredPart, Locks
+from reconciler.planning.singletons import plan_settings
 
 Above = TypeVar("Above")
 

@@ -16,9 +16,12 @@ from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
 from reconciler.model.targets import Key, Target
+from reconciler.planning.collections import plan_matches
+from reconciler.planning.matching import Matches, Pair
 from reconciler.planning.obstacles import with_obstacles
-from reconciler.planning.parts import DeclaredPart, Matches, Pair, plan_matches, plan_settings
+from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import PartPlanners, make_plan
+from reconciler.planning.singletons import plan_settings
 
 STAYS = "it stays as it is"
 CREATED = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
@@ -301,7 +304,7 @@ class _Objects:
         """Return created objects less those to which others refer that stay."""
         if not self.part.relations.refers:
             return unwanted
-        back = {id(pair.found): pair.wanted.model_fields_set for pair in pairs}
+        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
         going = {id(found): found for found in unwanted}
         by_reference: dict[Key, list[int]] = {}
         for each in going.values():

@@ -2,7 +2,7 @@
 
 from reconciler.model.resource import Found, Item, Resource
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.planning.parts import match
+from reconciler.planning.matching import match
 
 
 def found(number: int, *names: Key) -> Found:
@@ -20,7 +20,7 @@ def address(name: Key) -> Address:
 def matched(wanted: dict[Key, Resource], *live: Found) -> dict[str, list[object]]:
     matches = match(wanted, live, folded, address)
     return {
-        "pairs": [(each.name, each.found.id, each.former) for each in matches.pairs],
+        "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
         "missing": list(matches.missing),
         "leftover": [each.id for each in matches.leftover],
         "conflicts": [
