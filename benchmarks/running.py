@@ -69,8 +69,11 @@ def run(
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment less what steers the tool, which is found here, installed or not, or would slow it down."""
-    others = ("RECONCILER_", "CI", "COVERAGE_")
+    """The environment less what steers the tool, which is found here, installed or not, or would slow it down.
+
+    Images for containers often forbid Python to keep what it compiles; each process would compile the package again.
+    """
+    others = ("RECONCILER_", "CI", "COVERAGE_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return {**kept, "PYTHONPATH": str(ROOT), **variables}
 
