@@ -153,6 +153,20 @@ def many_targets(number: int) -> tuple[list[Plain], Plain]:
     return documents, state
 
 
+def one_file(number: int) -> tuple[list[Plain], Plain]:
+    """Return the manifest of one project, and a state in which so many values and entries of it are others."""
+    items = {f"item {k}": {"description": "old", "state": "closed"} for k in range(number)}
+    listed = [f"acme/listed-{k}" for k in range(number)]
+    spec = {"milestones": items, "job_token_scope": {"projects": listed}}
+    state = a_small_service("deployed")
+    state["projects"][0] |= {
+        "milestones": [{"title": name, "description": "new"} for name in items],
+        "job_token_scope": {"inbound_enabled": True, "project_allowlist": [1000 + k for k in range(0, number, 2)]},
+    }
+    state["projects"] += [{"id": 1000 + k, "path": path} for k, path in enumerate(listed)]
+    return [document("Project", spec, path="acme/api")], state
+
+
 APPLY = "apply --plan plan.json --yes --allow-deletes 999 --tokens-to tokens --journal journal --report json=done.json"
 ONE_TARGET = [
     "plan manifests.yaml --out plan.json --concurrency 1 --format html",
@@ -175,9 +189,15 @@ MANY_TARGETS = [
     f"{APPLY} --concurrency 1",
     "revert done.json --concurrency 1",
 ]
+ONE_FILE = ["export --project acme/api -o copy --concurrency 1"]
+WORLDS = [
+    (one_target, ONE_TARGET),
+    (many_targets, MANY_TARGETS),
+    (one_file, ONE_FILE),
+]
 
 
-@pytest.mark.parametrize(("world", "lines"), [(one_target, ONE_TARGET), (many_targets, MANY_TARGETS)])
+@pytest.mark.parametrize(("world", "lines"), WORLDS)
 def test_no_function_has_more_than_its_share_to_do(world: World, lines: list[str], cli_runner: CliRunner) -> None:
     few = measured(lines, world(FEW), cli_runner)
     many = measured(lines, world(MANY), cli_runner)

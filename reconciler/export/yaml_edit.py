@@ -12,6 +12,7 @@ removes the two together. Code that restores such lines and comments is longer t
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Self
 
 import yaml
@@ -202,7 +203,7 @@ class _Editor:
         An entry of a list is kept or removed, and never changed.
         """
         renamed = {key.former: key for key in after if isinstance(key, RenamedKey)}
-        kept = [entry in after or (isinstance(after, dict) and entry in renamed) for entry in before]
+        kept = _kept(before, after) if isinstance(after, list) else [key in after or key in renamed for key in before]
         new = after[sum(kept) :] if isinstance(after, list) else _new_keys(before, after)
         if isinstance(after, dict):
             for key, key_node, value in zip(before, node.keys, node.values, strict=True):
@@ -294,13 +295,19 @@ def _new_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in after.items() if key not in before and not isinstance(key, RenamedKey)}
 
 
+def _kept(before: Sequence[Any], after: Sequence[Any]) -> list[bool]:
+    """Return of each entry of a list whether another list has it too."""
+    written = {json.dumps(entry, sort_keys=True) for entry in after}
+    return [json.dumps(entry, sort_keys=True) in written for entry in before]
+
+
 def _only_comes_and_goes(before: Any, after: Any) -> bool:
     """Whether `_Editor.edit` can change a value: both are mappings, or lists whose new entries come last."""
     match before, after:
         case (dict(), dict()) if before and after:
             return True
         case ([_, *_], [_, *_]):
-            kept = [entry for entry in before if entry in after]
+            kept = list(compress(before, _kept(before, after)))
             return bool(after[: len(kept)] == kept)
     return False
 

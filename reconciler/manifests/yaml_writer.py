@@ -4,34 +4,16 @@ Each scalar has the style that is chosen here: a word, text in double quotes, or
 read them like those of YAML 1.2, long lines stay lines, and characters that could steer a terminal or turn text around
 are escapes.
 
-What is put into files that exist has their indents, and goes through ruamel.yaml's emitter. A new document has
-`STANDARD` ones and is written line by line: the emitter took half the time of a large export, and libyaml's cannot
-indent the dashes of a list. Both write the same text.
+What is put into files that exist has their indents; a new document has `STANDARD` ones. Text is written line by line:
+ruamel.yaml's emitter, which writes the same, took half the time of a large export, and libyaml's cannot indent the
+dashes of a list.
 """
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from io import StringIO
-from textwrap import dedent, fill, indent
+from textwrap import fill
 from typing import Any, NamedTuple
-
-from ruamel.yaml import YAML
-from ruamel.yaml.emitter import RoundTripEmitter
-from ruamel.yaml.events import (
-    DocumentEndEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-    StreamStartEvent,
-)
-from ruamel.yaml.tag import Tag
 
 SIMPLE = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
 """Text that needs no quotes, unless it is one of `WORDS`."""
@@ -58,8 +40,11 @@ LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: (?:\{{(?:\w+: \w+(?:, )?)+\
 TO_ESCAPE = re.compile(r"[^ !#-\[\]-~]")
 """Characters that double quotes may not hold as they are; printable ones beyond ASCII may."""
 
-_TAG = Tag(suffix="tag:yaml.org,2002:str")
-"""The emitter looks at the tag of empty text; no tag is written."""
+ESCAPES: Mapping[str, str] = {
+    **dict(zip("\0\a\b\t\n\v\f\r\x1b", "0abtnvfre", strict=True)),
+    **dict(zip('"\\\x85\xa0\u2028\u2029', '"\\N_LP', strict=True)),
+}
+"""The characters that have an escape of one letter in double quotes."""
 
 
 class Indents(NamedTuple):
@@ -103,7 +88,7 @@ def write_document(document: Mapping[str, Any]) -> str:
     """Return a short document, whose metadata take one line, unless they hold lists of mappings."""
     fits = not has_entries(document.get("metadata", {}))
     lines = (
-        f"{key}: {_on_one_line(value)}\n" if key == "metadata" and fits else write_yaml([{key: value}])
+        f"{key}: {inline(value)}\n" if key == "metadata" and fits else write_yaml([{key: value}])
         for key, value in document.items()
     )
     return "".join(lines)
@@ -117,23 +102,33 @@ def has_entries(mapping: Mapping[str, Any]) -> bool:
 
 def block(value: Any, column: int, indents: Indents) -> str:
     """Return the lines of a mapping or a list at a column, without brackets; none if it is empty."""
-    return indent(dedent(_emit(value, indents)), " " * column) if value else ""
+    lines = _lines(value, column, indents) if isinstance(value, dict) else _entries(value, column)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def behind_key(value: Any, column: int, indents: Indents) -> tuple[str, str]:
     """Return what is written on the line of a key at a column, and the lines below it."""
-    head, _, body = _emit({"key": value}, indents).removeprefix("key:").partition("\n")
-    return head.strip(), indent(body, " " * column)
+    first, *below = _lines({"key": value}, column, indents)
+    return first.lstrip().removeprefix("key:").lstrip(), "".join(f"{line}\n" for line in below)
 
 
 def inline(value: Any) -> str:
-    """Return a value on one line."""
-    return _emit([value], Indents(dash=0), is_flow=True)[1:-2]
+    """Return a value on one line, with what it holds between brackets."""
+    match value:
+        case str():
+            return value if _is_simple(value) or DAY.fullmatch(value) else _quoted(value)
+        case dict():
+            return f"{{{', '.join(f'{_key(key)}: {inline(inner)}' for key, inner in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(inline, value))}]"
+    return json.dumps(value)
 
 
-def _lines(mapping: Mapping[str, Any], column: int, *, is_compact: bool) -> Iterator[str]:
+def _lines(
+    mapping: Mapping[str, Any], column: int, indents: Indents = STANDARD, *, is_compact: bool = False
+) -> Iterator[str]:
     """Yield the lines of a mapping at a column, without brackets."""
-    start, deeper = " " * column, column + STANDARD.mapping
+    start, deeper = " " * column, column + indents.mapping
     for key, value in mapping.items():
         word = f"{start}{_key(key)}:"
         if isinstance(value, str) and _is_literal(value):
@@ -143,80 +138,27 @@ def _lines(mapping: Mapping[str, Any], column: int, *, is_compact: bool) -> Iter
         elif not (value and isinstance(value, dict | list)) or (
             is_compact and (_fits(key, value, column) or _has_many_switches(value) or _has_words(value))
         ):
-            yield f"{word} {_on_one_line(value)}"
+            yield f"{word} {inline(value)}"
         elif isinstance(value, dict):
             yield word
-            yield from _lines(value, deeper, is_compact=is_compact)
+            yield from _lines(value, deeper, indents, is_compact=is_compact)
         else:
             yield word
-            dash = " " * (column + STANDARD.dash)
-            yield from (f"{dash}- {_on_one_line(entry)}" for entry in value)
+            yield from _entries(value, column + indents.dash)
+
+
+def _entries(values: Iterable[Any], column: int) -> Iterator[str]:
+    """Yield the lines of a list whose dashes are at a column."""
+    dash = " " * column
+    yield from (f"{dash}- {inline(value)}" for value in values)
 
 
 def _key(key: str) -> str:
     return key if _is_simple(key) else _quoted(key)
 
 
-def _on_one_line(value: Any) -> str:
-    """Return a value with what it holds between brackets."""
-    match value:
-        case str():
-            return value if _is_simple(value) or DAY.fullmatch(value) else _quoted(value)
-        case dict():
-            return f"{{{', '.join(f'{_key(key)}: {_on_one_line(inner)}' for key, inner in value.items())}}}"
-        case list():
-            return f"[{', '.join(map(_on_one_line, value))}]"
-    return json.dumps(value)
-
-
 def _quoted(text: str) -> str:
     return f'"{TO_ESCAPE.sub(_escape, text)}"'
-
-
-class _Emitter(RoundTripEmitter):
-    """Writes each key before its colon."""
-
-    def check_simple_key(self) -> bool:
-        """Let no key be written behind a `?`."""
-        return True
-
-
-def _emit(value: Any, indents: Indents, *, is_flow: bool = False) -> str:
-    yaml = YAML()
-    yaml.Emitter = _Emitter
-    yaml.width = sys.maxsize
-    yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
-    begin, end = (StreamStartEvent(), DocumentStartEvent()), (DocumentEndEvent(), StreamEndEvent())
-    text = StringIO()
-    yaml.emit([*begin, *_events(value, is_flow=is_flow), *end], text)
-    return re.sub(r"[^\n -~]", _escape, text.getvalue())
-
-
-def _events(value: Any, *, is_flow: bool) -> Iterator[Event]:
-    """Yield the events of a value; what the entries of a list hold is written between brackets.
-
-    Args:
-        value: plain values.
-        is_flow: whether it is written between brackets.
-    """
-    match value:
-        case dict():
-            yield MappingStartEvent(None, None, implicit=True, flow_style=is_flow)
-            for key, inner in value.items():
-                yield _scalar(key, None if _is_simple(key) else '"')
-                yield from _events(inner, is_flow=is_flow)
-            yield MappingEndEvent()
-        case list():
-            yield SequenceStartEvent(None, None, implicit=True, flow_style=is_flow)
-            for inner in value:
-                yield from _events(inner, is_flow=True)
-            yield SequenceEndEvent()
-        case str() if _is_simple(value) or DAY.fullmatch(value):
-            yield _scalar(value)
-        case str():
-            yield _scalar(value, "|" if not is_flow and _is_literal(value) else '"')
-        case _:
-            yield _scalar(json.dumps(value))
 
 
 def _fits(key: str, value: Any, column: int) -> bool:
@@ -251,10 +193,6 @@ def _wrapped(line: re.Match[str]) -> str:
     return fill(text, WIDTH, subsequent_indent=f"{line[1]}  ", break_on_hyphens=False).replace(":\0", ": ")
 
 
-def _scalar(text: str, style: str | None = None) -> ScalarEvent:
-    return ScalarEvent(None, _TAG, (True, True, True), text, style=style)
-
-
 def _is_simple(text: str) -> bool:
     return len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) is not None and text.lower() not in WORDS
 
@@ -269,8 +207,8 @@ def _is_literal(text: str) -> bool:
 def _escape(character: re.Match[str]) -> str:
     """Return a character of text in double quotes, or its escape; all others are printable."""
     code = ord(character[0])
-    if character[0] in RoundTripEmitter.ESCAPE_REPLACEMENTS:
-        return f"\\{RoundTripEmitter.ESCAPE_REPLACEMENTS[character[0]]}"
+    if character[0] in ESCAPES:
+        return f"\\{ESCAPES[character[0]]}"
     if character[0].isprintable():
         return character[0]
     return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -48,6 +48,22 @@ def test_comments_between_entries_outlive_them() -> None:
     assert changed == "a: {}\n  # one\n  # two\n  # three\nd: [x]\n"
 
 
+def test_entries_are_not_compared_each_with_each() -> None:
+    class Entry(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            comparisons.append(self)
+            return str(self) == other
+
+    comparisons: list[str] = []
+    before = [Entry(f"acme/{number}") for number in range(200)]
+    changed = edited_text(write_yaml([{"a": before}]), [{"a": before}], {0: {"a": before[1::2]}})
+    assert values(changed) == [{"a": before[1::2]}]
+    assert len(comparisons) < 1000
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_a_last_line_ends_as_it_did(end: str) -> None:
     text = f"a: b{end or chr(10)}c: d{end}"
