@@ -1,11 +1,9 @@
 """Files to `Manifests`: read, merged and checked, with the origin of every field."""
 
-import gc
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -277,8 +275,7 @@ class Manifests:
             ManifestErrors: such as two sets that disagree on a project.
             KeyError: a group is missing.
         """
-        with _collector_paused():
-            return _manifests(self._index, Diagnostics(), self.files, discovered, paths)
+        return _manifests(self._index, Diagnostics(), self.files, discovered, paths)
 
     def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
@@ -323,13 +320,12 @@ class Manifests:
     def _revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document], diagnostics: Diagnostics
     ) -> "Manifests":
-        with _collector_paused():
-            index = self._index.without(replaced.keys())
-            for document in (*replaced.values(), *added):
-                for each in index.add(document):
-                    diagnostics.add(document, each)
-            alone = _manifests(index, diagnostics, self.files)
-            return _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
+        index = self._index.without(replaced.keys())
+        for document in (*replaced.values(), *added):
+            for each in index.add(document):
+                diagnostics.add(document, each)
+        alone = _manifests(index, diagnostics, self.files)
+        return _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
     def effective(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
@@ -468,7 +464,7 @@ def read_manifests(
     """
     found = search(paths)
     index = Index(section_specs(kinds), around=Surroundings(tokens=secrets), locks_bind=locks_bind)
-    with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
+    with _Reader(index, values, env_names, secrets) as reader:
         reader.note(found)
         for path in found.files:
             reader.read(path)
@@ -493,29 +489,13 @@ def read_contents(
         around: what `create` refers to; without it, archives are not looked at.
     """
     index = Index(section_specs(kinds), around=around)
-    with _collector_paused(), _Reader(index, values, env_names) as reader:
+    with _Reader(index, values, env_names) as reader:
         for path, content in contents.items():
             if isinstance(content, bytes):
                 reader.read(path, content)
             else:
                 reader.share(path, content)
         return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: nearly all objects of a fleet's manifests stay, and collecting costs a third more.
-
-    Later collections skip them too; reference counts still free what is unused.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
