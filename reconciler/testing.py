@@ -329,8 +329,9 @@ class _Odd:
         del path
         return self.response
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """Return the response as the only entry of a list."""
+        del whole
         return [self.get(path)]
 
 

@@ -85,7 +85,8 @@ class Answering:
         assert path
         return self.answer
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        del whole
         return [self.get(path)]
 
 
@@ -98,7 +99,8 @@ class Replaying:
     def get(self, path: str) -> Json:
         return self.recording[path]
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        del whole
         return list(self.get(path))
 
 
@@ -112,8 +114,8 @@ class Recorder:
     def get(self, path: str) -> Json:
         return self.recording.setdefault(path, self.reader.get(path))
 
-    def pages(self, path: str) -> list[Json]:
-        return list(self.recording.setdefault(path, self.reader.pages(path)))
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        return list(self.recording.setdefault(path, self.reader.pages(path, whole=whole)))
 
 
 PLACES = [

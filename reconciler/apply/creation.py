@@ -353,9 +353,9 @@ class Patient:
         """See `Remembering`."""
         return recalled(self._service, path)
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Service`."""
-        return self._patiently(lambda: self._service.pages(path), path)
+        return self._patiently(lambda: self._service.pages(path, whole=whole), path)
 
     def send(self, request: Request) -> Json:
         """See `Service`."""

@@ -159,9 +159,9 @@ class Lists:
         """See `Remembering`."""
         return recalled(self._reader, path)
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Reader`."""
-        self._read[path] = self._reader.pages(path)
+        self._read[path] = self._reader.pages(path, whole=whole)
         self._secrets.pop(path, None)
         return self._read[path]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, Names, Requests, Writes
+from reconciler.model.endpoints import Collection, Existing, Listing, Names, Requests, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
@@ -101,6 +101,7 @@ RULES = Collection(
     suffix="registry/protection/repository/rules",
     key="repository_path_pattern",
     decode=decode,
+    listing=Listing(has_pages=False),
     names=Names(error=pattern_error, warning=pattern_warning, lowers_placeholders=True),
     writes=Writes(update=update, method="PATCH"),
     losses=losses,

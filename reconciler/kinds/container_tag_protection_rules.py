@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, Names, Writes
+from reconciler.model.endpoints import Collection, Existing, Listing, Names, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Key, Level, Target
@@ -83,6 +83,7 @@ RULES = Collection(
     title="tag protection rule",
     suffix="registry/protection/tag/rules",
     key="tag_name_pattern",
+    listing=Listing(has_pages=False),
     names=Names(error=pattern_error, warning=pattern_warning),
     writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MOST),
     losses=losses,

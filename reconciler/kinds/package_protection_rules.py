@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Existing, Names, New, Requests, Writes
+from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
@@ -117,6 +117,7 @@ RULES = Collection(
     suffix="packages/protection/rules",
     key="name",
     decode=decode,
+    listing=Listing(has_pages=False),
     names=Names(error=name_error),
     writes=Writes(create=create, update=update, method="PATCH"),
     losses=losses,

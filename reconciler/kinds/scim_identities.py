@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from reconciler.model.endpoints import Access, Collection, Existing, Names, Writes
+from reconciler.model.endpoints import Access, Collection, Existing, Listing, Names, Writes
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -32,6 +32,7 @@ IDENTITIES = Collection(
     key="extern_uid",
     id_field="user_id",
     path_field="extern_uid",
+    listing=Listing(has_pages=False),
     names=Names(canonical=str.casefold),
     writes=Writes(
         create=None,

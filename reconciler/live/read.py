@@ -99,11 +99,11 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
     path = part.path(target)
 
     def ask() -> Found | tuple[Found, ...]:
-        answer = reader.pages(path) if part.is_collection else reader.get(path)
+        if not isinstance(part, Collection):
+            return decode(part, target, completed(part, Reading(reader, target, reader.get(path), _fields(wanted))))
+        answer = reader.pages(path, whole=not part.listing.has_pages)
         answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
-        if isinstance(part, Collection):
-            return with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
-        return decode(part, target, answer)
+        return with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
 
     found = answer_or_error(ask)
     if isinstance(found, ServiceError):

@@ -347,6 +347,8 @@ class Listing:
         holder: takes an entry of the list; returns what above or below the target has that object; None for an object
             of the target itself.
         unique_below: whether a name that a group has is taken in all groups and projects below it too.
+        has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
+            all of it.
     """
 
     query: str | Mapping[Level, str] = ""
@@ -354,6 +356,7 @@ class Listing:
     complete: Callable[[Reading], Json] | None = None
     holder: Callable[[Json], Holder | None] = lambda _entry: None
     unique_below: bool = False
+    has_pages: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,13 @@ class Reader(Protocol):
     def get(self, path: str) -> Json:
         """Return the JSON answer to `GET {api_url}/{path}`."""
 
-    def pages(self, path: str) -> list[Json]:
-        """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination)."""
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination).
+
+        Args:
+            path: of the list.
+            whole: whether a response without any header about pages is the whole list; else the next page is asked for.
+        """
 
 
 @runtime_checkable

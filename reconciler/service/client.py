@@ -185,9 +185,9 @@ class Client:
                 self._recalled[path] = self.get(path)
             return self._recalled[path]
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `protocols.Reader`. A list that changes while it is read is read again."""
-        return self.gather(path, list)
+        return read_list(lambda page: self._carry_out("GET", page), path, list, whole=whole)
 
     def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
         """See `protocols.Lister`."""

@@ -91,6 +91,7 @@ def read_list(
     keep: Keep[Kept],
     *,
     counted: bool = True,
+    whole: bool = False,
     spread: Spread | None = None,
 ) -> list[Kept]:
     """Return what is kept of all items of all pages of a list, as they were at one time.
@@ -105,6 +106,7 @@ def read_list(
         keep: returns what is kept of the entries of a page.
         counted: whether the total counts the listed entries only; deployed servers count notes that they hide from
             the token.
+        whole: see `protocols.Reader.pages`.
         spread: asks for all pages but the first, if that says how many there are; None to ask for one after another.
 
     Raises:
@@ -120,18 +122,20 @@ def read_list(
 
     former: _Reading[Kept] | None = None
     for _ in range(MAX_READINGS):
-        reading = _read_pages(page_of, path, spread)
+        reading = _read_pages(page_of, path, spread, whole=whole)
         if (not counted or reading.is_complete) and (reading == former or not reading.has_shifted):
             return reading.items
         former = reading
     raise BadAnswer(_request(path), "the list kept changing while it was read")
 
 
-def _read_pages(fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread | None) -> _Reading[Kept]:
+def _read_pages(
+    fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread | None, *, whole: bool
+) -> _Reading[Kept]:
     """Follow the headers; without any, read on until a page is empty or repeats known entries only.
 
     The length of a page says nothing, since servers cap `per_page` as they like. A server without pages sends its one
-    page again; others repeat the last page.
+    page again, and is asked only once where that is known (`whole`); others repeat the last page.
     """
     reading = _Reading[Kept]()
     seen, former = set[str](), frozenset[str]()
@@ -141,6 +145,7 @@ def _read_pages(fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread |
         page = others.pop(asked[-1], None) or fetch(asked[-1])
         reading.totals.add(page.headers.get("x-total", ""))
         following = _following(path, page, number, sum(len(each.items) for each in reading.pages) + len(page.items))
+        following = END if whole and following is None else following
         if following is None and page.names <= seen:
             reading.odd_end = [] if page.names in (former, frozenset()) else page.items
             return reading

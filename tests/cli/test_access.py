@@ -27,7 +27,7 @@ project acme/api
 project acme/lib
   - error tracking client key "1"     manifests/error_tracking_client_keys.yaml:13
 apply will refuse this plan: it creates 1 error tracking client key, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 2 to update, 3 to delete, 0 problems, 0 unmanaged. 7 writes to apply; 7 requests were made to plan.
+Plan: 2 to create, 2 to update, 3 to delete, 0 problems, 0 unmanaged. 7 writes to apply; 6 requests were made to plan.
 """
 
 AGAIN = """\

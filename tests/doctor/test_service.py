@@ -333,7 +333,7 @@ class Telling:
             raise found
         return found
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         raise NotImplementedError(path)
 
 

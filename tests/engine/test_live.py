@@ -37,7 +37,8 @@ class Memory:
             raise answer
         return answer
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        del whole
         return list(self.get(path))
 
     def now(self) -> datetime:

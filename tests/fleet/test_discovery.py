@@ -139,7 +139,8 @@ class Lists:
         assert (path, type(self.found)) == ("projects/a%2Fb", NotFound)
         raise self.found
 
-    def pages(self, path: str) -> list[Any]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Any]:
+        del whole
         return self.gather(path, list)
 
     def gather(self, path: str, keep: Callable[[list[Any]], list[Any]], _spread: Any = None) -> list[Any]:

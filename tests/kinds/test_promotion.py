@@ -337,7 +337,7 @@ class Records:
         self.asked.append(path)
         return RECORDS[path]
 
-    def pages(self, path: str) -> list[Json]:
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         raise NotImplementedError(path)
 
 

@@ -286,7 +286,8 @@ def test_an_entry_that_is_none_makes_the_rules_unreadable(entry: Any) -> None:
         def get(self, path: str) -> Any:
             raise NotImplementedError(path)
 
-        def pages(self, path: str) -> list[Any]:
+        def pages(self, path: str, *, whole: bool = False) -> list[Any]:
+            del whole
             assert path == RULES
             return [{"id": 1, "name": "main", "push_access_levels": [entry]}]
 

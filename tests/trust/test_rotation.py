@@ -60,8 +60,8 @@ class Mortal(Client):
     def get(self, path: str) -> Json:
         return self.fate.around(lambda: super(Mortal, self).get(path))
 
-    def pages(self, path: str) -> list[Json]:
-        found: list[Json] = self.fate.around(lambda: super(Mortal, self).pages(path))
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        found: list[Json] = self.fate.around(lambda: super(Mortal, self).pages(path, whole=whole))
         return found
 
     def send(self, request: Request) -> Json:
