@@ -183,7 +183,7 @@ MANY_TARGETS = [
     "plan manifests.yaml --out plan.json --concurrency 1",
     "show plan.json --format html",
     "show plan.json --format markdown",
-    "merge-plans plan.json --format json",
+    "merge plan.json --format json",
     "accept copy --concurrency 1",
     "export --group team-0 --group team-1 -o copy --concurrency 1",
     f"{APPLY} --concurrency 1",

@@ -5,37 +5,42 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
 from reconciler import __version__, built_from
 from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
+from reconciler.cli.help import first_example, short_option, write_text
 from reconciler.cli.logs import warn_after_error
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.system.secrets import concealed
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Manifests": {"validate": "manifests", "render": "manifests", "export": "export", "backup": "backup"},
-    "Plan and apply": {
+    "Every day": {
+        "validate": "manifests",
         "plan": "plan",
         "apply": "apply",
-        "revert": "apply",
         "drift": "plan",
         "accept": "accept",
+        "revert": "apply",
         "log": "applies",
     },
-    "Plans and reports": {
-        "show": "documents",
-        "merge-plans": "documents",
-        "merge-reports": "documents",
-        "note": "note",
-        "issue": "note",
+    "Setting up": {"init": "init", "export": "export", "doctor": "setup", "demo": "sandbox"},
+    "In pipelines": {"show": "documents", "note": "note", "issue": "note", "merge": "documents"},
+    "More": {
+        "render": "manifests",
+        "backup": "backup",
+        "sandbox": "sandbox",
+        "schema": "setup",
+        "completion": "setup",
     },
-    "Setup": {"init": "init", "doctor": "setup", "schema": "setup", "completion": "setup"},
-    "Practice": {"demo": "sandbox", "sandbox": "sandbox"},
 }
 """The commands under the headings of `--help`, each with the module that it is in."""
+
+SHORT = ("Every day", "Setting up")
+"""The headings whose commands `-h` explains; it names the others."""
 
 COMMANDS: Mapping[str, str] = {name: module for group in GROUPS.values() for name, module in group.items()}
 
@@ -50,6 +55,10 @@ time of reading a large fleet.
 class Commands(click.Group):
     """The commands; each module is imported only when its command is used, so that the others start fast."""
 
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.params.append(short_option(self.short_help_text, "Show the everyday commands and exit."))
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return their names."""
         del ctx
@@ -57,11 +66,31 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their headings."""
+        for heading in GROUPS:
+            self._format_group(ctx, formatter, heading)
+
+    def _format_group(self, ctx: click.Context, formatter: click.HelpFormatter, heading: str) -> None:
         limit = formatter.width - 6 - max(map(len, COMMANDS))
-        for heading, group in GROUPS.items():
-            found = ((name, self.get_command(ctx, name)) for name in group)
-            with formatter.section(heading):
-                formatter.write_dl([(name, each.get_short_help_str(limit)) for name, each in found if each])
+        commands = ((name, self.get_command(ctx, name)) for name in GROUPS[heading])
+        with formatter.section(heading):
+            formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands if command])
+
+    def short_help_text(self, context: click.Context) -> str:
+        """Return what `-h` prints: the everyday commands, and the names of the others."""
+        formatter = context.make_formatter()
+        self.format_usage(context, formatter)
+        write_text(formatter, (self.help or "").partition("\n\n")[0])
+        for heading in SHORT:
+            self._format_group(context, formatter, heading)
+        formatter.write_paragraph()
+        formatter.write_dl([(f"{heading}:", ", ".join(GROUPS[heading])) for heading in GROUPS if heading not in SHORT])
+        formatter.write_paragraph()
+        formatter.write(
+            "Begin with: reconciler demo\n"
+            "A command's everyday options: reconciler COMMAND -h\n"
+            "Everything: reconciler --help"
+        )
+        return formatter.getvalue()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return one command; None if there is none of that name."""
@@ -69,7 +98,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"reconciler.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def resolve_command(
@@ -89,7 +118,7 @@ class Commands(click.Group):
 
 @click.group(
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["--help"], "max_content_width": 100},
     epilog="Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or problems, 64 wrong command line, "
     "128+N ended by signal N. Start with: reconciler demo",
 )
@@ -139,7 +168,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
-        write_stderr(concealed(f"reconciler: {_usage(error)}"))
+        write_stderr(_usage(error))
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
     except (click.Abort, KeyboardInterrupt) as error:
         write_stderr("Interrupted.")
@@ -162,12 +191,14 @@ def _run(arguments: list[str]) -> int:
 
 def _usage(error: click.ClickException) -> str:
     """Return the message for a wrong command line, with an example of the command and where the rest is described."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return cli.short_help_text(error.ctx)
     message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
     context = error.ctx if isinstance(error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
-    examples = "" if command is cli else (command.epilog or "").partition(": ")[2]
-    example = f"\nExample: {examples.partition(';  ')[0]}" if examples else ""
-    return f"{message[:1].lower()}{message[1:]}{example}\nAll options: {path} --help"
+    example = "" if command is cli else first_example(command)
+    shown = f"\nExample: {example}" if example else ""
+    return concealed(f"reconciler: {message[:1].lower()}{message[1:]}{shown}\nAll options: {path} --help")
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:

@@ -28,6 +28,7 @@ BRANCH = "reconciler/accept"
     SELECTION,
     CONNECTION,
     SERVICE,
+    weekly="--diff --target --section --until --reason --merge-request",
     epilog="Examples: reconciler accept --diff;  reconciler accept manifests --target acme/payments/api",
 )
 @click.option(

@@ -108,6 +108,8 @@ JOURNAL = click.option(
     *RUN,
     NOTICE,
     PROBLEMS,
+    weekly="--plan --yes --interactive --target --section --since --canary --max-failures --allow-deletes "
+    "--retry-failed --tokens-to --report",
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes;  reconciler apply "
     "manifests --yes --canary tier=canary --max-failures 5%",
 )
@@ -197,6 +199,7 @@ def apply(given: Given, **own: Any) -> int:
     SERVICE,
     OUTPUT,
     PROBLEMS,
+    weekly="--last --yes --out --target --report",
     epilog="Examples: reconciler revert;  reconciler revert --last;  reconciler revert applied.json --yes --report "
     "json=back.json",
 )

@@ -1,4 +1,4 @@
-"""`reconciler show`, `merge-plans` and `merge-reports`: saved plans and reports."""
+"""`reconciler show` and `reconciler merge`: saved plans and reports."""
 
 import json
 from functools import partial
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @command(
     OUTPUT,
     PROBLEMS,
+    weekly="--since --format --report --group-by",
     epilog="Examples: reconciler show plan.json --format html;  reconciler show new.json --since old.json",
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -85,33 +86,49 @@ def _format_of(text: str) -> object:
     return document.get("format") if isinstance(document, dict) else None
 
 
-FILES = click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the merged document.")
-PARTS = click.option("--parts", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files.")
-
-
 @command(
     LIMITS,
     OUTPUT,
     PROBLEMS,
-    name="merge-plans",
-    epilog="Example: reconciler merge-plans plan-*.json --parts 5 --out plan.json",
+    epilog="Examples: reconciler merge plan-*.json --parts 5 --out plan.json;  reconciler merge report-*.json",
 )
-@FILES
-@OUT
-@PARTS
-def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Merge the plans of all shards into one.
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the merged plan or report.")
+@click.option("--parts", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files.")
+def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
+    """Merge the plans, or the reports, of all shards into one.
 
-    The merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
-    Exits with 3 if it has problems.
+    The files say which they are. A merged plan can be shown, or applied with `apply --plan`; the guard counts the
+    deletions of all shards together. Exits with 3 if it has problems. A merged report exits as one apply of all shards
+    would have.
 
-    In a job of GitLab CI, writes the reports of `plan` below .reconciler, or those of `drift` if all files are named
-    drift-*, and posts the merged plan as `plan` does.
+    In a job of GitLab CI, writes the reports of `plan`, `drift` (if all files are named drift-*) or `apply` below
+    .reconciler, and posts a merged plan as `plan` does.
     """
     from reconciler.documents import merge as merging
+    from reconciler.documents.report import FORMAT
 
-    _refuse_unless_all(files, parts)
+    number = len(set(files))
+    if parts is not None and number != parts:
+        raise UsageError(
+            f"--parts {parts}: there {'is' if number == 1 else 'are'} {number}: {', '.join(map(str, files))}"
+        )
+    reports = [file for file in files if _format_of(read_file(file)) == FORMAT]
+    if not reports:
+        return _merge_plans(given, files, out)
+    if len(reports) < len(files):
+        other = next(file for file in files if file not in reports)
+        raise PlanRefused(f"{reports[0]} is an apply report, and {other} is not; merge plans, or reports")
+    given = job.reporting(given, job.REPORT)
+    check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
+    session = Session(given)
+    whole = merging.merge_reports({str(file): session.read_report(file) for file in files})
+    return session.write_report(whole, out)
+
+
+def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int:
+    from reconciler.documents import merge as merging
+
     is_drift = all(file.name.startswith(job.DRIFT) for file in files)
     given = job.reporting(given, job.DRIFT if is_drift else job.PLAN)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
@@ -125,35 +142,3 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
         job.write_pipeline(whole, len(files))
         job.post_note(session, whole)
     return code
-
-
-@command(
-    OUTPUT,
-    PROBLEMS,
-    name="merge-reports",
-    epilog="Example: reconciler merge-reports report-*.json --parts 5 --out report.json",
-)
-@FILES
-@OUT
-@PARTS
-def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Merge the reports of all shards into one.
-
-    Exits as one apply of all shards would have. In a job of GitLab CI, writes its reports below .reconciler.
-    """
-    from reconciler.documents import merge as merging
-
-    _refuse_unless_all(files, parts)
-    given = job.reporting(given, job.REPORT)
-    check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
-    session = Session(given)
-    whole = merging.merge_reports({str(file): session.read_report(file) for file in files})
-    return session.write_report(whole, out)
-
-
-def _refuse_unless_all(files: tuple[Path, ...], parts: int | None) -> None:
-    given = len(set(files))
-    if parts is not None and given != parts:
-        raise UsageError(
-            f"--parts {parts}: there {'is' if given == 1 else 'are'} {given}: {', '.join(map(str, files))}"
-        )

@@ -26,6 +26,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 @command(
     CONNECTION,
     SERVICE,
+    weekly="--group --project --user --output --as-set --prune --section",
     epilog="Examples: reconciler export --group acme --hoist -o manifests;  reconciler export --project acme/api "
     "--user --section milestones -o manifests",
 )

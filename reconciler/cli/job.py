@@ -1,7 +1,7 @@
 """What a command does by itself in a job of GitLab CI, so that each job is one line of script.
 
-- `validate`, `plan`, `drift`, `apply`, `merge-plans` and `merge-reports` write their reports below `.reconciler`, where
-  the job's artifacts are. Formats that the command line asks for are written where it says instead.
+- `validate`, `plan`, `drift`, `apply` and `merge` write their reports below `.reconciler`, where the job's artifacts
+  are. Formats that the command line asks for are written where it says instead.
 - In a job with `parallel`, they handle their part of the targets, and write that part alone, for a job that merges it.
 - In the pipeline of a merge request, `plan` is about what that changes; elsewhere, about what is not as it was applied.
 - In the pipeline of a merge request, a whole plan is posted as a note there; so is that there is none.
@@ -134,7 +134,7 @@ def post_note(session: "Session", saved: "SavedPlan") -> None:
 
 def post_failure(command: str, code: int) -> None:
     """Post that a command has made no plan, if it has not: a note must not show the plan of an older commit."""
-    if command not in {"plan", "merge-plans"} or code in MADE or not _merge_request():
+    if command not in {"plan", "merge"} or code in MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
     given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))
@@ -208,7 +208,7 @@ def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, An
             "stage": "deploy",
             "needs": ["reconciler-apply"],
             "when": "always",
-            "script": ["reconciler merge-reports .reconciler/report-*.json --allow-problems || exit $?"],
+            "script": ["reconciler merge .reconciler/report-*.json --allow-problems || exit $?"],
             "artifacts": _artifacts("junit.xml"),
         },
     }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.model.state import DesiredTarget
 
 
-@command(MANIFESTS, OUTPUT, epilog="Example: reconciler validate manifests")
+@command(MANIFESTS, OUTPUT, weekly="--values --set --format --report", epilog="Example: reconciler validate manifests")
 def validate(given: Given) -> int:
     """Check manifests offline and report every error at once.
 
@@ -48,6 +48,7 @@ def validate(given: Given) -> int:
     MANIFESTS,
     PLACES,
     SELECTION,
+    weekly="--target --explain",
     epilog="Examples: reconciler render manifests --target acme/payments/api;  reconciler render --target acme/api "
     "--explain approval_settings.allow_author_approval",
 )

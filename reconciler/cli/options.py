@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
+from reconciler.cli.help import Command, records
 from reconciler.render import FORMATS
 
 AUTO: Literal["auto"] = "auto"
@@ -229,8 +230,8 @@ class Given:
         return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed))
 
 
-class SharingCommand(click.Command):
-    """A command whose help lists its own options first, then the shared ones under headings, those of messages last."""
+class SharingCommand(Command):
+    """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
 
     def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -256,11 +257,11 @@ class SharingCommand(click.Command):
             sections[group.heading] = [*sections.get(group.heading, []), *options]
         for heading, options in sections.items():
             with formatter.section(heading):
-                formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
+                formatter.write_dl(records(ctx, options))
 
 
 def command(
-    *groups: OptionGroup, name: str | None = None, epilog: str
+    *groups: OptionGroup, name: str | None = None, weekly: str = "", epilog: str
 ) -> Callable[[Callable[..., int]], SharingCommand]:
     """Make a command of a function, with groups of shared options, in the order in which help lists them.
 
@@ -269,6 +270,7 @@ def command(
     Args:
         groups: the shared options.
         name: of the command, if not that of the function.
+        weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
         epilog: an example, which ends the help.
     """
     names = [each.name for each in fields(Given)]
@@ -279,6 +281,6 @@ def command(
             shared = {name: values.pop(name) for name in names if name in values}
             return function(Given(**shared), **values)
 
-        return click.command(name, cls=SharingCommand, groups=groups, epilog=epilog)(called)
+        return click.command(name, cls=SharingCommand, groups=groups, weekly=weekly.split(), epilog=epilog)(called)
 
     return make

@@ -33,7 +33,16 @@ WHOLE = ("fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
 
 
-@command(FORCE, INVENTORY, LIMITS, *RUN, NOTICE, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
+@command(
+    FORCE,
+    INVENTORY,
+    LIMITS,
+    *RUN,
+    NOTICE,
+    PROBLEMS,
+    weekly="--out --target --section --since --allow-deletes --report --group-by --detailed-exitcode",
+    epilog="Example: reconciler plan manifests --out plan.json",
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
@@ -66,7 +75,12 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 
 
 @command(
-    INVENTORY, *RUN, NOTICE, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json"
+    INVENTORY,
+    *RUN,
+    NOTICE,
+    PROBLEMS,
+    weekly="--baseline --who --target --section --report --notify",
+    epilog="Example, for cron: reconciler drift manifests --report json=drift.json",
 )
 @click.option(
     "--baseline",

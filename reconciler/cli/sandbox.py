@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from reconciler.cli.help import Command
+
 if TYPE_CHECKING:
     from reconciler.sandbox import Sandbox
 
@@ -31,7 +33,8 @@ TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
 
 
 @click.command(
-    epilog="Examples: reconciler sandbox --state state.yaml;  reconciler sandbox --generate 300 --dialect deployed"
+    cls=Command,
+    epilog="Examples: reconciler sandbox --state state.yaml;  reconciler sandbox --generate 300 --dialect deployed",
 )
 @click.option(
     "--port",
@@ -118,7 +121,7 @@ def _port_error(port: int, error: OSError) -> str:
     return f"--port {port}: {reason} take --port {port + 1 if port < LAST_PORT else 0}"
 
 
-@click.command(epilog="Example: reconciler demo")
+@click.command(cls=Command, epilog="Example: reconciler demo")
 def demo() -> int:
     """Run through validate, plan, apply and drift on a sandbox."""
     from reconciler.sandbox import running

@@ -11,6 +11,7 @@ import click
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_targets
+from reconciler.cli.help import Command
 from reconciler.cli.job import in_job
 from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from reconciler.service import Client
 
 
-@command(*RUN, epilog="Example: reconciler doctor manifests --format json")
+@command(
+    *RUN,
+    weekly="--read-only --pipeline --target --section --verbose",
+    epilog="Example: reconciler doctor manifests --format json",
+)
 @click.option("--read-only", is_flag=True, help="Check only the access that `plan` and `drift` need.")
 @click.option(
     "--pipeline", is_flag=True, help="Check what the pipelines of this repository's project need, and no targets."
@@ -195,7 +200,7 @@ def _unprotected(client: "Client") -> "Iterator[Finding]":
         yield Finding(Verdict.WARNING, "inventory", said, remedy)
 
 
-@click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
+@click.command(cls=Command, epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
 @click.argument("name", required=False, shell_complete=suggestions.schemas)
 @click.option(
     "--write",
@@ -245,7 +250,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     return 0
 
 
-@click.command(epilog="Example: reconciler completion bash")
+@click.command(cls=Command, epilog="Example: reconciler completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the script for shell completion.

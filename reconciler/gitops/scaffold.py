@@ -73,6 +73,16 @@ INVENTORY_LINES = """\
 inventory: {remote: origin}
 """
 
+UNDECIDED = """
+# Worth deciding once, for people and for the pipeline; schemas/config.schema.json has every key.
+# tokens_command: vault-put triggers   # stores the value of each trigger token that apply creates
+# baseline: .reconciler/drift.json     # in the pipeline, drift tells only what is new since its last run
+# issue: {}                            # in the pipeline, drift keeps an issue in this project
+# allow_problems: true                 # exit code 0 instead of 3 if there are only problems
+# concurrency: 4                       # requests in flight at most, instead of finding out
+# values: values.yaml                  # for templates (*.yaml.j2); set and env are for single values
+"""
+
 FIRST = """\
 # Settings that others share by naming this profile: metadata: {profiles: [baseline]}
 apiVersion: reconciler/v1
@@ -117,6 +127,7 @@ def scaffold(api_url: str | None, pieces: Pieces) -> dict[Path, str]:
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
     configuration = (
         f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n{INVENTORY_LINES}"
+        f"{UNDECIDED}"
     )
     return {
         Path(CONFIGURATION): configuration,

@@ -66,7 +66,7 @@ def _service(cli_runner: CliRunner, dialect: str, monkeypatch: pytest.MonkeyPatc
 def test_a_plan_from_shards_is_shown_applied_and_then_as_wanted(cli_runner: CliRunner, dialect: str) -> None:
     for number in (1, 2):
         assert cli_runner(f"plan --shard {number}/2 --out {number}.json").code == 0
-    done = cli_runner("merge-plans 1.json 2.json --out plan.json")
+    done = cli_runner("merge 1.json 2.json --out plan.json")
     assert (done.code, done.out) == (0, PLANNED)
     markdown = cli_runner("show plan.json --format markdown").out
     assert "<summary><code>instance</code>: 1 to create, 1 to update, 1 to delete</summary>" in markdown

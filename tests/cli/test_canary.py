@@ -196,7 +196,7 @@ def test_the_canaries_of_shards_are_one_in_the_merged_report(cli_runner: CliRunn
     cli_runner.sandbox.set_faults(["status=403,method=POST,match=acme%2Fapi"])
     for number in (1, 2):
         cli_runner(f"apply --yes --canary acme/* --shard {number}/2 --report json=part{number}.json")
-    merged = cli_runner("merge-reports part1.json part2.json")
+    merged = cli_runner("merge part1.json part2.json")
     assert "canary: 3 projects, 6 changes, not in order; all else is skipped\n" in without_time(merged.out)
 
 

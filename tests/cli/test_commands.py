@@ -27,6 +27,29 @@ def test_every_command_and_every_option_is_explained_with_an_example(name: str, 
     assert [each.name for each in options if not each.help] == []
 
 
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_short_help_of_every_command_fits_on_a_screen_with_one_example(name: str, cli_runner: CliRunner) -> None:
+    done = cli_runner(f"{name} -h")
+    lines = done.out.splitlines()
+    assert (done.code, done.err, len(lines) <= 40) == (0, "", True)
+    assert lines[-2].startswith(f"Example: reconciler {name}")
+    assert lines[-1] == f"Everything: reconciler {name} --help"
+
+
+def test_without_a_command_the_everyday_ones_are_explained_and_the_others_named(cli_runner: CliRunner) -> None:
+    asked, alone = cli_runner("-h"), cli_runner("")
+    assert (asked.code, asked.err, alone.code, alone.out, alone.err) == (0, "", 64, "", asked.out)
+    assert headings(asked.out) == ["Every day", "Setting up"]
+    assert asked.out.splitlines()[-6:] == [
+        "In pipelines:  show, note, issue, merge",
+        "More:          render, backup, sandbox, schema, completion",
+        "",
+        "Begin with: reconciler demo",
+        "A command's everyday options: reconciler COMMAND -h",
+        "Everything: reconciler --help",
+    ]
+
+
 def headings(text: str) -> list[str]:
     return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
 
@@ -34,7 +57,7 @@ def headings(text: str) -> list[str]:
 def test_help_lists_commands_in_groups_and_the_shared_options_last(cli_runner: CliRunner) -> None:
     everything = cli_runner("--help").out
     assert headings(everything) == ["Options", *GROUPS]
-    assert "..." not in everything.partition("Manifests:")[2]
+    assert "..." not in everything.partition("Every day:")[2]
     of_plan = cli_runner("plan --help").out
     assert headings(of_plan) == ["Options", "Plan", "Manifests", "Selection", "Service", "Output"]
     assert of_plan.index("--detailed-exitcode") < of_plan.index("--help") < of_plan.index("Plan:")
@@ -58,7 +81,7 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
     ("line", "said"),
     [
         ("plam", "unknown command `plam`; did you mean `plan`?"),
-        ("xyzzy", "unknown command `xyzzy`; known are validate, render, "),
+        ("xyzzy", "unknown command `xyzzy`; known are validate, plan, "),
         ("plan --concurrency 0", "invalid value for '--concurrency': 0 is not in the range 1<=x<=64"),
         ("plan --concurrency fast", "invalid value for '--concurrency': 'fast' is not a valid number, nor auto"),
         ("plan --token glpat-secret", "no such option '--token'"),

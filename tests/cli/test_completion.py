@@ -82,7 +82,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
     [
         ("reconciler", "", sorted(COMMANDS)),
         ("reconciler plan --section", "", sorted(KINDS)),
-        ("reconciler", "merge-", ["merge-plans", "merge-reports"]),
+        ("reconciler", "mer", ["merge"]),
         ("reconciler plan", "--max", ["--max-changes", "--max-wait"]),
         ("reconciler plan --section", "not", ["notification_settings"]),
         ("reconciler export --section", "mil", ["milestones"]),
@@ -220,7 +220,7 @@ def installed(shell: str) -> str:
 TYPED = """\
 eval "$(reconciler completion {shell})"
 reconciler plan --section mile\t\x01echo got: \n\
-reconciler merge-r\t\x01echo got: \n\
+reconciler mer\t\x01echo got: \n\
 reconciler plan --target acme/pay\t\x01echo got: \n\
 reconciler plan --report mark\t\x01echo got: \n\
 reconciler plan manifests/bin\t\x01echo got: \n\
@@ -239,7 +239,7 @@ def test_the_tab_key_completes(shell: str, tmp_path: Path) -> None:
     said = typed([installed(shell), *flags], TYPED.format(shell=shell), tmp_path)
     assert [line for line in said.splitlines() if line.startswith("got: ")] == [
         "got: reconciler plan --section milestones",
-        "got: reconciler merge-reports",
+        "got: reconciler merge",
         "got: reconciler plan --target acme/payments/api",
         "got: reconciler plan --report markdown=report.md",
         "got: reconciler plan manifests/binary.yaml",

@@ -56,13 +56,13 @@ def test_a_plan_with_problems_is_saved_shown_merged_and_applied(cli_runner: CliR
         "show plan.json": 3,
         "show plan.json --allow-problems": 0,
     }
-    merged = ("merge-plans plan.json --out whole.json", "merge-plans plan.json --allow-problems")
+    merged = ("merge plan.json --out whole.json", "merge plan.json --allow-problems")
     assert codes(cli_runner, *merged) == dict(zip(merged, (3, 0), strict=True))
     apply = "apply --plan whole.json --yes --report json=report.json"
     assert cli_runner(apply).code == 3
     assert [each["title"] for each in cli_runner.sandbox.state()["projects"][0]["milestones"]] == ["a"]
     assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
-    lines = ("show report.json", "merge-reports report.json")
+    lines = ("show report.json", "merge report.json")
     assert codes(cli_runner, *lines) == dict.fromkeys(lines, 3)
     allowed = [f"{line} --allow-problems" for line in (*lines, "apply --yes")]
     assert codes(cli_runner, *allowed) == dict.fromkeys(allowed, 0)

@@ -69,13 +69,23 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert cli_runner("validate").out == "Valid: 1 document: 1 profile.\n"
     assert cli_runner("schema --check schemas").code == 0
     files = contents(Path())
-    assert files["reconciler.yaml"].splitlines()[1:] == [
+    assert files["reconciler.yaml"].splitlines()[1:5] == [
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
         "# Each apply lists what is live because these manifests declare it, and pushes that to the branch "
         "reconciler/applied.",
         "inventory: {remote: origin}",
     ]
+    _, _, undecided = files["reconciler.yaml"].partition("Worth deciding")
+    keys = [line.removeprefix("# ").partition(":")[0] for line in undecided.splitlines()[1:]]
+    assert keys == ["tokens_command", "baseline", "issue", "allow_problems", "concurrency", "values"]
+    cli_runner.write(
+        "repository/reconciler.yaml", "".join(line.removeprefix("# ") + "\n" for line in undecided.splitlines()[1:])
+    )
+    values = cli_runner.write("repository/values.yaml", "{}\n")
+    assert cli_runner("validate").code == 0
+    values.unlink()
+    cli_runner.write("repository/reconciler.yaml", files["reconciler.yaml"])
     assert set(json.loads(files[".vscode/settings.json"])["yaml.schemas"]) == set(SCAFFOLD[6:])
     again = cli_runner("init")
     assert (again.code, again.out) == (0, "")

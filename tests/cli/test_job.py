@@ -79,7 +79,7 @@ def test_the_plan_of_a_merge_request_is_saved_and_posted_and_so_is_that_there_is
     [note] = notes(cli_runner)
     assert note.startswith("## Plan: 1 to create")
     cli_runner.write("reconciler.yaml", "pathes: manifests\n")
-    for line in ("plan", "merge-plans .reconciler/plan.json", "plan --nonsense"):
+    for line in ("plan", "merge .reconciler/plan.json", "plan --nonsense"):
         assert cli_runner(line).code in {1, 64}
         assert notes(cli_runner) == [FAILED]
     assert cli_runner("drift").code == 1
@@ -154,7 +154,7 @@ def test_jobs_side_by_side_write_their_parts_and_later_ones_merge_them(
     assert notes(cli_runner) == []
     job.delenv("CI_NODE_INDEX")
     parts = [".reconciler/plan-1.json", ".reconciler/plan-2.json"]
-    assert cli_runner("merge-plans", *parts).code == 0
+    assert cli_runner("merge", *parts).code == 0
     assert written() == ["apply.yml", "plan-1.json", "plan-2.json", "plan.html", "plan.json", "tfplan.json"]
     [note] = notes(cli_runner)
     assert note.startswith("## Plan: 2 to create")
@@ -175,7 +175,7 @@ def test_jobs_side_by_side_write_their_parts_and_later_ones_merge_them(
     assert {"report-1.json", "report-2.json", "codequality.json"} <= set(written())
     assert cli_runner("drift").code == 0
     job.delenv("CI_NODE_INDEX")
-    assert cli_runner("merge-reports .reconciler/report-1.json .reconciler/report-2.json").code == 0
+    assert cli_runner("merge .reconciler/report-1.json .reconciler/report-2.json").code == 0
     assert {"report.json", "report.html", "junit.xml"} <= set(written())
 
 
@@ -193,10 +193,10 @@ def test_drift_has_the_last_report_as_its_baseline_and_an_issue_where_it_is_aske
     assert (done.code, done.out.splitlines()[0]) == (0, "1 change as in the baseline")
     assert done.err == "Issue drift opened: 900#1\n"
     assert written() == ["baseline.json", *files]
-    done = cli_runner("merge-plans .reconciler/drift.json --report html=.reconciler/drift.html")
+    done = cli_runner("merge .reconciler/drift.json --report html=.reconciler/drift.html")
     assert done.err.splitlines()[-1].startswith("reconciler: FILE and --report json name the same file")
     Path(".reconciler/drift.json").replace("drift-1.json")
-    done = cli_runner("merge-plans drift-1.json")
+    done = cli_runner("merge drift-1.json")
     assert (done.code, done.err) == (0, "Issue drift unchanged: 900#1\n")
     job.delenv("RECONCILER_NOTE_TOKEN")
     done = cli_runner("drift")

@@ -62,7 +62,7 @@ def titles(cli_runner: CliRunner) -> list[str]:
         ("plan --out F --report html=link", "--out and --report html name the same file: link"),
         ("plan --report html=new/F --report json=x/../new/F", "--report html and --report json name the same file: "),
         ("plan --token-file token --out token", "--token-file and --out name the same file: token"),
-        ("merge-plans here --out F", "--out and FILE name the same file: here"),
+        ("merge here --out F", "--out and FILE name the same file: here"),
         ("apply --yes --report json=manifests/new.yaml", "PATHS and --report json name the same file: manifests/new."),
         ("plan F --out link", "PATHS and --out name the same file: link"),
         ("plan --values F --report text=F", "--values and --report text name the same file: F"),

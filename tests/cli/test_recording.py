@@ -170,12 +170,12 @@ def test_the_merged_plans_of_shards_record_what_each_of_them_records(user: User)
         target = TargetAfter(name, path, f"1:{number}", None, done=True)
         user.plan(applied=Applied(commit, (), (target,)), shard=f"{number}/2")
         Path("plan.json").rename(f"{number}.json")
-    assert user.run("merge-plans 1.json 2.json --out whole.json").code == 0
+    assert user.run("merge 1.json 2.json --out whole.json").code == 0
     assert user.run("apply --plan whole.json --yes").code == 0
     assert {line.digest for line in user.stored().inventory.targets.values()} == {"1:1", "1:2"}
     assert user.run("plan --no-inventory --shard 2/2 --out 2.json").code == 0
     assert user.run("plan --no-inventory --shard 1/2 --out 1.json").code == 0
-    assert user.run("merge-plans 1.json 2.json --out whole.json").code == 0
+    assert user.run("merge 1.json 2.json --out whole.json").code == 0
     assert load_plan(Path("whole.json").read_text(), all_kinds()).inventory is None
 
 

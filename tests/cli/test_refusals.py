@@ -131,7 +131,7 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
         (0, []),
     ]
     assert cli_runner("apply --plan plan-2.json --yes").code == 1
-    merged = cli_runner("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --quiet")
+    merged = cli_runner("merge plan-1.json plan-2.json plan-3.json --out plan.json --quiet")
     whole = "it deletes 36 objects, more than 20; add --allow-deletes 36"
     assert merged.out.splitlines()[0] == f"apply will refuse this plan: {whole}"
     for number in (1, 2, 3):
@@ -141,7 +141,7 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
             f"reconciler: the plan is refused, and nothing was changed: {whole}\n",
         )
     assert written(cli_runner) == []
-    cli_runner("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --allow-deletes 36")
+    cli_runner("merge plan-1.json plan-2.json plan-3.json --out plan.json --allow-deletes 36")
     for number, projects in ((1, ["acme%2Fapi", "acme%2Flib", "acme%2Ftools%2Fcli"]), (2, ["acme%2Fweb"]), (3, [])):
         cli_runner.sandbox.clear_log()
         done = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes --report json=report-{number}.json")
@@ -149,8 +149,7 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
         assert f"Applied shard {number}/3: 0 created, 0 updated, {9 * len(projects)} deleted" in done.out
         assert sorted(set(written(cli_runner))) == projects
     assert (
-        "Applied: 0 created, 0 updated, 36 deleted"
-        in cli_runner("merge-reports report-1.json report-2.json report-3.json").out
+        "Applied: 0 created, 0 updated, 36 deleted" in cli_runner("merge report-1.json report-2.json report-3.json").out
     )
     again = cli_runner("apply --plan plan-1.json --shard 1/3 --yes --allow-deletes 27")
     assert (again.code, again.err) == (

@@ -168,7 +168,7 @@ def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner
     cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
     for number in (1, 2):
         assert cli_runner(f"apply --yes --shard {number}/2 --report json={number}.json").code == 0
-    assert cli_runner("merge-reports 1.json 2.json --out whole.json").code == 0
+    assert cli_runner("merge 1.json 2.json --out whole.json").code == 0
     done = cli_runner("revert whole.json --yes -q")
     assert done.out.splitlines()[-1].startswith("Reverted: 0 created, 0 updated, 2 deleted; 0 failed")
 

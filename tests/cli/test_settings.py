@@ -276,6 +276,27 @@ def commands() -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command}
 
 
+def test_how_a_repository_asks_its_service_is_decided_once(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {}}", "acme/none")
+    cli_runner.write("reconciler.yaml", "concurrency: 1\nallow_problems: true\n")
+    done = cli_runner("plan")
+    assert (done.code, "1 problem" in done.out) == (0, True)
+    for line, said in (
+        (
+            "rate: 0/60",
+            "reconciler: --rate both numbers must be above zero, and the seconds no more than a day: '0/60'\n",
+        ),
+        ("ca_file: none.pem", "reconciler: none.pem: No such file or directory\n"),
+        (
+            "concurrency: 0",
+            "reconciler: reconciler.yaml:1:14: `concurrency` must be auto, or a whole number from 1 to 64, without quotes\n",
+        ),
+    ):
+        cli_runner.write("reconciler.yaml", line + "\n")
+        done = cli_runner("plan --api-url https://127.0.0.1:1/api/v4")
+        assert (done.out, done.err) == ("", said)
+
+
 def test_templates_get_what_the_configuration_gives_them(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,7 +173,7 @@ def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_
     assert json.loads(fleet("doctor --format json").out)["archived"] == 1
     for number in (1, 2):
         assert fleet(f"plan --shard {number}/2 --out {number}.json").code == 0
-    assert left_out in fleet("merge-plans 1.json 2.json").out
+    assert left_out in fleet("merge 1.json 2.json").out
     fleet.write("manifests/one.yaml", one.replace("archived: true, ", ""))
     assert "archived" not in fleet("plan").out
 

@@ -102,5 +102,5 @@ def test_the_hints_of_shards_are_one(cli_runner: CliRunner) -> None:
     )
     assert cli_runner("plan --shard 1/2 --out 1.json").code == 0
     assert cli_runner("plan --shard 2/2 --out 2.json").code == 0
-    merged = cli_runner("merge-plans 1.json 2.json --out plan.json")
+    merged = cli_runner("merge 1.json 2.json --out plan.json")
     assert merged.out == whole.out

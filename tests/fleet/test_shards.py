@@ -175,7 +175,7 @@ def test_plans_of_shards_are_put_together_and_applied_as_one(
         assert done.code == 0
         sizes.append(json.loads(done.out)["summary"]["create"])
     assert (sum(sizes), sorted(sizes)) == (4, [0, 1, 3])
-    merged = cli_runner("merge-plans plan-3.json plan-1.json plan-2.json --out plan.json")
+    merged = cli_runner("merge plan-3.json plan-1.json plan-2.json --out plan.json")
     assert (merged.code, merged.out, merged.err) == (0, whole, "")
     assert cli_runner("show plan.json").out == whole
     assert cli_runner("apply --plan plan.json --yes").out.splitlines()[:2] == TOGETHER
@@ -187,7 +187,7 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS)
     for number in (1, 2, 3):
         assert cli_runner(f"apply --yes --shard {number}/3 --report json=report-{number}.json").code == 0
-    merged = cli_runner("merge-reports report-3.json report-2.json report-1.json --out report.json")
+    merged = cli_runner("merge report-3.json report-2.json report-1.json --out report.json")
     assert (merged.code, merged.err) == (0, "")
     assert merged.out.splitlines() == [
         *TOGETHER,
@@ -217,32 +217,28 @@ def test_what_are_no_parts_of_one_whole_is_refused(cli_runner: CliRunner) -> Non
     cli_runner("plan --out half.json --shard 1/2")
     cli_runner.project("{milestones: {}}", "acme/more")
     cli_runner("plan --out other.json")
-    assert cli_runner("merge-plans again.json again.json copy.json").err == (
+    assert cli_runner("merge again.json again.json copy.json").err == (
         "reconciler: cannot merge: project acme/api is in again.json and in copy.json\n"
     )
-    assert cli_runner("merge-plans 1.json 2.json again.json").err == (
+    assert cli_runner("merge 1.json 2.json again.json").err == (
         "reconciler: cannot merge: 1.json and again.json come from runs with different shard counts\n"
     )
-    assert cli_runner("merge-plans 1.json half.json").err == (
+    assert cli_runner("merge 1.json half.json").err == (
         "reconciler: cannot merge: 1.json and half.json come from runs with different shard counts\n"
     )
-    assert cli_runner("merge-plans 2.json").err == "reconciler: cannot merge: missing shard 1/3, 3/3\n"
-    assert cli_runner("merge-reports a.json").err == "reconciler: cannot merge: missing shard 2/3, 3/3\n"
-    assert cli_runner("merge-plans 1.json other.json").err == (
+    assert cli_runner("merge 2.json").err == "reconciler: cannot merge: missing shard 1/3, 3/3\n"
+    assert cli_runner("merge a.json").err == "reconciler: cannot merge: missing shard 2/3, 3/3\n"
+    assert cli_runner("merge 1.json other.json").err == (
         "reconciler: cannot merge: 1.json and other.json come from runs with different manifests\n"
     )
-    assert (
-        cli_runner("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
+    assert cli_runner("merge 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
+    assert cli_runner("merge a.json b.json --parts 1").err == "reconciler: --parts 1: there are 2: a.json, b.json\n"
+    assert cli_runner("merge again.json --parts 1").code == 0
+    assert cli_runner("merge 1.json a.json").err == (
+        "reconciler: a.json is an apply report, and 1.json is not; merge plans, or reports\n"
     )
-    assert (
-        cli_runner("merge-reports a.json b.json --parts 1").err
-        == "reconciler: --parts 1: there are 2: a.json, b.json\n"
-    )
-    assert cli_runner("merge-plans again.json --parts 1").code == 0
-    assert "not an apply report" in cli_runner("merge-reports 1.json").err
-    assert "not a saved plan" in cli_runner("merge-plans a.json").err
-    assert cli_runner("merge-plans").code == 64
-    assert cli_runner("merge-plans none.json").code == 1
+    assert cli_runner("merge").code == 64
+    assert cli_runner("merge none.json").code == 1
     assert cli_runner("plan --shard 4/3").err == (
         "reconciler: --shard takes I/N with I from 1 to N, such as 2/5; not 4/3\n"
     )
@@ -255,8 +251,8 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRu
     for number in (1, 2):
         cli_runner(f"apply --yes --shard {number}/2 --report json=r{number}.json")
         cli_runner(f"plan --shard {number}/2 --out p{number}.json")
-    assert cli_runner("merge-plans p1.json p2.json").code == 3
-    merged = cli_runner("merge-reports r1.json r2.json --format json")
+    assert cli_runner("merge p1.json p2.json").code == 3
+    merged = cli_runner("merge r1.json r2.json --format json")
     assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
 
 

@@ -182,7 +182,7 @@ def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scen
         write("mutant.json", text)
         Path("whole.json").unlink(missing_ok=True)
         before = scene.fresh()
-        scene.see(f"merge-plans mutant.json part2.json --out whole.json --format {chance.choice(sorted(FORMATS))}")
+        scene.see(f"merge mutant.json part2.json --out whole.json --format {chance.choice(sorted(FORMATS))}")
         if Path("whole.json").exists():
             scene.see(f"apply --plan whole.json {AT_ONCE}")
             applied += bool(scene.writes())
@@ -196,7 +196,7 @@ def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scen
     for text in mutants(scene.report, 25):
         write("mutant.json", text)
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
-        scene.see(f"merge-reports mutant.json mutant.json --format {chance.choice(sorted(FORMATS))}")
+        scene.see(f"merge mutant.json mutant.json --format {chance.choice(sorted(FORMATS))}")
         before = scene.fresh()
         scene.see(f"apply manifests --retry-failed mutant.json {AT_ONCE}")
         applied += bool(scene.writes())

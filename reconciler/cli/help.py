@@ -1,0 +1,67 @@
+"""The two helps of each command: `-h` has what people use weekly, `--help` everything."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+
+
+class Command(click.Command):
+    """A command with two helps.
+
+    Args:
+        weekly: the options that `-h` shows, in this order; all of the command's own if left out.
+    """
+
+    def __init__(self, *arguments: Any, weekly: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.weekly = weekly or [option.opts[-1] for option in self.params if isinstance(option, click.Option)]
+        self.params.append(short_option(self.short_help_text, "Show the everyday options and exit."))
+
+    def short_help_text(self, context: click.Context) -> str:
+        """Return what `-h` prints: the first paragraph, the weekly options and one example."""
+        options = {name: option for option in self.params for name in option.opts if isinstance(option, click.Option)}
+        formatter = context.make_formatter()
+        self.format_usage(context, formatter)
+        write_text(formatter, (self.help or "").partition("\n\n")[0])
+        if self.weekly:
+            with formatter.section("Options"):
+                formatter.write_dl(records(context, (options[name] for name in self.weekly)))
+        formatter.write_paragraph()
+        formatter.write(f"Example: {first_example(self)}\nEverything: {context.command_path} --help")
+        return formatter.getvalue()
+
+
+def short_option(text: Callable[[click.Context], str], words: str) -> click.Option:
+    """Return the option `-h`, which prints a text and ends the command; `words` explain it."""
+
+    def show(context: click.Context, _option: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            click.echo(text(context), color=context.color)
+            context.exit()
+
+    return click.Option(
+        ["-h", "short_help"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=words,
+    )
+
+
+def first_example(command: click.Command) -> str:
+    """Return the first example in a command's epilog; empty if it has none."""
+    return (command.epilog or "").partition(": ")[2].partition(";  ")[0]
+
+
+def write_text(formatter: click.HelpFormatter, text: str) -> None:
+    """Write a paragraph of help."""
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(" ".join(text.split()))
+
+
+def records(context: click.Context, options: Iterable[click.Parameter]) -> list[tuple[str, str]]:
+    """Return the lines about options."""
+    return [record for option in options if (record := option.get_help_record(context))]
