@@ -21,7 +21,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Change, Delete, Plan, SectionPlan, Update
 from reconciler.model.protocols import Json, Request
-from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.revert import PROMOTED, Done, DoneSection, WayBack
@@ -222,8 +222,8 @@ class _Life:
         return {
             (target, part): sorted(
                 f"{sorted(map(str, each.names))} {sorted(fields_of(each.resource).items())}"
-                for each in (found if isinstance(found, tuple) else (found,))
-                if isinstance(each, Found)
+                for each in (found.own if isinstance(found, Objects) else (found,))
+                if isinstance(each, LiveRecord)
             )
             for (target, _, part), found in live.parts.items()
         }

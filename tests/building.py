@@ -10,6 +10,7 @@ from reconciler.live.read import learn_ids
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
+from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section
 from reconciler.model.targets import Level, Target
 
@@ -48,7 +49,7 @@ def live(
             case dict():
                 parts[target, kind, name] = part.read(target, answer)
             case list():
-                parts[target, kind, name] = tuple(part.read(target, entry) for entry in answer)
+                parts[target, kind, name] = Objects(tuple(part.read(target, entry) for entry in answer))
             case _:
                 parts[target, kind, name] = answer
     return LiveState(parts, {**learn_ids(parts, KINDS), **(ids or {})})

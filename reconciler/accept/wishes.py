@@ -11,7 +11,7 @@ from reconciler.model.diff import AsRead, differences, fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.collections import without_itself
@@ -126,7 +126,7 @@ class _Names:
         unique: see `Collection.unique_name_of`; empty where objects do not refer to one another.
     """
 
-    objects: Mapping[Key, list[Found]]
+    objects: Mapping[Key, list[LiveRecord]]
     entries: Mapping[Key, list[Key]]
     unique: Mapping[Key, Key]
 
@@ -185,7 +185,7 @@ class _Drift:
         declared: Any = self.section.wanted[part.name]
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
-        elif isinstance(read, Found):
+        elif isinstance(read, LiveRecord):
             self._put_fields(None, read, [each for each in differences(declared, read)[1] if each not in excepted])
         else:
             self._solve_item(part, problem, declared.get(name), excepted)
@@ -214,7 +214,7 @@ class _Drift:
         """Return the endpoint that a step of the plan is about."""
         return self.kind.part(each.address.part)
 
-    def _differing(self, part: Collection, wanted: Resource, found: Found, excepted: Container[str]) -> list[str]:
+    def _differing(self, part: Collection, wanted: Resource, found: LiveRecord, excepted: Container[str]) -> list[str]:
         referring = part.referring(wanted, self._names(part).unique)
         return [each for each in differences(referring, found)[1] if each not in excepted]
 
@@ -250,7 +250,7 @@ class _Drift:
             if part.name not in self.merged and not self._objects(part):
                 self._put((part.name,), Put([]))
 
-    def _put_fields(self, name: Key | None, found: Found, fields: Iterable[str]) -> None:
+    def _put_fields(self, name: Key | None, found: LiveRecord, fields: Iterable[str]) -> None:
         shown = fields_of(found.resource)
         for path in fields:
             steps = (*(() if name is None else (name,)), *path.split(".", 1))
@@ -269,24 +269,24 @@ class _Drift:
     def _refuse(self, name: Key | None, reason: str, path: str | None = None) -> None:
         self.wishes.refused[self.section.kind, name, path] = reason
 
-    def _objects(self, part: Collection) -> list[Found]:
+    def _objects(self, part: Collection) -> list[LiveRecord]:
         read = self.live.parts[self.target, self.section.kind, part.name]
-        objects = read if isinstance(read, tuple) else ()
+        objects = read.own if isinstance(read, Objects) else ()
         return without_itself(DeclaredPart(self.section, part, self.live), objects)
 
-    def _found(self, part: Any, name: Key | None) -> Found:
+    def _found(self, part: Any, name: Key | None) -> LiveRecord:
         """Return what a change is about: a settings record, or the object of a name."""
         read = self.live.parts[self.target, self.section.kind, part.name]
-        return read if isinstance(read, Found) else self._named(part, name)[0]
+        return read if isinstance(read, LiveRecord) else self._named(part, name)[0]
 
-    def _named(self, part: Collection, name: Key | None) -> list[Found]:
+    def _named(self, part: Collection, name: Key | None) -> list[LiveRecord]:
         return self._names(part).objects.get(self._canonical(part, name), [])
 
     def _names(self, part: Collection) -> _Names:
         """Return what there is by name: it is put together once, for a section may have thousands of changes."""
         if part.name not in self.named:
             there = self._objects(part)
-            objects: dict[Key, list[Found]] = {}
+            objects: dict[Key, list[LiveRecord]] = {}
             for found in there:
                 for name in {self._canonical(part, each) for each in found.names}:
                     objects.setdefault(name, []).append(found)

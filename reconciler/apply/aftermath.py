@@ -9,6 +9,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, TargetPlan
+from reconciler.model.resource import Objects
 from reconciler.model.state import LivePart, PartAddress
 from reconciler.model.targets import PATHLESS, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
@@ -159,11 +160,13 @@ def as_read(run: Applied, read: Mapping[PartAddress, LivePart], names: Names, ki
     for part in run.parts:
         shown = live.get((part.target, part.section, part.part))
         collection = kinds[part.section].part(part.part)
-        if not isinstance(shown, tuple) or not isinstance(collection, Collection):
+        if not isinstance(shown, Objects) or not isinstance(collection, Collection):
             parts.append(part)
             continue
         identity = collection.identity
-        called = {each.id: set(map(identity, each.names)) for each in shown if each.id is not None and not each.below}
+        called = {
+            each.id: set(map(identity, each.names)) for each in shown.own if each.id is not None and not each.below
+        }
         wanted = {
             name: {number for number, others in called.items() if number in known or identity(name) in others}
             for name, known in part.wanted.items()

@@ -11,7 +11,7 @@ from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
 from reconciler.model.endpoints import CREATED, Collection, number_of
 from reconciler.model.plan import Change, Create, Update
 from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Address
 
@@ -97,7 +97,7 @@ class ObjectCreation:
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
         return None
 
-    def _find(self, change: Create | Update, request: Request, lost: ServiceError) -> Found | None:
+    def _find(self, change: Create | Update, request: Request, lost: ServiceError) -> LiveRecord | None:
         """Return the object that a creation with a lost answer has made; None if it has made none.
 
         A refusal in itself is no reason to look: the verifying reading shows what somebody else has created.
@@ -116,7 +116,7 @@ class ObjectCreation:
             raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
         return new[0] if new else None
 
-    def _adopted(self, change: Create | Update, existing: Found) -> Made:
+    def _adopted(self, change: Create | Update, existing: LiveRecord) -> Made:
         """Return an object that was found after a creation with a lost answer, with the value of its secret."""
         part = collection_of(change.address, self.kinds)
         number = existing.id or 0

@@ -18,8 +18,7 @@ from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.resource import Found, Resource
-from reconciler.model.resource import Objects as ReadObjects
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import Pair, by_birth
@@ -31,26 +30,24 @@ from reconciler.planning.singletons import plan_settings
 EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
 
-class Objects:
+class CurrentObjects:
     """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
 
-    def __init__(self, part: Part, live: Found | tuple[Found, ...]) -> None:
+    def __init__(self, part: Part, live: LiveRecord | Objects) -> None:
         self._part = part
-        objects = [live] if isinstance(live, Found) else live
-        self.by_id = {found.id: found for found in objects}
-        if isinstance(live, ReadObjects):
-            self.by_id |= {found.id: found for found in live.promotable.values()}
-        self._by_name: dict[Key | None, list[Found]] = {}
-        for found in objects:
-            for name in self._canonical(found.names):
-                self._by_name.setdefault(name, []).append(found)
+        objects = Objects((live,)) if isinstance(live, LiveRecord) else live
+        self.by_id = {record.id: record for record in (*objects.own, *objects.promotable.values())}
+        self._by_name: dict[Key | None, list[LiveRecord]] = {}
+        for record in objects.own:
+            for name in self._canonical(record.names):
+                self._by_name.setdefault(name, []).append(record)
 
-    def named(self, *names: Key | None) -> list[Found]:
+    def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
         found = [each for name in self._canonical(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
 
-    def taken(self, name: Key | None) -> list[Found]:
+    def taken(self, name: Key | None) -> list[LiveRecord]:
         """Return the objects of a name that only one may have; nothing where names need not be unique."""
         return self.named(name) if isinstance(self._part, Collection) and self._part.names.unique else []
 
@@ -69,7 +66,7 @@ class Objects:
         siblings = Siblings.of(self._part, self.by_id.values(), renamed)
         return replace(siblings, created=created, covers=_covers(self._part, siblings, mine))
 
-    def new(self, change: Create | Update) -> list[Found]:
+    def new(self, change: Create | Update) -> list[LiveRecord]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
 
         Only our own rival with one that succeeds our own. A promotion makes one where none was.
@@ -84,7 +81,7 @@ class Objects:
         """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
         return number in self.by_id and not (isinstance(self._part, Collection) and self._part.deletion.fades)
 
-    def has_name(self, found: Found, *names: Key | None) -> bool:
+    def has_name(self, found: LiveRecord, *names: Key | None) -> bool:
         """Return whether an object has any of some names."""
         return not self._canonical(names).isdisjoint(self._canonical(found.names))
 
@@ -94,9 +91,9 @@ class Objects:
         return {self._part.identity(name) for name in names if name is not None}
 
 
-def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> dict[Key, Found]:
+def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> dict[Key, LiveRecord]:
     """Return the covers that changes take for theirs and remove, as far as they are covers."""
-    covers: dict[Key, Found] = {}
+    covers: dict[Key, LiveRecord] = {}
     for change in changes:
         name, cover = change.address.name, part.writes.cover
         if cover is None or name is None or isinstance(change, Delete):
@@ -115,7 +112,7 @@ class NotAsked(LookupError):
     """Nobody knows what became of a change: see `Unasked`."""
 
 
-Reread = Mapping[tuple[str, str], Objects | Unreadable]
+Reread = Mapping[tuple[str, str], CurrentObjects | Unreadable]
 """The parts that were read again, by section and part."""
 
 
@@ -149,7 +146,7 @@ class Lists:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._read: dict[str, list[Json]] = {}
-        self._secrets: dict[str, dict[Key, list[tuple[Found, str]]]] = {}
+        self._secrets: dict[str, dict[Key, list[tuple[LiveRecord, str]]]] = {}
 
     def get(self, path: str) -> Json:
         """See `Reader`."""
@@ -165,7 +162,7 @@ class Lists:
         self._secrets.pop(path, None)
         return self._read[path]
 
-    def secrets(self, part: Collection, address: Address) -> list[tuple[Found, str]]:
+    def secrets(self, part: Collection, address: Address) -> list[tuple[LiveRecord, str]]:
         """Return the objects of a name that are ours, each with the value of its secret, newest last.
 
         Raises:
@@ -174,7 +171,7 @@ class Lists:
         path = part.path(address.target)
         listed = self._read[path] if path in self._read else self.pages(path)
         if path not in self._secrets:
-            by_name: dict[Key, list[tuple[Found, str]]] = {}
+            by_name: dict[Key, list[tuple[LiveRecord, str]]] = {}
             for entry in completed(part, Reading(self, address.target, listed, {})):
                 found = decode(part, address.target, entry)
                 for name in {part.identity(name) for name in found.names} if found.ours else ():
@@ -257,11 +254,11 @@ class Verifier:
             return unapplied(change, self.again([change]), certain=False)
         return lacking
 
-    def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
+    def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> CurrentObjects | Unreadable:
         part = self.kinds[section].part(name)
         live = self.read(section, name, wanted)
         self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
-        return live if isinstance(live, Unreadable) else Objects(part, live)
+        return live if isinstance(live, Unreadable) else CurrentObjects(part, live)
 
 
 def collection_of(address: Address, kinds: Kinds) -> Collection:
@@ -310,7 +307,7 @@ def is_as_wanted(change: Change, live: Reread) -> bool:
 def forgery(
     change: Change,
     part: Part,
-    found: Found | None,
+    found: LiveRecord | None,
     siblings: Siblings,
     look_up: Callable[[LiveState, Iterable[Lookup]], LiveState],
 ) -> str:
@@ -337,7 +334,7 @@ def forgery(
 
 
 def _planned_anew(
-    change: Change, part: Part, found: Found | None, siblings: Siblings, live: LiveState
+    change: Change, part: Part, found: LiveRecord | None, siblings: Siblings, live: LiveState
 ) -> Iterator[Step]:
     name, section = change.address.name, Section(change.address.target, change.address.section, {})
     # Fields that are not shown count as different: they were forced, or go along with another field.
@@ -348,15 +345,15 @@ def _planned_anew(
             wanted = resource_of(part.model, change.after)
             target_ids, unresolved = resolve(at, {name: wanted}, ())
             return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
-        case Update(), Singleton(), Found():
+        case Update(), Singleton(), LiveRecord():
             wanted = resource_of(type(found.resource), change.after)
             return plan_settings(DeclaredPart(section, part, live), wanted, found)
-        case Update(), Collection(), Found() if name is not None:
+        case Update(), Collection(), LiveRecord() if name is not None:
             wanted = resource_of(type(found.resource), change.after)
             known = part.identity(name) in {part.identity(each) for each in found.names}
             pair = Pair(name, wanted, found, None if known else found.names[0])
             return plan_pair(DeclaredPart(section, part, live, siblings=siblings), pair)
-        case Delete(), Collection(), Found():
+        case Delete(), Collection(), LiveRecord():
             return plan_deletion(DeclaredPart(section, part, live), found)
     return iter(())
 

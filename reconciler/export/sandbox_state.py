@@ -15,7 +15,7 @@ from reconciler.live.read import UNEXPECTED
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds, Rehearsed
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
 
@@ -74,13 +74,13 @@ def _user(answer: Json) -> tuple[str, list[str]]:
 
 def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, username: str) -> Mapping[str, Json]:
     """Return what was read of a section, as the kind writes it into a state."""
-    parts: dict[str, tuple[Found, ...]] = {}
+    parts: dict[str, tuple[LiveRecord, ...]] = {}
     for part in kind.parts:
         match part, snapshot.live.parts.get((resolved.target, kind.name, part.name), Unreadable("")):
-            case Collection(), tuple() as live:
+            case Collection(), Objects(own=live):
                 entries = entries_of(part, live, resolved)
                 parts[part.name] = tuple(found for found in entries if not part.name_error(found.names[0]))
-            case _, Found() as found:
+            case _, LiveRecord() as found:
                 parts[part.name] = (found,)
     return kind.rehearsed(Rehearsed(resolved.target.level, username, parts)) if parts else {}
 
@@ -97,14 +97,14 @@ def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
 
 def _lists(
     snapshot: LiveSnapshot, kinds: Kinds
-) -> Iterator[tuple[ResolvedTarget, Level, Collection, tuple[Found, ...]]]:
+) -> Iterator[tuple[ResolvedTarget, Level, Collection, tuple[LiveRecord, ...]]]:
     """Yield the lists of other targets: their target, the level of their entries, and what was read of them."""
     for resolved in snapshot.targets:
         for kind in kinds.values():
             for part in kind.parts:
                 live = snapshot.live.parts.get((resolved.target, kind.name, part.name))
-                if isinstance(part, Collection) and part.names.level and isinstance(live, tuple):
-                    yield resolved, part.names.level, part, live
+                if isinstance(part, Collection) and part.names.level and isinstance(live, Objects):
+                    yield resolved, part.names.level, part, live.own
 
 
 def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, Paths]:

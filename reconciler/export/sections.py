@@ -9,7 +9,7 @@ from reconciler.export.targets import ResolvedTarget
 from reconciler.model.diff import without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds
-from reconciler.model.resource import POLICIES, Found
+from reconciler.model.resource import POLICIES, LiveRecord, Objects
 from reconciler.model.state import LivePart, LiveState
 from reconciler.model.targets import Key
 from reconciler.system.terminal import escaped
@@ -86,7 +86,7 @@ def without_empty_lists(spec: Spec, kinds: Kinds) -> Spec:
     }
 
 
-def entries_of(part: Collection, live: Iterable[Found], resolved: ResolvedTarget) -> list[Found]:
+def entries_of(part: Collection, live: Iterable[LiveRecord], resolved: ResolvedTarget) -> list[LiveRecord]:
     """Return the objects of a collection by name, without the entry for the target itself in a list of targets."""
     itself = {resolved.target.identity[1], resolved.id} if part.names.level is resolved.target.level else set()
     return sorted(
@@ -100,7 +100,7 @@ def quoted(name: Key) -> str:
     return escaped(f'"{name}"' if isinstance(name, str) else str(name))
 
 
-def item_fields(found: Found) -> dict[str, Any]:
+def item_fields(found: LiveRecord) -> dict[str, Any]:
     """Return what a manifest declares of an object, without fields that have the service's default."""
     fields = _fields("", "", found, [])
     defaults = type(found.resource).model_fields
@@ -114,9 +114,9 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
     section: dict[Any, Any] = {}
     for part in kind.parts:
         match part, parts[part.name]:
-            case _, Found() as found:
+            case _, LiveRecord() as found:
                 section |= _fields(part.title, "", found, omitted)
-            case Collection(), tuple() as live:
+            case Collection(), Objects(own=live):
                 named = _named(part, live, resolved, omitted)
                 if not hasattr(kind.models[resolved.target.level], "model_fields"):
                     return {name: _fields(part.title, f" {quoted(name)}", found, omitted) for name, found in named}
@@ -139,10 +139,10 @@ def _concise(kind: Kind, section: Spec) -> Spec:
 
 
 def _named(
-    part: Collection, live: tuple[Found, ...], resolved: ResolvedTarget, omitted: Omitted
-) -> Iterator[tuple[Key, Found]]:
+    part: Collection, live: tuple[LiveRecord, ...], resolved: ResolvedTarget, omitted: Omitted
+) -> Iterator[tuple[Key, LiveRecord]]:
     """Yield the objects that a manifest can name, each with its name in canonical form."""
-    by_name: dict[Key, list[Found]] = {}
+    by_name: dict[Key, list[LiveRecord]] = {}
     for found in entries_of(part, live, resolved):
         by_name.setdefault(part.identity(found.names[0]), []).append(found)
     for same in by_name.values():
@@ -158,7 +158,7 @@ def _named(
             yield name, same[0]
 
 
-def _fields(title: str, name: str, found: Found, omitted: Omitted) -> dict[str, Any]:
+def _fields(title: str, name: str, found: LiveRecord, omitted: Omitted) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
 
     def omit(field: str, why: str, cause: str) -> None:

@@ -19,7 +19,7 @@ from reconciler.manifests.layers import (
 )
 from reconciler.model.diff import differences, fields_of
 from reconciler.model.endpoints import Collection
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LivePart, LiveState, Unreadable
 from reconciler.model.targets import Key
 
@@ -98,9 +98,9 @@ class _Section:
         new = dict(own)
         for part in self.shape.kind.parts:
             match self.parts.get(part.name), wanted.get(part.name):
-                case Found() as found, Resource() | None as resource:
+                case LiveRecord() as found, Resource() | None as resource:
                     self._update_fields(new, resource, found, self.read, self.read)
-                case tuple() as live, entries if isinstance(part, Collection) and (
+                case Objects(own=live), entries if isinstance(part, Collection) and (
                     entries is not None or self.declared.complete
                 ):
                     names = self._entries(part, live, own.get(part.name, ()), lower.get(part.name, ()))
@@ -109,7 +109,7 @@ class _Section:
         return {key: new[key] for key in (*own, *self.read, *new) if key in new}
 
     def _entries(
-        self, part: Collection, live: tuple[Found, ...], own: Iterable[Key], lower: Iterable[Key]
+        self, part: Collection, live: tuple[LiveRecord, ...], own: Iterable[Key], lower: Iterable[Key]
     ) -> list[Key]:
         """Keep the entries that are live, in their order and spelling, and add those that no layer names yet."""
         found = [{part.identity(name) for name in each.names} for each in entries_of(part, live, self.resolved)]
@@ -133,8 +133,8 @@ class _Section:
     ) -> dict[str, Any]:
         """Update the declared items, remove those that are gone, and add those that no layer declares yet."""
         (live,) = self.parts.values()
-        assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
-        alive = {part.identity(found.names[0]): found for found in live}
+        assert isinstance(live, Objects)  # noqa: S101 - a section of items has one part, which is a collection
+        alive = {part.identity(found.names[0]): found for found in live.own}
         raw = {self.shape.normalize_key(key, self.declared.values): key for key in own}
         for name in merged:
             key, item = raw.get(name, literal(name)), checked[name]
@@ -161,7 +161,7 @@ class _Section:
         self,
         fields: dict[str, Any],
         wanted: Resource | None,
-        found: Found,
+        found: LiveRecord,
         read: Mapping[str, Any],
         concise: Mapping[str, Any],
     ) -> None:

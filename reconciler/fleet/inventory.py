@@ -15,7 +15,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Delete, Plan, TargetPlan
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
 from reconciler.model.targets import PATHLESS, Identity, Key, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
@@ -219,10 +219,10 @@ def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator
     """Yield the collections of a target that were read whole, with the live objects of each name."""
     for section, part, declared in _collections(target, run):
         live = run.live.parts[target.target, section.kind, part.name]
-        if not isinstance(live, tuple):
+        if not isinstance(live, Objects):
             continue
         numbers = _known_ids(part, declared, run.live)
-        own = [found for found in live if found.id is not None and not found.below]
+        own = [found for found in live.own if found.id is not None and not found.below]
         wanted = {
             wished: tuple(_standing_for(wished, resource, part, own, numbers))
             for wished, resource in declared.items()
@@ -232,7 +232,7 @@ def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator
 
 
 def _standing_for(
-    name: Key, resource: object, part: Collection, live: list[Found], numbers: Mapping[Key, int]
+    name: Key, resource: object, part: Collection, live: list[LiveRecord], numbers: Mapping[Key, int]
 ) -> Iterator[int]:
     """Yield the IDs of the live objects that have a name, or a former name."""
     accepted = {part.identity(each) for each in (name, *getattr(resource, "renamed_from", ()))}
@@ -264,8 +264,8 @@ def _target_after(
     due = (
         moment
         for section, part, _ in _collections(target, run)
-        if isinstance(live := run.live.parts[target.target, section.kind, part.name], tuple)
-        for moment in due_moments(section, part, live, run.desired.grace, run.live.read_at)
+        if isinstance(live := run.live.parts[target.target, section.kind, part.name], Objects)
+        for moment in due_moments(section, part, live.own, run.desired.grace, run.live.read_at)
     )
     again = again_on(target.exceptions, due, run.live.read_at.date())
     path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")

@@ -9,7 +9,7 @@ from reconciler.fleet.survey import Added, Survey
 from reconciler.live.records import with_lookups
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference
 from reconciler.model.targets import Identity, Target
 from reconciler.planning.creation import from_archives, with_arrivals
@@ -46,7 +46,8 @@ def _arriving(plan: Plan, importing: frozenset[Target], archives: Mapping[Identi
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
     """Return the parts that were read, with fields that the service does not show as if they were there and empty."""
     return {
-        address: replace(part, unshown={}) if isinstance(part, Found) else part for address, part in live.parts.items()
+        address: replace(part, unshown={}) if isinstance(part, LiveRecord) else part
+        for address, part in live.parts.items()
     }
 
 
@@ -57,7 +58,7 @@ def _warn_of_unshown(desired: DesiredState, live: LiveState) -> None:
         for section in target.sections:
             for part, wanted in section.wanted.items():
                 record = live.parts[target.target, section.kind, part]
-                if isinstance(record, Found) and isinstance(wanted, Resource):
+                if isinstance(record, LiveRecord) and isinstance(wanted, Resource):
                     for name in wanted.model_fields_set & record.unshown.keys():
                         places.setdefault((section.kind, name, record.unshown[name]), []).append(target.target)
     for (kind, name, other), unshown in places.items():

@@ -9,7 +9,7 @@ from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, Found, Resource, recognized
+from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
 
 
@@ -84,7 +84,7 @@ REQUIRABLE = ("require_reauthentication_to_approve",)
 """A group that has true locks them as true."""
 
 
-def decode(target: Target, answer: Json) -> Found:
+def decode(target: Target, answer: Json) -> LiveRecord:
     """Read the entries: each has a value, and may be locked by a group or the instance.
 
     Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
@@ -102,7 +102,7 @@ def decode(target: Target, answer: Json) -> Found:
             case _:
                 values[name] = entry
     settings, unknown = recognized(ApprovalSettings, values)
-    return Found(settings, read_only=read_only, unknown=unknown)
+    return LiveRecord(settings, read_only=read_only, unknown=unknown)
 
 
 UNLOCK = "unlock it there or leave the field out"
@@ -115,7 +115,7 @@ def _locker(target: Target, inherited_from: object) -> str:
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
 
 
-def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(wanted: Resource, found: LiveRecord) -> Mapping[str, Json]:
     """Return all settings that are shown and not locked: older services reset to false what an update leaves out.
 
     A value that this version does not know is sent back as it is, so that it stays.

@@ -9,7 +9,7 @@ from pydantic import Field
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Requests, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Item, recognized
+from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level, Target
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
@@ -75,10 +75,10 @@ def pattern_warning(target: Target, pattern: Key) -> str | None:
     return None
 
 
-def decode(entry: Json) -> Found:
+def decode(entry: Json) -> LiveRecord:
     """Read one rule: a level that is not set is null, empty or missing."""
     rule, unknown = recognized(ProtectionRule, {name: entry.get(name) or None for name in LEVEL_FIELDS})
-    return Found(rule, unknown=unknown)
+    return LiveRecord(rule, unknown=unknown)
 
 
 def update(old: Existing) -> Requests:

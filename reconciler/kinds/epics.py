@@ -22,7 +22,7 @@ from reconciler.model.endpoints import (
 )
 from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
-from reconciler.model.resource import NOT_HERE, Found, Item, Resource, recognized
+from reconciler.model.resource import NOT_HERE, Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level
 
 QUICK_ACTION = re.compile(r"^/[A-Za-z_]+", re.MULTILINE)
@@ -127,7 +127,7 @@ def complete(reading: Reading) -> Json:
     ]
 
 
-def decode(entry: Json) -> Found:
+def decode(entry: Json) -> LiveRecord:
     """Read one epic. Dates are compared where they are fixed; by the specification, only editors see which are."""
     shown = {name: entry[name] for name in ("labels", "confidential", "state") if name in entry}
     shown |= {"description": entry.get("description"), "parent": entry.get("parent_id")}
@@ -140,7 +140,7 @@ def decode(entry: Json) -> Found:
     if "elsewhere" in entry:
         read_only["parent"] = ELSEWHERE.format(entry["elsewhere"])
     epic, unknown = recognized(Epic, shown)
-    return Found(epic, read_only=read_only, unknown=unknown)
+    return LiveRecord(epic, read_only=read_only, unknown=unknown)
 
 
 def is_hidden(epic: Resource) -> bool:

@@ -18,7 +18,7 @@ from reconciler.model.endpoints import (
 )
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level
 
 
@@ -50,7 +50,7 @@ def complete(reading: Reading) -> Json:
     return [{**entry, "place": str(place)} for place, entry in enumerate(keys, start=1)]
 
 
-def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Mapping[Key, Resource | None]:
+def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]) -> Mapping[Key, Resource | None]:
     """Where there are more keys than wanted, the newest stay."""
     surplus = max(len(live) - len(wanted), 0)
     return {str(place): ClientKey() for place in range(surplus + 1, len(live) + 1)} if surplus else wanted

@@ -11,7 +11,7 @@ from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
 
 GLOB = re.compile(r"[*?\[\]]")
@@ -73,17 +73,17 @@ def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
     return parts
 
 
-def decode_project(entry: Json) -> Found:
+def decode_project(entry: Json) -> LiveRecord:
     """Read one entry, which may be the project itself."""
     path = entry.get("path_with_namespace")
-    return Found(ALLOWED, names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
+    return LiveRecord(ALLOWED, names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
 
 
-def decode_group(entry: Json) -> Found:
+def decode_group(entry: Json) -> LiveRecord:
     """Read one entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
     address = entry.get("web_url")
     _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
-    return Found(ALLOWED, names=(unquote(path), entry["id"]) if found else (entry["id"],))
+    return LiveRecord(ALLOWED, names=(unquote(path), entry["id"]) if found else (entry["id"],))
 
 
 def entry_error(entry: Key) -> str | None:

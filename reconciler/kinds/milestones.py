@@ -20,7 +20,7 @@ from reconciler.model.endpoints import (
 )
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json, Request
-from reconciler.model.resource import NOT_HERE, Found, Holder, Item, Promoted, recognized
+from reconciler.model.resource import NOT_HERE, Holder, Item, LiveRecord, Promoted, recognized
 from reconciler.model.targets import Level
 
 
@@ -64,12 +64,12 @@ HOLDER = "holder"
 FIELDS = ("description", "start_date", "due_date")
 
 
-def decode(entry: Json) -> Found:
+def decode(entry: Json) -> LiveRecord:
     """Read one milestone: a description or date that is missing is null."""
     shown = {name: entry.get(name) for name in FIELDS}
     shown |= {"state": entry["state"]} if "state" in entry else {}
     milestone, unknown = recognized(Milestone, shown)
-    return Found(milestone, read_only={} if "state" in entry else {"state": NOT_HERE}, unknown=unknown)
+    return LiveRecord(milestone, read_only={} if "state" in entry else {"state": NOT_HERE}, unknown=unknown)
 
 
 def losses(_old: Existing) -> Iterator[str]:

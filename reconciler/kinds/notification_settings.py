@@ -10,7 +10,7 @@ from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Reading, Singleton
 from reconciler.model.kind import Kind, Rehearsed
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Resource, recognized
+from reconciler.model.resource import LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
 
 EventName = Literal[
@@ -91,7 +91,7 @@ class UserNotificationSettings(NotificationSettings):
     )
 
 
-def decode(target: Target, answer: Json) -> Found:
+def decode(target: Target, answer: Json) -> LiveRecord:
     """Read the record, whose events are flat booleans (spec section 2) or an object shown only at `custom`.
 
     A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter. If
@@ -110,14 +110,14 @@ def decode(target: Target, answer: Json) -> Found:
     unshown = {"events": "level"} if custom and not events else {}
     if target.level is not Level.USER:
         settings, unknown = recognized(NotificationSettings, fields)
-        return Found(settings, read_only=read_only, unknown=unknown, unshown=unshown)
+        return LiveRecord(settings, read_only=read_only, unknown=unknown, unshown=unshown)
     email = answer.get("notification_email")
     whole = fields | {"notification_email": None if email == answer.get("primary_email") else email}
     if "primary_unknown" in answer:
         read_only["notification_email"] = answer["primary_unknown"]
     settings, unknown = recognized(UserNotificationSettings, whole)
     shown = {**fields_of(settings), "notification_email": email}
-    return Found(settings, read_only=read_only, unknown=unknown, unshown=unshown, shown=shown)
+    return LiveRecord(settings, read_only=read_only, unknown=unknown, unshown=unshown, shown=shown)
 
 
 PRIMARY_UNKNOWN = "null is the primary address, which this server does not tell: write the address instead"
@@ -138,7 +138,7 @@ def complete(reading: Reading) -> Json:
     return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} (GET user: the response has no email)"}
 
 
-def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(wanted: Resource, found: LiveRecord) -> Mapping[str, Json]:
     """Return the fields that differ, events as flat booleans. An empty string clears the address; null does not."""
     changed: dict[str, Json] = {}
     for name in sorted(wanted.model_fields_set):

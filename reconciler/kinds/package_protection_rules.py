@@ -9,7 +9,7 @@ from pydantic import Field
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Item, recognized
+from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level
 
 Type = Literal["conan", "generic", "helm", "maven", "npm", "nuget", "pypi"]
@@ -78,12 +78,12 @@ def name_error(name: Key) -> str | None:
     return None
 
 
-def decode(entry: Json) -> Found:
+def decode(entry: Json) -> LiveRecord:
     """Read one rule. A level to delete that is shown as null may be hidden: it is compared with nothing."""
     shown = {PUSH: entry.get(PUSH) or None}
     hidden = entry.get(DELETE) is None
     rule, unknown = recognized(PackageProtectionRule, shown if hidden else {**shown, DELETE: entry[DELETE]})
-    return Found(rule, (name_of(entry),), unknown=unknown, unshown={DELETE: PUSH} if hidden else {})
+    return LiveRecord(rule, (name_of(entry),), unknown=unknown, unshown={DELETE: PUSH} if hidden else {})
 
 
 def create(new: New) -> Requests:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from reconciler.model.endpoints import Collection, Deletion, Existing, Listing, Names, Reading, Writes
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Item, recognized
+from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level
 from reconciler.model.wording import short
 
@@ -65,11 +65,11 @@ def complete(reading: Reading) -> Json:
     return [seen(entry) for entry in reading.answer]
 
 
-def decode(entry: Json) -> Found:
+def decode(entry: Json) -> LiveRecord:
     """Read one account. By the specification, lists show no address: then it is written along with the name."""
     shown = {name: entry[name] for name in ("name", "email") if name in entry}
     account, unknown = recognized(ServiceAccount, shown)
-    return Found(account, unknown=unknown, unshown={} if "email" in entry else {"email": "name"})
+    return LiveRecord(account, unknown=unknown, unshown={} if "email" in entry else {"email": "name"})
 
 
 def losses(_old: Existing) -> Iterator[str]:

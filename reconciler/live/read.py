@@ -28,7 +28,7 @@ from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
-from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
 from reconciler.model.targets import Level, Target
 
@@ -98,7 +98,7 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
     """
     path = part.path(target)
 
-    def ask() -> Found | tuple[Found, ...]:
+    def ask() -> LiveRecord | Objects:
         if not isinstance(part, Collection):
             return decode(part, target, completed(part, Reading(reader, target, reader.get(path), _fields(wanted))))
         answer = reader.pages(path, whole=not part.listing.has_pages)
@@ -133,7 +133,7 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
     ids: dict[Reference, int | Obstacle] = {}
     for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
-        for found in live if isinstance(live, tuple) else ():
+        for found in live.own if isinstance(live, Objects) else ():
             if found.owner_id is not None and isinstance(target.ref, str):
                 ids[Reference(target.level, target.ref.casefold())] = found.owner_id
             if isinstance(part, Collection) and part.names.level and found.id is not None:
@@ -143,7 +143,7 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
     return ids
 
 
-def _subjects(found: Found) -> Iterator[tuple[str, str, int]]:
+def _subjects(found: LiveRecord) -> Iterator[tuple[str, str, int]]:
     """Yield the users and groups that entries name, with their IDs."""
     for row in chain.from_iterable(found.entries.values()):
         who, name = row.identity
@@ -279,7 +279,7 @@ class Crew(Generic[Task]):
             self._todo.clear()
 
 
-def decode(part: Part, target: Target, answer: Json) -> Found:
+def decode(part: Part, target: Target, answer: Json) -> LiveRecord:
     """Let the kind read an answer, whatever it is.
 
     Raises:

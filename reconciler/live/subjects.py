@@ -7,7 +7,7 @@ from reconciler.errors import Forbidden, NotFound
 from reconciler.model.endpoints import Collection
 from reconciler.model.entries import Row
 from reconciler.model.protocols import Json, Reader, Remembering
-from reconciler.model.resource import Found, Objects
+from reconciler.model.resource import LiveRecord, Objects
 
 RECORDS = {"user": ("users/{}", "username"), "group": ("groups/{}?with_projects=false", "full_path")}
 """By what an entry names, the path of its record, and the field that holds the name."""
@@ -21,7 +21,7 @@ def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
     """
     if not part.relations.entries:
         return objects
-    own = (_named(part, found, lambda path: recalled(reader, path)) for found in objects)
+    own = (_named(part, found, lambda path: recalled(reader, path)) for found in objects.own)
     return Objects(tuple(own), objects.taken, objects.promotable)
 
 
@@ -30,7 +30,7 @@ def recalled(reader: Reader, path: str) -> Json:
     return reader.recall(path) if isinstance(reader, Remembering) else reader.get(path)
 
 
-def _named(part: Collection, found: Found, get: Callable[[str], Json]) -> Found:
+def _named(part: Collection, found: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
     rows = {name: tuple(_row(row, get) for row in listed) for name, listed in found.entries.items()}
     if rows == found.entries:
         return found

@@ -240,10 +240,8 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
     found = [*names, *_check_top(spec, target, value)]
     section = None
-    content = Content(repr(value))
-    content.value = value
     try:
-        section = _checked(spec.check[target.level], content)
+        section = _checked(spec.check[target.level], Content(value))
     except ValidationError as error:
         found = [each for each in found if each.severity == "error"]
         found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from reconciler.model.endpoints import Collection as Objects
+from reconciler.model import endpoints
 from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.resource import Resource
-from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section, Unreadable
+from reconciler.model.resource import Objects, Resource
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section
 from reconciler.model.targets import Identity, Key
 from reconciler.model.wording import counted
 
@@ -91,7 +91,9 @@ class Verdict:
     stays: tuple[Stay, ...]
 
 
-def part_now(target: str, section: Section, part: Objects, live: LivePart, ids: Mapping[Key, int] = NO_IDS) -> PartNow:
+def part_now(
+    target: str, section: Section, part: endpoints.Collection, live: LivePart, ids: Mapping[Key, int] = NO_IDS
+) -> PartNow:
     """Return a declared collection with its live objects.
 
     Args:
@@ -102,10 +104,12 @@ def part_now(target: str, section: Section, part: Objects, live: LivePart, ids: 
         ids: by canonical name, the IDs of the groups or projects that names refer to, as far as they were looked up.
     """
     declared = section.wanted[part.name]
-    if isinstance(live, Unreadable) or isinstance(declared, Resource) or not isinstance(live, tuple):
+    if isinstance(declared, Resource) or not isinstance(live, Objects):
         return PartNow(target, section.kind, part.name, None)
     shown = {
-        each.id: frozenset(map(part.identity, each.names)) for each in live if each.id is not None and not each.below
+        each.id: frozenset(map(part.identity, each.names))
+        for each in live.own
+        if each.id is not None and not each.below
     }
     former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
     names = {part.identity(name) for name in (*declared, *former)}
@@ -178,7 +182,7 @@ def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredSta
     """
     kind = kinds.get(line.section)
     part = next((each for each in kind.parts if each.name == line.part), None) if kind else None
-    if not isinstance(part, Objects):
+    if not isinstance(part, endpoints.Collection):
         return False
     return any(
         resource is not None and part.identity(name) == part.identity(line.name)
@@ -249,7 +253,7 @@ def departures(
     ]
 
 
-def is_listed(part: Objects) -> bool:
+def is_listed(part: endpoints.Collection) -> bool:
     """Return whether the objects of a collection stand in the inventory."""
     return part.deletion.prunable and not part.names.arrange and part.writes.create is not None
 
@@ -271,7 +275,7 @@ def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
 
 def _undeclared(before: Section, now: Section, part: Part) -> int:
     then, wanted = before.wanted.get(part.name), now.wanted.get(part.name)
-    if not isinstance(part, Objects) or not is_listed(part):
+    if not isinstance(part, endpoints.Collection) or not is_listed(part):
         return 0
     if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
         return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reconciler.model.protocols import Json
-from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, Found, Resource, recognized
+from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
 from reconciler.model.wording import short
 
@@ -72,7 +72,7 @@ def _nested(fields: Fields) -> dict[str, Json]:
     return values
 
 
-def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:
+def differences(wanted: Resource, found: LiveRecord) -> tuple[Fields, Fields]:
     """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
 
     Fields that the service never shows differ where the field that takes them along does.
@@ -86,7 +86,7 @@ def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:
     return {name: before.get(name) for name in after}, after
 
 
-def uncompared(wanted: Resource, found: Found) -> list[str]:
+def uncompared(wanted: Resource, found: LiveRecord) -> list[str]:
     """Return the declared fields that the service never shows, unless they differ all the same: see `differences`."""
     if not found.unshown:
         return []
@@ -94,7 +94,7 @@ def uncompared(wanted: Resource, found: Found) -> list[str]:
     return [name for name in fields_of(wanted) if _is_unshown(name, found, after)]
 
 
-def _is_unshown(name: str, found: Found, after: Fields) -> bool:
+def _is_unshown(name: str, found: LiveRecord, after: Fields) -> bool:
     field = name.partition(".")[0]
     return field in found.unshown and found.unshown[field] not in after
 
@@ -148,7 +148,7 @@ def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> 
     return type(found).model_construct(set(whole), **whole)
 
 
-def as_read(found: Found) -> AsRead:
+def as_read(found: LiveRecord) -> AsRead:
     """Return all that was read of an object."""
     shown = fields_of(found.resource) if found.shown is None else found.shown
     return AsRead(found.id, found.names, {**shown, **found.unknown}, found.read_only, found.below)

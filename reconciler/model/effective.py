@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.resource import Found, Resource, Rotated, Wanted
+from reconciler.model.resource import LiveRecord, Resource, Rotated, Wanted
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key
 
@@ -55,7 +55,7 @@ def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], t
 
 
 def due_moments(
-    section: Section, part: Collection, live: Sequence[Found], grace: timedelta, now: datetime
+    section: Section, part: Collection, live: Sequence[LiveRecord], grace: timedelta, now: datetime
 ) -> Iterator[datetime]:
     """Yield when each token of a section is to be rotated, and when its predecessors are to be deleted.
 

@@ -17,8 +17,8 @@ from reconciler.model.protocols import Json, Reader, Request
 from reconciler.model.resource import (
     NOT_HERE,
     POLICIES,
-    Found,
     Holder,
+    LiveRecord,
     Objects,
     Resource,
     name_shown,
@@ -68,20 +68,20 @@ class Siblings:
         identity: see `Collection.identity`.
     """
 
-    live: Mapping[Key, Sequence[Found]] = field(default_factory=dict)
+    live: Mapping[Key, Sequence[LiveRecord]] = field(default_factory=dict)
     created: Mapping[Key, Key] = field(default_factory=dict)
     deleted: frozenset[int] = frozenset()
     above: Mapping[tuple[str, Key], Key] = field(default_factory=dict)
     below: Mapping[tuple[str, Key], int] = field(default_factory=dict)
     circular: frozenset[tuple[str, Key]] = frozenset()
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    covers: Mapping[Key, Found] = field(default_factory=dict)
+    covers: Mapping[Key, LiveRecord] = field(default_factory=dict)
     identity: Callable[[Key], Key] = lambda name: name
 
     @classmethod
-    def of(cls, part: "Collection", live: Iterable[Found], renamed: Mapping[int | None, Key]) -> Self:
+    def of(cls, part: "Collection", live: Iterable[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
         """Return the siblings of a collection, some of them by ID renamed."""
-        by_name: dict[Key, list[Found]] = {}
+        by_name: dict[Key, list[LiveRecord]] = {}
         words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
         for found in live:
             names = {part.identity(renamed[found.id])} if found.id in renamed else {*map(part.identity, found.names)}
@@ -91,7 +91,7 @@ class Siblings:
                 known.update(getattr(found.resource, name))
         return cls(by_name, words={name: frozenset(known) for name, known in words.items()}, identity=part.identity)
 
-    def named(self, name: Key) -> Sequence[Found]:
+    def named(self, name: Key) -> Sequence[LiveRecord]:
         """Return the live objects of a name, or of an ID."""
         return self.live.get(name if isinstance(name, int) else self.identity(name), ())
 
@@ -184,7 +184,7 @@ class Existing:
     path: str
     name: Key
     wanted: Resource
-    found: Found
+    found: LiveRecord
     siblings: Siblings = ALONE
     numbers: entries.Numbers = field(default_factory=dict)
 
@@ -304,8 +304,8 @@ class Singleton:
     suffix: str
     model: type[Resource]
     shown_as: Mapping[str, str] = field(default_factory=dict)
-    decode: Callable[[Target, Json], Found] | None = None
-    body: Callable[[Resource, Found], Mapping[str, Json]] = lambda wanted, _found: as_json(wanted)
+    decode: Callable[[Target, Json], LiveRecord] | None = None
+    body: Callable[[Resource, LiveRecord], Mapping[str, Json]] = lambda wanted, _found: as_json(wanted)
     method: Literal["PUT", "PATCH"] = "PUT"
     complete: Callable[[Reading], Json] | None = None
     whole: bool = False
@@ -323,7 +323,7 @@ class Singleton:
         """Return where a target's record is read."""
         return target.url + self.suffix
 
-    def read(self, target: Target, answer: Json) -> Found:
+    def read(self, target: Target, answer: Json) -> LiveRecord:
         """Read the service's response.
 
         Raises:
@@ -331,7 +331,7 @@ class Singleton:
         """
         return self.decode(target, answer) if self.decode else _by_fields(self.model, self.shown_as, answer)
 
-    def update(self, target: Target, wanted: Resource, found: Found) -> Requests:
+    def update(self, target: Target, wanted: Resource, found: LiveRecord) -> Requests:
         """Return the request that makes what was found what is wanted."""
         return (Request(self.method, self.path(target), self.body(wanted, found)),)
 
@@ -386,7 +386,9 @@ class Names:
     lowers_placeholders: bool = False
     taken: str = ""
     leads_to: Callable[[Target, str, str], bool] | None = None
-    arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] | None = None
+    arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +406,7 @@ class Cover:
     name: Callable[[str], str]
     fields: Resource
 
-    def is_one(self, found: Found) -> bool:
+    def is_one(self, found: LiveRecord) -> bool:
         """Return whether an object holds what a cover does."""
         names = self.fields.model_fields_set
         return all(getattr(found.resource, name) == getattr(self.fields, name) for name in names)
@@ -418,8 +420,8 @@ class Writes:
         create: the requests that create an object, if not one POST of its name and fields; None where this API creates
             none.
         creation: where else objects are created, if not here.
-        update: the requests that update an object, or promote it (see `Found.below`), if not one with what differs;
-            None where objects have no fields.
+        update: the requests that update an object, or promote it (see `LiveRecord.below`), if not one with what
+            differs; None where objects have no fields.
         method: of that one.
         suffix: the path of the objects below the target's, where it is not that of the list.
         needs_numeric_id: whether paths need the target's own numeric ID.
@@ -544,7 +546,7 @@ class Collection:
     key: str = "title"
     id_field: str = "id"
     path_field: str = ""
-    decode: Callable[[Json], Found] | None = None
+    decode: Callable[[Json], LiveRecord] | None = None
     page: str = ""
     listing: Listing = Listing()
     names: Names = Names()
@@ -583,7 +585,7 @@ class Collection:
         query = query if isinstance(query, str) else query[target.level]
         return target.url + self.suffix + (f"?{query}" if query else "")
 
-    def read(self, target: Target, entry: Json) -> Found:
+    def read(self, target: Target, entry: Json) -> LiveRecord:
         """Read one entry of the list.
 
         Raises:
@@ -614,7 +616,7 @@ class Collection:
             **more,
         )
 
-    def _ownership(self, found: Found, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
+    def _ownership(self, found: LiveRecord, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
         secret = entry.get(access.secret)
         ours = isinstance(secret, str) and access.is_complete(secret)
@@ -641,7 +643,7 @@ class Collection:
         """
         return entry[self.id_field] if self.id_field else number_of(entry[self.key])
 
-    def page_of(self, found: Found) -> str:
+    def page_of(self, found: LiveRecord) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
         return "" if found.iid is None or found.below else self.page.format(iid=found.iid)
 
@@ -651,9 +653,9 @@ class Collection:
         Raises:
             ArithmeticError, AttributeError, LookupError, TypeError, ValueError: an entry is not what it should be.
         """
-        own: list[Found] = []
+        own: list[LiveRecord] = []
         taken: dict[Key, Holder] = {}
-        below: dict[Key, list[tuple[int, int, str, Found]]] = {}
+        below: dict[Key, list[tuple[int, int, str, LiveRecord]]] = {}
         for entry in answer:
             found, holder = self.read(target, entry), self.listing.holder(entry)
             if holder is None:
@@ -668,16 +670,16 @@ class Collection:
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable)
 
-    def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
+    def with_names(self, live: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""
         if not self.relations.refers:
             return live
         names = self.unique_name_of(live)
         return tuple(replace(found, resource=self.referring(found.resource, names)) for found in live)
 
-    def unique_name_of(self, live: Iterable[Found]) -> dict[Key, Key]:
+    def unique_name_of(self, live: Iterable[LiveRecord]) -> dict[Key, Key]:
         """Return by ID the name of each object that shares it with no other."""
-        by_name: dict[Key, list[Found]] = {}
+        by_name: dict[Key, list[LiveRecord]] = {}
         for found in live:
             by_name.setdefault(self.identity(found.names[0]), []).append(found)
         return {found.id: found.names[0] for found, *others in by_name.values() if found.id and not others}
@@ -707,14 +709,14 @@ class Collection:
         return f"a {word} must not be blank"
 
 
-def _promotable(others: Sequence[tuple[int, int, str, Found]]) -> Found:
+def _promotable(others: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
     """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
     ordered = sorted(others, key=lambda each: each[:2])
     owner_id, _, _, found = ordered[0]
     return replace(found, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 
 
-def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> Found:
+def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> LiveRecord:
     """Read what is shown field by field. Servers may be older or newer than this version: a field may be missing."""
     if not isinstance(answer, dict):
         raise TypeError(answer)
@@ -723,7 +725,7 @@ def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json)
     if names and not shown:
         raise KeyError(next(iter(names.values())))
     resource, unknown = recognized(model, shown)
-    return Found(resource, read_only={name: NOT_HERE for name in names if name not in shown}, unknown=unknown)
+    return LiveRecord(resource, read_only={name: NOT_HERE for name in names if name not in shown}, unknown=unknown)
 
 
 def _moment(text: Json) -> datetime | None:

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 from reconciler.model.audit import Trace
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Wanted
+from reconciler.model.resource import LiveRecord, Wanted
 from reconciler.model.targets import Key, Level
 
 Part = Singleton | Collection
@@ -93,7 +93,7 @@ class Rehearsed:
 
     level: Level
     username: str
-    parts: Mapping[str, tuple[Found, ...]]
+    parts: Mapping[str, tuple[LiveRecord, ...]]
 
     def fields(self, part: str) -> dict[str, Json]:
         """Return the fields of a settings record; none if it could not be read."""
@@ -117,7 +117,7 @@ class Rehearsed:
         return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
 
 
-def _rehearsed(part: Collection, found: Found) -> dict[str, Json]:
+def _rehearsed(part: Collection, found: LiveRecord) -> dict[str, Json]:
     """Return the fields of an object, with the entries of its lists as the service keeps them."""
     fields = as_json(found.resource)
     for name, rows in found.entries.items():

@@ -1,7 +1,7 @@
 """The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -132,7 +132,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LiveRecord:
     """One object, or one settings record, as the service shows it.
 
     Attributes:
@@ -190,32 +190,19 @@ class Holder:
     promotes: int | None = None
 
 
-NOTHING_TAKEN: Mapping[Key, Holder] = MappingProxyType({})
-NOTHING_BELOW: Mapping[Key, Found] = MappingProxyType({})
-
-
-class Objects(tuple[Found, ...]):
-    """The objects of a collection, and what others have whose names these must not have.
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that the list of a collection shows.
 
     Attributes:
-        taken: by name (see `Collection.identity`), what else has it.
-        promotable: by name, the object that can be promoted: nothing but the targets of its `below` has that name.
+        own: those of the target itself.
+        taken: by name (see `Collection.identity`), who has another object that keeps this name from the target.
+        promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
     """
 
-    taken: Mapping[Key, Holder]
-    promotable: Mapping[Key, Found]
-
-    def __new__(
-        cls,
-        own: Iterable[Found] = (),
-        taken: Mapping[Key, Holder] = NOTHING_TAKEN,
-        promotable: Mapping[Key, Found] = NOTHING_BELOW,
-    ) -> "Objects":
-        """Make the objects."""
-        objects = super().__new__(cls, own)
-        objects.taken = taken
-        objects.promotable = promotable
-        return objects
+    own: tuple[LiveRecord, ...] = ()
+    taken: Mapping[Key, Holder] = field(default_factory=dict)
+    promotable: Mapping[Key, LiveRecord] = field(default_factory=dict)
 
 
 NOT_HERE = "this server does not have this setting; leave it out"
@@ -226,15 +213,21 @@ MOST_SHARED = 1024
 """How many values are remembered that are made of equal contents, as most of a fleet are."""
 
 
-class Content(str):
-    """The text of a content, and with it the content itself: so that values made of equal contents are made once.
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A content by its text, so that contents of equal text are validated once.
 
     Attributes:
-        value: the content, which is set afterwards.
+        value: the content.
+        text: its text, which tells contents apart that are equal to Python, such as `1` and `True`.
     """
 
-    __slots__ = ("value",)
-    value: Any
+    value: Any = field(compare=False)
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the text."""
+        object.__setattr__(self, "text", repr(self.value))
 
 
 @lru_cache(maxsize=MOST_SHARED)
@@ -248,9 +241,7 @@ def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resour
     Services are newer or older than this version: an unknown value must not hide the known ones.
     """
     try:
-        content = Content(repr(values))
-        content.value = values
-        return _validated(model, content), {}
+        return _validated(model, Content(values)), {}
     except ValidationError as error:
         places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
     known, unknown = dict(values), {}

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.resource import Found, Wanted
+from reconciler.model.resource import LiveRecord, Objects, Wanted
 from reconciler.model.targets import Identity, Level, Target
 
 
@@ -157,7 +157,7 @@ Known = Mapping[str, tuple[int, ...]]
 Lookup = Reference | Vocabulary
 """A question that planning may need answered besides the live objects."""
 
-LivePart = Found | tuple[Found, ...] | Unreadable
+LivePart = LiveRecord | Objects | Unreadable
 
 PartAddress = tuple[Target, str, str]
 """Target, section and part."""
@@ -168,7 +168,7 @@ class LiveState:
     """The declared parts as the service shows them, and the IDs that were looked up.
 
     Attributes:
-        parts: by target, section and part: a `Found` for a singleton, a tuple of them for a collection.
+        parts: by target, section and part: a `LiveRecord` for a singleton, `Objects` for a collection.
         ids: numeric IDs by reference; paths in lower case.
         read_at: when it was read, by the service's clock.
         names: the names of the lists that were looked up.

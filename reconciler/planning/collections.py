@@ -9,7 +9,7 @@ from reconciler.model.absence import SHORT
 from reconciler.model.diff import differences
 from reconciler.model.endpoints import Collection, Siblings
 from reconciler.model.plan import Create, Delete, Step, Unmanaged
-from reconciler.model.resource import Found, Objects, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 from reconciler.planning.exceptions import is_held
@@ -24,7 +24,7 @@ NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or 
 
 
 def plan_collection(
-    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[Found]
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> Iterator[Step]:
     """Plan all objects of a collection.
 
@@ -59,7 +59,7 @@ def plan_collection(
     yield from plan_matches(at, present, matches, live, ids=ids, unwanted=() if unresolved else unwanted)
 
 
-def without_itself(at: DeclaredPart[Collection], live: Iterable[Found]) -> list[Found]:
+def without_itself(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
     """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
     itself = _itself(at)
     others = [record for record in live if itself.isdisjoint(at.part.identity(name) for name in record.names)]
@@ -76,7 +76,7 @@ def _itself(at: DeclaredPart[Collection]) -> set[Key]:
     return {itself, number} if isinstance(number, int) else {itself}
 
 
-def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> Iterator[Found]:
+def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> Iterator[LiveRecord]:
     """Yield the objects below that a declaration makes the target's own."""
     objects = at.live.parts.get(at.place)
     if isinstance(objects, Objects) and objects.promotable:
@@ -88,10 +88,10 @@ def plan_matches(
     at: DeclaredPart[Collection],
     present: Mapping[Key, Resource],
     matches: Matches,
-    live: Sequence[Found],
+    live: Sequence[LiveRecord],
     *,
     ids: Mapping[Key, int],
-    unwanted: Sequence[Found],
+    unwanted: Sequence[LiveRecord],
 ) -> Iterator[Step]:
     """Plan the objects of a collection, matched with those that are live.
 
@@ -178,7 +178,7 @@ def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
     return replace(step, hint=f"{step.hint}; {near_miss}" if step.hint else near_miss)
 
 
-def _covers(part: Collection, present: Mapping[Key, Resource], matches: Matches) -> dict[Key, Found]:
+def _covers(part: Collection, present: Mapping[Key, Resource], matches: Matches) -> dict[Key, LiveRecord]:
     """Return the covers that earlier runs have left, by the identity of the object that is missing or differs."""
     cover = part.writes.cover
     by_name = {record.names[0]: record for record in matches.leftover if cover and cover.is_one(record)}
@@ -193,9 +193,9 @@ def _at_limit(
     at: DeclaredPart[Collection],
     present: Mapping[Key, Resource],
     matches: Matches,
-    live: Sequence[Found],
-    unwanted: Sequence[Found],
-) -> tuple[Matches, Sequence[Found]]:
+    live: Sequence[LiveRecord],
+    unwanted: Sequence[LiveRecord],
+) -> tuple[Matches, Sequence[LiveRecord]]:
     """Return the matches and the objects to delete, so that the service's limit is kept while the plan is applied.
 
     Objects are created before others are deleted. Where that would exceed the limit, unwanted objects are updated into

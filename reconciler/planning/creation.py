@@ -13,7 +13,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Objects
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress
 from reconciler.model.targets import Identity, Level, Target
 
@@ -101,7 +101,7 @@ def empty_parts(targets: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[tupl
         for section in target.sections:
             for name in section.wanted:
                 part = kinds[section.kind].part(name)
-                nothing = Objects() if isinstance(part, Collection) else Found(part.model.model_construct())
+                nothing = Objects() if isinstance(part, Collection) else LiveRecord(part.model.model_construct())
                 yield (target.target, section.kind, name), nothing
 
 

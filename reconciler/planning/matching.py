@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.targets import Address, Key
 
 ONE_NAME = "rename or delete the others"
@@ -26,7 +26,7 @@ class Pair:
 
     name: Key
     wanted: Resource
-    record: Found
+    record: LiveRecord
     former: Key | None = None
 
 
@@ -44,19 +44,19 @@ class Matches:
 
     pairs: tuple[Pair, ...]
     missing: tuple[Key, ...]
-    leftover: tuple[Found, ...]
+    leftover: tuple[LiveRecord, ...]
     conflicts: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
-    namesakes: Mapping[Key, tuple[Found, ...]] = dataclasses.field(default_factory=dict)
+    namesakes: Mapping[Key, tuple[LiveRecord, ...]] = dataclasses.field(default_factory=dict)
 
 
-def by_birth(record: Found) -> tuple[datetime, int]:
+def by_birth(record: LiveRecord) -> tuple[datetime, int]:
     """Return a key that sorts objects by their creation, as far as the service reports it."""
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
 def match(
     wanted: Mapping[Key, Resource],
-    live: Iterable[Found],
+    live: Iterable[LiveRecord],
     canonical: Callable[[Key], Key],
     address: Callable[[Key], Address],
 ) -> Matches:
@@ -68,7 +68,7 @@ def match(
         canonical: returns the form in which all names of one object are equal.
         address: returns the address of an object of some name.
     """
-    by_name: dict[Key, list[Found]] = {}
+    by_name: dict[Key, list[LiveRecord]] = {}
     for record in live:
         for name in {canonical(name) for name in record.names}:
             by_name.setdefault(name, []).append(record)
@@ -103,7 +103,7 @@ def match(
     return Matches(tuple(pairs), tuple(missing), leftover, obstacles, doubles)
 
 
-def crowd(namesakes: Sequence[Found], name: str = "this name") -> str:
+def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
     """Say that several objects have a name, and which of them belong to others."""
     strangers = [record for record in namesakes if not record.ours]
     whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
@@ -111,6 +111,6 @@ def crowd(namesakes: Sequence[Found], name: str = "this name") -> str:
     return f"{len(namesakes)} objects have {name} ({_ids(namesakes)}); expected one{others}"
 
 
-def _ids(records: Iterable[Found]) -> str:
+def _ids(records: Iterable[LiveRecord]) -> str:
     numbers = sorted(record.id or 0 for record in records)
     return f"ID{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

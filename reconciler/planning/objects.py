@@ -7,7 +7,7 @@ from reconciler.model.diff import as_read, become, differences, fields_of, only,
 from reconciler.model.endpoints import Collection, Existing, New
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
-from reconciler.model.resource import Found, Objects, Resource, Rotated
+from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 from reconciler.planning.exceptions import is_held
@@ -128,7 +128,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
 
 
 def plan_conflict(
-    at: DeclaredPart[Collection], name: Key, obstacle: Obstacle, namesakes: Sequence[Found], wanted: Resource
+    at: DeclaredPart[Collection], name: Key, obstacle: Obstacle, namesakes: Sequence[LiveRecord], wanted: Resource
 ) -> Iterator[Step]:
     """Plan a wanted object that several live ones may be: a problem, unless it is rotated."""
     age = _rotation_age(wanted)
@@ -139,7 +139,7 @@ def plan_conflict(
 
 
 def plan_rotation(
-    at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[Found]
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[LiveRecord]
 ) -> Iterator[Step]:
     """Plan a successor if the newest object is too old, and the deletion of older ones once the newest is settled.
 
@@ -165,7 +165,7 @@ def plan_rotation(
                 yield from plan_deletion(at, record, newest.id)
 
 
-def plan_deletion(at: DeclaredPart[Collection], record: Found, successor_id: int | None = None) -> Iterator[Step]:
+def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> Iterator[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
     misled = _misled(at, name, record)
@@ -187,7 +187,7 @@ def _rotation_age(wanted: Resource) -> timedelta | None:
     return wanted.rotate_after if isinstance(wanted, Rotated) else None
 
 
-def _age(at: DeclaredPart[Collection], record: Found) -> timedelta:
+def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
     """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
     return max(at.live.read_at - (record.created_at or at.live.read_at), timedelta())
 
@@ -208,7 +208,7 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     return None
 
 
-def _misled(at: DeclaredPart[Collection], name: Key, record: Found | None) -> Obstacle | None:
+def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
     """Return why a request that names an object would reach another object; None if it reaches the right one.
 
     Args:
@@ -217,9 +217,9 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: Found | None) -> Ob
         record: the object that the request is for; None for a new one, whose name must reach no object.
     """
     leads_to, objects = at.part.names.leads_to, at.live.parts.get(at.place)
-    if leads_to is None or not isinstance(objects, tuple):
+    if leads_to is None or not isinstance(objects, Objects):
         return None
-    reached = [live for live in objects if leads_to(at.section.target, str(name), str(live.names[0]))]
+    reached = [live for live in objects.own if leads_to(at.section.target, str(name), str(live.names[0]))]
     first = min(reached, key=lambda live: live.id or 0, default=None)
     if first is None or (record is not None and first.id == record.id):
         return None
@@ -264,7 +264,7 @@ def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
     )
 
 
-def _origin_of(record: Found) -> str:
+def _origin_of(record: LiveRecord) -> str:
     """Say from which project an object is promoted; empty if it is the target's own."""
     if not record.below:
         return ""

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.model import endpoints
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.targets import Key
 
 
 def arranged(
-    part: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[Found]
+    part: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> Mapping[Key, Resource | None]:
     """Return what is wanted in the order in which it is planned, under the names that live objects have."""
     by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}

@@ -12,7 +12,7 @@ from reconciler.model.endpoints import ALONE, Collection, Siblings, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem, Step
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import LiveState, PartAddress, Section
 from reconciler.model.targets import Address, Key
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back
@@ -64,7 +64,7 @@ class DeclaredPart(Generic[PartType]):
         """Return the address of an object, or of the part itself."""
         return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
 
-    def declared_until(self, record: Found) -> str:
+    def declared_until(self, record: LiveRecord) -> str:
         """Return the commit that declared what is no longer declared, and is deleted for that; empty for others."""
         number = None if record.below else record.id
         return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
@@ -81,7 +81,7 @@ class DeclaredPart(Generic[PartType]):
 
 
 def applicable(
-    at: DeclaredPart[PartType], name: Key | None, wanted: Resource, record: Found
+    at: DeclaredPart[PartType], name: Key | None, wanted: Resource, record: LiveRecord
 ) -> tuple[Resource | None, list[Problem]]:
     """Return the part of `wanted` that can be applied, and a problem for each read-only or invalid field.
 

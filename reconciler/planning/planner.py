@@ -25,7 +25,7 @@ from reconciler.model.plan import (
     Update,
 )
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import (
     DesiredState,
     DesiredTarget,
@@ -52,10 +52,10 @@ Above = TypeVar("Above")
 class PartPlanners:
     """How a settings record and how a collection is planned; see `plan_settings` and `plan_collection`."""
 
-    settings: Callable[[DeclaredPart[Singleton], Resource, Found], Iterator[Step]] = plan_settings
-    collection: Callable[[DeclaredPart[Collection], Mapping[Key, Resource | None], Sequence[Found]], Iterator[Step]] = (
-        plan_collection
-    )
+    settings: Callable[[DeclaredPart[Singleton], Resource, LiveRecord], Iterator[Step]] = plan_settings
+    collection: Callable[
+        [DeclaredPart[Collection], Mapping[Key, Resource | None], Sequence[LiveRecord]], Iterator[Step]
+    ] = plan_collection
 
 
 AS_DECLARED = PartPlanners()
@@ -242,12 +242,12 @@ def plan_section(
                     excepted.setdefault(reason, hold_back(problem, holding))
                 else:
                     unreadable.setdefault(reason, problem)
-            case Singleton(), Resource() as wanted, Found() as record:
+            case Singleton(), Resource() as wanted, LiveRecord() as record:
                 declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
-            case Collection(), Mapping() as wanted, tuple() as objects:
+            case Collection(), Mapping() as wanted, Objects(own=own):
                 at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken)
-                others = without_itself(at, objects)
+                others = without_itself(at, own)
                 found += len(others)
                 steps += planners.collection(at, wanted, others)
             case _:  # pragma: no cover - a kind whose split and parts disagree

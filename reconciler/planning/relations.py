@@ -9,7 +9,7 @@ from reconciler.model.endpoints import Collection, Siblings
 from reconciler.model.entries import Numbers
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Known, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.creation import archive_around
@@ -23,7 +23,7 @@ NO_OBJECT = 0
 
 
 def resolve(
-    at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[Found]
+    at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[LiveRecord]
 ) -> tuple[dict[Key, int], dict[Key, Problem | Reference]]:
     """Return the numeric IDs of the targets that names refer to; for names without one, the problem or the lookup.
 
@@ -54,7 +54,7 @@ def resolve(
 
 
 def numbers_of(
-    at: DeclaredPart[Collection], name: Key, wanted: Resource, record: Found | None = None
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord | None = None
 ) -> tuple[Numbers, list[tuple[str, Problem | Lookup]]]:
     """Return the IDs of the users, groups and keys that entries name; and by field, why some have none, or lookups.
 
@@ -103,7 +103,7 @@ def with_siblings(
     at: DeclaredPart[Collection],
     present: Mapping[Key, Resource],
     matches: Matches,
-    live: Sequence[Found],
+    live: Sequence[LiveRecord],
 ) -> tuple[DeclaredPart[Collection], Mapping[Key, Resource], Matches]:
     """Return the collection with its siblings, the wanted objects and the matches, all under their future names."""
     part = at.part
@@ -111,7 +111,7 @@ def with_siblings(
     names = part.unique_name_of(live) | {number: name for number, name in renamed.items() if number is not None}
     former = {pair.record.names[0]: pair.name for pair in matches.pairs if pair.former is not None}
 
-    def called_now(record: Found) -> Found:
+    def called_now(record: LiveRecord) -> LiveRecord:
         resource = part.referring(record.resource, former)
         unchanged = resource is record.resource
         return record if unchanged else replace(record, resource=resource, shown=fields_of(record.resource))

@@ -13,7 +13,7 @@ from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, TargetPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
+from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
 from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import plan_matches
@@ -137,23 +137,23 @@ class WayBack:
         wanted = dict(section.wanted)
         for name in wanted:
             part, found = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
-            if isinstance(part, Singleton) and isinstance(found, Found):
+            if isinstance(part, Singleton) and isinstance(found, LiveRecord):
                 at = DeclaredPart(section, part, live)
                 wanted[name] = former_values(at, None, self._settings[at.place], found)[0]
         return replace(section, wanted=wanted)
 
-    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
+    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, found: LiveRecord) -> Iterator[Step]:
         yield from former_values(at, None, self._settings[at.place], found)[1]
         yield from plan_settings(at, wanted, found)
 
     def _plan_collection(
-        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[Found]
+        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
     ) -> Iterator[Step]:
         return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
 
 
 def former_values(
-    at: DeclaredPart[Any], name: Key | None, change: Update, found: Found
+    at: DeclaredPart[Any], name: Key | None, change: Update, found: LiveRecord
 ) -> tuple[Resource, list[Problem]]:
     """Return the former values of an object's fields that still are as an update left them, and why others have none.
 
@@ -189,14 +189,14 @@ class _Objects:
     """The way back of the objects of one collection."""
 
     def __init__(
-        self, at: DeclaredPart[Collection], done: Sequence[Done], live: Sequence[Found], found_before: int
+        self, at: DeclaredPart[Collection], done: Sequence[Done], live: Sequence[LiveRecord], found_before: int
     ) -> None:
         self.at, self.part, self.live = at, at.part, live
         self.created = [each for each in done if isinstance(each.change, Create)]
         self.updated = [each.change for each in done if isinstance(each.change, Update)]
         self.deleted = [each.change for each in done if isinstance(each.change, Delete)]
         self.by_id = {found.id: found for found in live}
-        self.by_name: dict[Key, list[Found]] = {}
+        self.by_name: dict[Key, list[LiveRecord]] = {}
         for found in live:
             for name in self._identities(found):
                 self.by_name.setdefault(name, []).append(found)
@@ -234,18 +234,18 @@ class _Objects:
     def _problem(self, name: Key | None, reason: str, remedy: str = "") -> None:
         self.problems.append(self.at.problem(name, reason, remedy))
 
-    def _identities(self, found: Found) -> set[Key]:
+    def _identities(self, found: LiveRecord) -> set[Key]:
         return {self.part.identity(name) for name in found.names}
 
-    def _named(self, name: Key | None) -> list[Found]:
+    def _named(self, name: Key | None) -> list[LiveRecord]:
         return [] if name is None else self.by_name.get(self.part.identity(name), [])
 
-    def _object(self, number: int | None, name: Key | None) -> Found | None:
+    def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self._named(name)
         return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self, done: Done) -> Found | None:
+    def _left_as_created(self, done: Done) -> LiveRecord | None:
         """Return the object that a creation has made, if it still is as it was then."""
         change, created = done.change, done.created
         name = change.address.name
@@ -268,7 +268,7 @@ class _Objects:
             return None
         return found
 
-    def _has_name(self, found: Found, name: Key | None) -> bool:
+    def _has_name(self, found: LiveRecord, name: Key | None) -> bool:
         return name is not None and self.part.identity(name) in self._identities(found)
 
     def _pairs(self, change: Update, going: Container[int]) -> Iterator[Pair]:
@@ -300,7 +300,7 @@ class _Objects:
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), found, now)
 
-    def _without_referred(self, unwanted: list[Found], pairs: Iterable[Pair]) -> list[Found]:
+    def _without_referred(self, unwanted: list[LiveRecord], pairs: Iterable[Pair]) -> list[LiveRecord]:
         """Return created objects less those to which others refer that stay."""
         if not self.part.relations.refers:
             return unwanted
@@ -325,7 +325,7 @@ class _Objects:
                 self._problem(each.names[0], f"is not deleted, for {self.part.title} {by} refers to it", STAYS)
         return list(going.values())
 
-    def _references(self, found: Found) -> set[Key]:
+    def _references(self, found: LiveRecord) -> set[Key]:
         return self._identities(found) | ({found.id} if found.id else set())
 
     def _missing(self) -> dict[Key, Delete]:
@@ -360,12 +360,12 @@ class _Objects:
                 missing[name] = change
         return missing
 
-    def _is_half_made(self, change: Delete, found: Found) -> bool:
+    def _is_half_made(self, change: Delete, found: LiveRecord) -> bool:
         """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
         initial, *others = self.part.writes.events or (None,)
         return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, found)
 
-    def _created_again(self, change: Delete) -> Found | None:
+    def _created_again(self, change: Delete) -> LiveRecord | None:
         """Return the object that was created since under the name of a deleted one.
 
         Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
@@ -400,7 +400,7 @@ class _Objects:
         return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
 
 
-def _moved(left: Fields, found: Found) -> str:
+def _moved(left: Fields, found: LiveRecord) -> str:
     """Return what is shown and no longer as it was left, as `state: "active" -> "closed"`; empty if nothing is."""
     live = {**fields_of(found.resource), **found.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in found.unshown}

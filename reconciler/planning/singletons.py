@@ -6,17 +6,17 @@ from functools import partial
 from reconciler.model.diff import as_read, become, differences, fields_of, only, without
 from reconciler.model.endpoints import Singleton
 from reconciler.model.plan import Step, Update
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, applicable
 
 
-def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: Found) -> Iterator[Step]:
+def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Iterator[Step]:
     """Plan a settings record."""
     return at.held_back((), wanted, partial(_plan_record, at, record))
 
 
-def _plan_record(at: DeclaredPart[Singleton], record: Found, wanted: Resource) -> Iterator[Step]:
+def _plan_record(at: DeclaredPart[Singleton], record: LiveRecord, wanted: Resource) -> Iterator[Step]:
     declared = fields_of(wanted)
     for field, (value, lock) in at.locks.items():
         if field in declared and declared[field] != value:

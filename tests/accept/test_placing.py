@@ -10,7 +10,7 @@ from reconciler.accept.differences import CONTRADICTION
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Kinds
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import LiveState, Reference
 from reconciler.model.targets import Level, Target
 from tests.accept.test_any_fleet import IDS, PROJECTS, accepted_by, read
@@ -272,7 +272,11 @@ class Blanked(Resource):
 
 def test_a_value_that_does_not_survive_being_declared_ends_the_attempt() -> None:
     part = Singleton(
-        "odd", "odd", "odd", Blanked, decode=lambda _target, answer: Found(Blanked.model_construct({"text"}, **answer))
+        "odd",
+        "odd",
+        "odd",
+        Blanked,
+        decode=lambda _target, answer: LiveRecord(Blanked.model_construct({"text"}, **answer)),
     )
     kinds = {"odd": Kind("odd", "Odd.", {Level.PROJECT: Blanked}, (part,))}
     state = LiveState({(API, "odd", "odd"): part.read(API, {"text": " x "})}, IDS)

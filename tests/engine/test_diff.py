@@ -3,7 +3,7 @@
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
 from reconciler.model.diff import as_read, become, differences, fields_of, moved, without
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord
 
 
 def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
@@ -16,7 +16,7 @@ def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
 def test_what_is_not_shown_differs_from_whatever_is_wanted() -> None:
     found = NotificationSettings.model_validate({"level": "watch"})
     wanted = NotificationSettings.model_validate({"level": "watch", "events": {"new_note": False}})
-    assert differences(wanted, Found(found)) == ({"events.new_note": None}, {"events.new_note": False})
+    assert differences(wanted, LiveRecord(found)) == ({"events.new_note": None}, {"events.new_note": False})
 
 
 def test_fields_can_be_left_out_of_what_is_wanted() -> None:
@@ -39,19 +39,19 @@ def test_what_an_object_becomes_has_all_its_fields() -> None:
 
 
 def test_it_is_told_what_of_an_object_has_moved() -> None:
-    one = as_read(Found(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 1))
+    one = as_read(LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 1))
     others = {
-        'state: "active" -> "closed"': Found(
+        'state: "active" -> "closed"': LiveRecord(
             Milestone.model_validate({"state": "closed", "description": "a" * 60}), ("a", 1), 1
         ),
-        'object name: "a" -> "b"': Found(
+        'object name: "a" -> "b"': LiveRecord(
             Milestone.model_validate({"state": "active", "description": "a" * 60}), ("b", 1), 1
         ),
-        "ID: 1 -> 2": Found(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
+        "ID: 1 -> 2": LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
     }
     assert moved(one, one) == ""
     assert {moved(one, as_read(found)): found for found in others.values()} == others
-    long = as_read(Found(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
+    long = as_read(LiveRecord(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
     assert moved(one, long) == (
         f'description: "{"a" * 59}... -> "b", read-only.state: null -> "why", state: "active" -> null'
     )

@@ -1,12 +1,12 @@
 """Matching wanted and live objects by name, on plain values."""
 
-from reconciler.model.resource import Found, Item, Resource
+from reconciler.model.resource import Item, LiveRecord, Resource
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.matching import match
 
 
-def found(number: int, *names: Key) -> Found:
-    return Found(Item(), names=names, id=number)
+def found(number: int, *names: Key) -> LiveRecord:
+    return LiveRecord(Item(), names=names, id=number)
 
 
 def folded(name: Key) -> Key:
@@ -17,7 +17,7 @@ def address(name: Key) -> Address:
     return Address(Target(Level.USER), "items", "items", "item", name)
 
 
-def matched(wanted: dict[Key, Resource], *live: Found) -> dict[str, list[object]]:
+def matched(wanted: dict[Key, Resource], *live: LiveRecord) -> dict[str, list[object]]:
     matches = match(wanted, live, folded, address)
     return {
         "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],

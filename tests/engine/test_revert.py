@@ -16,7 +16,7 @@ from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_part
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.plan import Create, Delete, Plan, Update
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.revert import Done, DoneSection, WayBack
@@ -82,7 +82,7 @@ def shown(engine: EngineDriver, state: dict[str, Any]) -> list[tuple[str, str, l
         for kind in KINDS.values():
             for part in kind.parts if target.level in kind.models else ():
                 live = read_part(engine.client, part, target, {})
-                objects = live if isinstance(live, tuple) else (live,) if isinstance(live, Found) else ()
+                objects = live.own if isinstance(live, Objects) else (live,) if isinstance(live, LiveRecord) else ()
                 fields = [(sorted(map(str, each.names)), fields_of(each.resource)) for each in objects]
                 found.append((str(target), part.name, sorted(fields, key=str)))
     return found
@@ -393,7 +393,7 @@ def test_single_events_are_restored_at_every_level(engine: EngineDriver, target:
 def visible_settings(engine: EngineDriver, target: Target) -> Plain:
     """Return the notification settings that the service has there."""
     found = read_part(engine.client, KINDS["notification_settings"].parts[0], target, {})
-    assert isinstance(found, Found)
+    assert isinstance(found, LiveRecord)
     return dict(fields_of(found.resource))
 
 

@@ -8,7 +8,7 @@ from reconciler.model.creation import Creation
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord
 from reconciler.model.state import DesiredTarget
 from tests.building import API, KINDS, section
 
@@ -82,7 +82,7 @@ def moments(value: Any, births: dict[str, list[datetime | None]], grace: timedel
     declared = section("trigger_tokens", value)
     resource = part.model()
     live = [
-        Found(resource, (name.removesuffix("*"),), created_at=birth, ours=not name.endswith("*"))
+        LiveRecord(resource, (name.removesuffix("*"),), created_at=birth, ours=not name.endswith("*"))
         for name, all_ in births.items()
         for birth in all_
     ]

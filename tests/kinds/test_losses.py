@@ -10,6 +10,7 @@ from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.model.endpoints import Collection, Deletion
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import Delete
+from reconciler.model.resource import Objects
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
@@ -95,8 +96,8 @@ LOST: Mapping[str, tuple[Target, Any, list[dict[str, Any]], list[str]]] = {
 def planned(kind: Kind, part: Part, target: Target, declared: Any, answer: list[dict[str, Any]]) -> list[Delete]:
     """Return the deletions of a plan."""
     assert isinstance(part, Collection)
-    found = part.with_names(tuple(part.read(target, entry) for entry in answer))
-    state = live({(target, kind.name, part.name): found}, {Reference(Level.PROJECT, "acme/api"): 1})
+    objects = Objects(part.with_names(tuple(part.read(target, entry) for entry in answer)))
+    state = live({(target, kind.name, part.name): objects}, {Reference(Level.PROJECT, "acme/api"): 1})
     plan, _ = make_plan(desired(section(kind.name, declared, target, prune=kind.prunable)), state, {kind.name: kind})
     return [each for each in plan.changes if isinstance(each, Delete)]
 

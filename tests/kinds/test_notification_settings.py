@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from reconciler.kinds.notification_settings import SETTINGS
 from reconciler.live.read import read_part
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Found
+from reconciler.model.resource import LiveRecord
 from reconciler.model.targets import Target
 from tests.building import ACME, API, USER, section
 from tests.engine_driver import EngineDriver, failures
@@ -252,13 +252,13 @@ class Nobody:
 
 def test_a_primary_address_that_is_not_told_is_no_obstacle_to_the_rest() -> None:
     found = read_part(Nobody(), SETTINGS, USER, {"notification_email": None})
-    assert isinstance(found, Found)
+    assert isinstance(found, LiveRecord)
     assert found.read_only == {
         "notification_email": "null is the primary address, which this server does not tell: write the address instead "
         "(GET user: the response has no email)"
     }
     alone = read_part(Nobody(), SETTINGS, USER, {"level": "watch"})
-    assert isinstance(alone, Found)
+    assert isinstance(alone, LiveRecord)
     assert alone.read_only == {}
 
 

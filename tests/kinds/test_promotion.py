@@ -18,6 +18,7 @@ from reconciler.model.endpoints import Reading
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
 from reconciler.planning.revert import WayBack
@@ -374,7 +375,7 @@ def test_whose_a_milestone_is_its_address_says_or_a_record_does(ref: str | int, 
     wanted: dict[str, Json] = {"own": {}, "sub ": {}, "direct": {}, "far": {}, "deep": {}, "nobody's": None}
     target = Target(Level.GROUP, ref)
     objects = MILESTONES.objects(target, complete(Reading(reader, target, answer, wanted)))
-    assert [found.names for found in objects] == [("own",)]
+    assert [record.names for record in objects.own] == [("own",)]
     assert {name: (holder.name, holder.is_below) for name, holder in objects.taken.items()} == {
         "sub": ("group acme/tools", True),
         "deep": ("project acme/tools/cli", True),
@@ -390,6 +391,6 @@ def test_a_group_known_by_its_id_reads_and_promotes_alike(engine: EngineDriver) 
     wanted = section("milestones", {"1.0": {"promote": True}, "own": {}}, Target(Level.GROUP, 10))
     assert engine.step(wanted) == ["POST projects/100/milestones/5/promote"]
     live = read_part(engine.client, MILESTONES, Target(Level.GROUP, 10), {})
-    assert isinstance(live, tuple)
-    assert [found.names for found in live] == [("1.0",), ("own",)]
+    assert isinstance(live, Objects)
+    assert [record.names for record in live.own] == [("1.0",), ("own",)]
     assert engine.plan(wanted, section("milestones", {"x": {}}, LIB), section("milestones", {"y": {}}, API)).cost == 2

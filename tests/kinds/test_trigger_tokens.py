@@ -11,6 +11,7 @@ from reconciler.errors import OutputFailed
 from reconciler.kinds.trigger_tokens import TOKENS
 from reconciler.live.read import read_part
 from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import Objects
 from reconciler.service import Client
 from tests.building import API, KINDS, section
 from tests.engine_driver import EngineDriver, failures
@@ -321,9 +322,9 @@ def test_a_token_tells_when_it_was_created(told: str | None, meant: datetime | N
 @pytest.mark.parametrize("told", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
 def test_a_token_from_the_edge_of_time_is_read_like_any_other(told: str) -> None:
     reader = Telling({"id": 1, "description": "nightly", "created_at": told})
-    found = read_part(reader, TOKENS, API, {})
-    assert isinstance(found, tuple)
-    assert [each.names for each in found] == [("nightly",)]
+    tokens = read_part(reader, TOKENS, API, {})
+    assert isinstance(tokens, Objects)
+    assert [token.names for token in tokens.own] == [("nightly",)]
 
 
 class Telling:
