@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import isinf
-from typing import Generic, TypeVar, cast
+from operator import itemgetter
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import NonNegativeInt
@@ -23,9 +24,9 @@ from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted
 
-FEW = 3
+GROUP_FROM_TARGETS = 3
 """Equal changes of so many targets are shown once, unless something else is asked for."""
-FEW_PROBLEMS = 2
+GROUP_FROM_PROBLEMS = 2
 """The same for problems, whose texts are long."""
 
 PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
@@ -33,8 +34,11 @@ PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
 VARIES = "<varies>"
 """Stands for a value that is lost and that is not the same everywhere."""
 
-DEPTHS = (0, 1, 2)
-"""How much of an entry is replaced by placeholders: nothing, the path, or its two parts as well."""
+SHOWN_LOSSES = 3
+"""How many of the losses are told that only some of several deletions have."""
+
+SHOWN = ("before", "after", "renamed_from", "former_names", "hint", "reason", "remedy")
+"""The attributes of entries that people see, beside their names."""
 
 NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
 """The ID of an object in the path of a request, known or not yet."""
@@ -42,8 +46,12 @@ NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
 REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/\s:]+)((?:/[^\s:]*)?)(?=:|$)")
 """A request to a group or a project, as errors name it."""
 
-Entry = Change | Problem | Excepted | Outcome
+Subject = Change | Problem | Excepted
+"""What an entry is about."""
+
+Entry = Subject | Outcome
 One_co = TypeVar("One_co", bound=Entry, covariant=True)
+One = TypeVar("One", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +148,69 @@ class SavedGroup:
     """The fix of a problem; empty if the reason contains it."""
 
 
-def grouped(entries: Iterable[One_co], least: float = FEW) -> Grouped[One_co]:
-    """Put together the entries that are equal for at least so many targets; problems, for `FEW_PROBLEMS`.
-
-    An entry goes where most others go, and with its own values rather than placeholders if that makes no difference.
+def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Grouped[One]:
+    """Put together the entries that are equal for at least so many targets; problems, for `GROUP_FROM_PROBLEMS`.
 
     Args:
         entries: in the order of the plan.
         least: how many targets make a group; infinity for no groups.
     """
-    rest: dict[Target, list[One_co]] = {}
-    for entry in entries:
-        rest.setdefault(target_of(entry), []).append(entry)
-    if len(rest) < min(least, FEW_PROBLEMS) or isinf(least):
-        return Grouped((), rest)
-    blocks: dict[tuple[Target, ...], list[Group[One_co]]] = {}
-    held: set[int] = set()
-    for group in cast("Iterator[Group[One_co]]", _groups(rest, least)):
-        blocks.setdefault(group.targets, []).append(group)
-        held.update(map(id, group.entries))
+    entries = tuple(entries)
+    return arranged(entries, () if isinf(least) else equal(entries), least)
+
+
+def arranged(entries: Iterable[One], groups: Iterable[Group[One]], least: float = GROUP_FROM_TARGETS) -> Grouped[One]:
+    """Put groups with the same targets into blocks; the entries of groups with too few targets stand alone.
+
+    Args:
+        entries: those of the groups, in the order of the plan.
+        groups: see `equal`.
+        least: how many targets make a group; problems take `GROUP_FROM_PROBLEMS`.
+    """
+    blocks: dict[tuple[Target, ...], list[Group[One]]] = {}
+    together: set[int] = set()
+    for group in () if isinf(least) else groups:
+        fewest = min(least, GROUP_FROM_PROBLEMS) if isinstance(group.sample, Problem) else least
+        if len(group.targets) >= fewest:
+            blocks.setdefault(group.targets, []).append(group)
+            together.update(map(id, group.entries))
     ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [str(target) for target in block[0]]))
+    rest: dict[Target, list[One]] = {}
+    for entry in entries:
+        own = rest.setdefault(target_of(entry), [])
+        own += () if id(entry) in together else (entry,)
     return Grouped(
         tuple(Block(targets, tuple(sorted(groups, key=lambda each: rank(each.sample)))) for targets, groups in ordered),
-        {target: [entry for entry in own if id(entry) not in held] for target, own in rest.items()},
+        rest,
+    )
+
+
+def equal(entries: Iterable[One]) -> tuple[Group[One], ...]:
+    """Return all entries, those that do the same in one group, in the order of their first entries.
+
+    Entries do the same if their canonical forms are equal: with placeholders for the path, the namespace and the name
+    of their targets. Where all entries of one form have the same values, these count: others with them belong to it.
+    """
+    owns = cache(_Own)
+    forms: dict[tuple[int, str], list[tuple[int, One]]] = {}
+    spellings: dict[tuple[int, str], set[str]] = {}
+    seen = Counter[tuple[Target, str]]()
+    for position, entry in enumerate(entries):
+        target, spelling = target_of(entry), _key(entry)
+        form = owns(target).canonical_key(entry, spelling)
+        # the second of two equal changes of one target is in another group than the first
+        seen[target, form] += not _is_by_reason(entry)
+        place = seen[target, form], form
+        forms.setdefault(place, []).append((position, entry))
+        spellings.setdefault(place, set()).add(spelling)
+    together: dict[object, list[tuple[int, One]]] = {}
+    for place, members in forms.items():
+        spelling, *others = spellings[place]
+        together.setdefault(place if others else (place[0], spelling, "everywhere"), []).extend(members)
+    groups = sorted((sorted(members, key=itemgetter(0)) for members in together.values()), key=lambda own: own[0][0])
+    return tuple(
+        _group([entry for _, entry in members], lambda entry: owns(target_of(entry)).canonical(entry))
+        for members in groups
     )
 
 
@@ -171,7 +219,7 @@ def saved_groups(entries: Iterable[Entry]) -> tuple[SavedGroup, ...]:
     return tuple(_saved(group) for block in grouped(entries).blocks for group in block.groups)
 
 
-def subject_of(entry: Entry) -> Change | Problem | Excepted:
+def subject_of(entry: Entry) -> Subject:
     """Return the change or the problem that an entry is about."""
     return entry.change if isinstance(entry, Outcome) else entry
 
@@ -219,49 +267,43 @@ def _saved(group: Group[Entry]) -> SavedGroup:
     )
 
 
-def _groups(entries: Mapping[Target, Sequence[Entry]], least: float) -> Iterator[Group[Entry]]:
-    """Yield the groups, in the order of their first entries."""
-    owns = cache(_Own)
-    numbers: dict[str, int] = {}
-    keyed = [pair for target, own in entries.items() for pair in _keyed(own, owns(target), numbers)]
-    sizes = Counter(key for _, keys in keyed for key in set(keys))
-    found: dict[int, list[Entry]] = {}
-    depths: dict[int, int] = {}
-    for entry, keys in keyed:
-        depth = max(range(len(keys)), key=lambda depth: (sizes[keys[depth]], -depth)) if len(keys) > 1 else 0
-        found.setdefault(keys[depth], []).append(entry)
-        depths.setdefault(keys[depth], depth)
-    for key, members in found.items():
-        fewest = min(least, FEW_PROBLEMS) if isinstance(members[0], Problem) else least
-        if len({target_of(entry) for entry in members}) >= fewest:
-            yield _group(members, lambda entry, depth: owns(target_of(entry)).shown(entry, depth), depths[key])
+def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> Group[One]:
+    first, *others = entries
+    if not others:
+        return Group((first,), first)
+    forms = [canonical(entry) for entry in entries]
+    subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
+    sample = _with(forms[0], _agreed_values(subjects, shapes))
+    names, canonical_names = {_name(each) for each in subjects}, {_name(each) for each in shapes}
+    is_spelt = len(names) == 1 or len(canonical_names) > 1
+    sample = _with(sample, {"address": (subjects if is_spelt else shapes)[0].address})
+    return Group(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
-def _keyed(entries: Iterable[Entry], own: "_Own", numbers: dict[str, int]) -> Iterator[tuple[Entry, list[int]]]:
-    """Yield each entry of one target with its key at each depth; equal entries have equal keys.
+def _agreed_values(subjects: Sequence[Subject], forms: Sequence[Subject]) -> dict[str, Any]:
+    """Return what people see of equal changes or problems, by attribute."""
+    values: dict[str, Any] = {}
+    for name in SHOWN:
+        if not hasattr(forms[0], name):
+            continue
+        own, canonical = ([getattr(each, name) for each in some] for some in (subjects, forms))
+        if isinstance(canonical[0], Mapping):
+            values[name] = {
+                field: _agreed(*([fields.get(field, VARIES) for fields in some] for some in (own, canonical)))
+                for field in canonical[0]
+            }
+        else:
+            values[name] = _agreed(own, canonical)
+    deleted = [each for each in forms if isinstance(each, Delete)]
+    return {**values, **({"losses": tuple(_losses(deleted))} if deleted else {})}
 
-    The second of two equal changes of one target has another key than the first.
-    """
-    seen = Counter[str]()
-    for entry in entries:
-        keys = own.keys(entry)
-        if not _is_by_reason(entry):
-            seen.update(set(keys))
-            keys = [f"{seen[key]} {key}" for key in keys]
-        yield entry, [numbers.setdefault(key, len(numbers)) for key in keys]
 
-
-def _group(entries: Sequence[Entry], shown: Callable[[Entry, int], Entry], depth: int) -> Group[Entry]:
-    sample = shown(entries[0], depth)
-    if not _is_by_reason(sample):
-        return Group(tuple(entries), _without_varying(sample, [shown(entry, depth) for entry in entries]))
-    names: set[object] = set()
-    for deep in DEPTHS:
-        names = {_name(shown(entry, deep)) for entry in entries}
-        if len(names) == 1:
-            sample = _with_name(sample, subject_of(shown(entries[0], deep)).address.name)
-            break
-    return Group(tuple(entries), sample, len(names) - 1)
+def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return a value that is the same everywhere, else its canonical form; `VARIES` where that differs as well."""
+    for some in (values, forms):
+        if all(value == some[0] for value in some):
+            return some[0]
+    return VARIES
 
 
 def _is_by_reason(entry: Entry) -> bool:
@@ -269,33 +311,16 @@ def _is_by_reason(entry: Entry) -> bool:
     return isinstance(entry, Problem | Outcome) and not is_done(entry)
 
 
-def _name(entry: Entry) -> object:
-    subject = subject_of(entry)
+def _name(subject: Subject) -> object:
     field = subject.field if isinstance(subject, Problem) else None
     return subject.address.part, subject.address.title, subject.address.name, field
 
 
-def _with_name(entry: Entry, name: Key | None) -> Entry:
+def _with(entry: One, values: Mapping[str, Any]) -> One:
+    """Return an entry with other values of what it is about."""
     if isinstance(entry, Outcome):
-        return replace(entry, change=replace(entry.change, address=replace(entry.change.address, name=name)))
-    return replace(entry, address=replace(entry.address, name=name))
-
-
-def _without_varying(sample: Entry, all_: Iterable[Entry]) -> Entry:
-    """Return a deletion with those lost values that are the same everywhere; anything else as it is.
-
-    Of a loss that is not the same everywhere, the number of deletions with it is told.
-    """
-    change = subject_of(sample)
-    if not isinstance(change, Delete):
-        return sample
-    deleted = [subject for subject in map(subject_of, all_) if isinstance(subject, Delete)]
-    before = {
-        name: value if all(name in each.before and each.before[name] == value for each in deleted) else VARIES
-        for name, value in change.before.items()
-    }
-    change = replace(change, before=before, losses=tuple(_losses(deleted)))
-    return replace(sample, change=change) if isinstance(sample, Outcome) else change
+        return cast("One", replace(entry, change=replace(entry.change, **values)))
+    return cast("One", replace(entry, **values))
 
 
 def _losses(deleted: Sequence[Delete]) -> Iterator[str]:
@@ -303,9 +328,9 @@ def _losses(deleted: Sequence[Delete]) -> Iterator[str]:
     numbers = Counter(loss for each in deleted for loss in each.losses).most_common()
     yield from (loss for loss, number in numbers if number == len(deleted))
     some = [f"{loss} ({number:,} of {len(deleted):,})" for loss, number in numbers if number < len(deleted)]
-    yield from some[:FEW]
-    if len(some) > FEW:
-        yield f"and {counted(len(some) - FEW, 'other')}"
+    yield from some[:SHOWN_LOSSES]
+    if len(some) > SHOWN_LOSSES:
+        yield f"and {counted(len(some) - SHOWN_LOSSES, 'other')}"
 
 
 class _Own:
@@ -314,70 +339,70 @@ class _Own:
     def __init__(self, target: Target) -> None:
         path = target.ref if isinstance(target.ref, str) else ""
         namespace, _, name = path.rpartition("/")
-        whole = _spellings(path, "<path>")
         parts = [*_spellings(namespace, "<namespace>"), *_spellings(name, "<name>")]
-        self._words = (whole, sorted([*whole, *parts], key=lambda word: -len(word[0])))
+        self._words = sorted([*_spellings(path, "<path>"), *parts], key=lambda word: -len(word[0]))
         self._ref = quote(str(target.ref), safe="")
         self._marks = {f"{target.level}s/", *(word for word, _ in parts)}
 
-    def keys(self, entry: Entry) -> list[str]:
-        """Return text that is the same for equal entries, for each depth."""
-        whole = _key(entry)
-        if any(word in whole for word in PLACEHOLDERS):
-            return [f"literal {whole}"]
-        if not any(mark in whole for mark in self._marks):
-            return [whole]
-        return [whole, *(_key(self.shown(entry, depth)) for depth in DEPTHS[1:])]
+    def canonical_key(self, entry: Entry, spelling: str) -> str:
+        """Return text that is the same for equal entries.
 
-    def shown(self, entry: Entry, depth: int) -> Entry:
-        """Return an entry with placeholders."""
-        if not depth:
-            return entry
-        if isinstance(entry, Outcome):
-            reason = self._text(self._in_reason(entry.reason), depth)
-            return replace(entry, change=self._change(entry.change, depth), reason=reason)
-        if isinstance(entry, Problem):
-            reason, remedy = self._text(entry.reason, depth), self._text(entry.remedy, depth)
-            return replace(entry, address=self._address(entry, depth), reason=reason, remedy=remedy)
-        if isinstance(entry, Excepted):
-            before, after = self._value(entry.before, depth), self._value(entry.after, depth)
-            reason = self._text(entry.reason, depth)
-            hidden = replace(entry, address=self._address(entry, depth), before=before, after=after, reason=reason)
-            return self.shown(entry, depth - 1) if _hides(before, after) else hidden
-        return self._change(entry, depth)
+        Args:
+            entry: the entry.
+            spelling: its key as it is, see `_key`.
+        """
+        if any(word in spelling for word in PLACEHOLDERS):
+            return f"literal {spelling}"
+        return _key(self.canonical(entry)) if any(mark in spelling for mark in self._marks) else spelling
 
-    def _change(self, change: Change, depth: int) -> Change:
+    def canonical(self, entry: One) -> One:
+        """Return an entry with placeholders, unless they would hide what changes."""
+        match entry:
+            case Outcome():
+                reason = self._text(self._in_reason(entry.reason))
+                form: Entry = replace(entry, change=self._change(entry.change), reason=reason)
+            case Problem():
+                reason, remedy = self._text(entry.reason), self._text(entry.remedy)
+                form = replace(entry, address=self._address(entry), reason=reason, remedy=remedy)
+            case Excepted():
+                before, after = self._value(entry.before), self._value(entry.after)
+                reason = self._text(entry.reason)
+                form = replace(entry, address=self._address(entry), before=before, after=after, reason=reason)
+                form = entry if _hides(before, after) else form
+            case _:
+                form = self._change(entry)
+        return cast("One", form)
+
+    def _change(self, change: Change) -> Change:
         """Return a change with placeholders, unless they would hide what changes."""
-        if not depth:
-            return change
-        address = self._address(change, depth)
+        address = self._address(change)
         if isinstance(change, Delete):
-            losses = tuple(self._text(each, depth) for each in change.losses)
-            return replace(change, address=address, before=self._value(change.before, depth), losses=losses)
-        after, hint = self._value(change.after, depth), self._text(change.hint, depth)
+            losses = tuple(self._text(each) for each in change.losses)
+            return replace(change, address=address, before=self._value(change.before), losses=losses)
+        after, hint = self._value(change.after), self._text(change.hint)
         if isinstance(change, Create):
-            former = tuple(self._value(name, depth) for name in change.former_names)
+            former = tuple(self._value(name) for name in change.former_names)
             return replace(change, address=address, after=after, former_names=former, hint=hint)
-        before, name = self._value(change.before, depth), self._value(change.renamed_from, depth)
+        before, name = self._value(change.before), self._value(change.renamed_from)
         if _hides(before, after) or name == address.name is not None:
-            return self._change(change, depth - 1)
+            return change
         return replace(change, address=address, before=before, after=after, renamed_from=name, hint=hint)
 
-    def _address(self, entry: Change | Problem | Excepted, depth: int) -> Address:
-        return replace(entry.address, name=self._value(entry.address.name, depth))
+    def _address(self, entry: Change | Problem | Excepted) -> Address:
+        return replace(entry.address, name=self._value(entry.address.name))
 
-    def _value(self, value: Json, depth: int) -> Json:
+    def _value(self, value: Json) -> Json:
         match value:
             case str():
-                return self._text(value, depth)
+                return self._text(value)
             case Mapping():
-                return {name: self._value(inner, depth) for name, inner in value.items()}
+                return {name: self._value(inner) for name, inner in value.items()}
             case list():
-                return [self._value(inner, depth) for inner in value]
+                return [self._value(inner) for inner in value]
         return value
 
-    def _text(self, text: str, depth: int) -> str:
-        return _replaced(text, self._words[depth - 1])
+    def _text(self, text: str) -> str:
+        return _replaced(text, self._words)
 
     def _in_reason(self, reason: str) -> str:
         return REQUEST.sub(self._any_request, reason)

@@ -12,7 +12,7 @@ from textwrap import wrap
 from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import FEW, Entry, Group, grouped, is_done, rank, subject_of
+from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
@@ -389,7 +389,7 @@ def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
     groups: dict[tuple[Target, ...], list[Check]] = {}
     alone: dict[Target, list[Check]] = {each.target: [] for each in targets}
     for (_, check), places in alike.items():
-        if len(places) < FEW:
+        if len(places) < GROUP_FROM_TARGETS:
             for target, own in places.items():
                 alone[target].append(own)
         else:

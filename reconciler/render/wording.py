@@ -15,7 +15,7 @@ from shlex import join
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import FEW, Entry, Group, subject_of
+from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
@@ -81,7 +81,7 @@ def known_of(each: Unmanaged) -> Iterator[str]:
 def least(style: Style) -> float:
     """Return how many targets make a group; infinity for no groups. Verbose text shows each target's requests."""
     if style.group_by is None:
-        return inf if style.verbose else FEW
+        return inf if style.verbose else GROUP_FROM_TARGETS
     return 2 if style.group_by == "change" else inf
 
 
