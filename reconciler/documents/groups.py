@@ -214,11 +214,6 @@ def equal(entries: Iterable[One]) -> tuple[Group[One], ...]:
     )
 
 
-def saved_groups(entries: Iterable[Entry]) -> tuple[SavedGroup, ...]:
-    """Return the groups of a plan or a report, as its document holds them."""
-    return tuple(_saved(group) for block in grouped(entries).blocks for group in block.groups)
-
-
 def subject_of(entry: Entry) -> Subject:
     """Return the change or the problem that an entry is about."""
     return entry.change if isinstance(entry, Outcome) else entry
@@ -242,7 +237,8 @@ def rank(entry: Entry) -> int:
     return ACTIONS.index(subject.action)
 
 
-def _saved(group: Group[Entry]) -> SavedGroup:
+def saved_group(group: Group[Entry]) -> SavedGroup:
+    """Return a group as a document holds it."""
     outcome = group.sample if isinstance(group.sample, Outcome) else None
     subject = subject_of(group.sample)
     problem = subject if isinstance(subject, Problem) else None
@@ -273,20 +269,22 @@ def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> Group[One
         return Group((first,), first)
     forms = [canonical(entry) for entry in entries]
     subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
-    sample = _with(forms[0], _agreed_values(subjects, shapes))
     names, canonical_names = {_name(each) for each in subjects}, {_name(each) for each in shapes}
     is_spelt = len(names) == 1 or len(canonical_names) > 1
-    sample = _with(sample, {"address": (subjects if is_spelt else shapes)[0].address})
+    address = (subjects if is_spelt else shapes)[0].address
+    sample = _with(forms[0], {**_agreed_values(subjects, shapes), "address": address})
+    if isinstance(sample, Outcome):
+        sample = replace(sample, **_agreed_values(entries, forms))
     return Group(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
-def _agreed_values(subjects: Sequence[Subject], forms: Sequence[Subject]) -> dict[str, Any]:
+def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
     """Return what people see of equal changes or problems, by attribute."""
     values: dict[str, Any] = {}
     for name in SHOWN:
         if not hasattr(forms[0], name):
             continue
-        own, canonical = ([getattr(each, name) for each in some] for some in (subjects, forms))
+        own, canonical = ([getattr(each, name) for each in some] for some in (entries, forms))
         if isinstance(canonical[0], Mapping):
             values[name] = {
                 field: _agreed(*([fields.get(field, VARIES) for fields in some] for some in (own, canonical)))
@@ -294,8 +292,9 @@ def _agreed_values(subjects: Sequence[Subject], forms: Sequence[Subject]) -> dic
             }
         else:
             values[name] = _agreed(own, canonical)
-    deleted = [each for each in forms if isinstance(each, Delete)]
-    return {**values, **({"losses": tuple(_losses(deleted))} if deleted else {})}
+    if isinstance(forms[0], Delete):
+        values["losses"] = tuple(_losses(entries, forms))
+    return values
 
 
 def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
@@ -323,11 +322,20 @@ def _with(entry: One, values: Mapping[str, Any]) -> One:
     return cast("One", replace(entry, **values))
 
 
-def _losses(deleted: Sequence[Delete]) -> Iterator[str]:
+def _losses(entries: Iterable[Entry], forms: Sequence[Entry]) -> Iterator[str]:
     """Yield the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
-    numbers = Counter(loss for each in deleted for loss in each.losses).most_common()
-    yield from (loss for loss, number in numbers if number == len(deleted))
-    some = [f"{loss} ({number:,} of {len(deleted):,})" for loss, number in numbers if number < len(deleted)]
+    spelt = [each.losses for each in entries if isinstance(each, Delete)]
+    shaped = [each.losses for each in forms if isinstance(each, Delete)]
+    shared = dict.fromkeys(loss for loss in spelt[0] if all(loss in own for own in spelt))
+    numbers = Counter(
+        form
+        for own, own_forms in zip(spelt, shaped, strict=True)
+        for loss, form in zip(own, own_forms, strict=True)
+        if loss not in shared
+    ).most_common()
+    yield from shared
+    yield from (loss for loss, number in numbers if number == len(forms))
+    some = [f"{loss} ({number:,} of {len(forms):,})" for loss, number in numbers if number < len(forms)]
     yield from some[:SHOWN_LOSSES]
     if len(some) > SHOWN_LOSSES:
         yield f"and {counted(len(some) - SHOWN_LOSSES, 'other')}"

@@ -4,10 +4,10 @@ Reading trusts no file: the checksum shows edits, and every request must lead to
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -23,15 +23,16 @@ from pydantic import (
     computed_field,
 )
 
+from reconciler.documents.cards import Chapter
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
-from reconciler.documents.groups import SavedGroup, saved_groups
+from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Plan, Problem, TargetPlan, Update
+from reconciler.model.plan import Change, Create, Plan, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
@@ -135,7 +136,7 @@ class Known:
         return self.changes + self.problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SavedPlan:
     """A saved plan."""
 
@@ -181,30 +182,30 @@ class SavedPlan:
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)
     """What was left out because a baseline has it too; null for a whole plan. No file has it."""
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """The plan itself."""
         return Plan(self.targets, self.dependent, self.whole)
 
-    @property
-    def entries(self) -> Iterator[Change | Problem]:
-        """The changes and the problems of each target."""
-        return (entry for target in self.targets for entry in (*target.changes, *target.problems))
+    @cached_property
+    def chapters(self) -> tuple[Chapter, ...]:
+        """What people see of the plan."""
+        return (Chapter("", self.targets),)
 
     @computed_field
-    @property
+    @cached_property
     def refusals(self) -> tuple[str, ...]:
         """Why `apply` will refuse the plan, unless it is given other limits."""
         return tuple(refusals(self.plan, self.limits, self.shard.total if self.shard else 1))
 
     @computed_field
-    @property
+    @cached_property
     def groups(self) -> tuple[SavedGroup, ...]:
         """The changes that three or more targets have in common, and problems of two; the largest groups first."""
-        return saved_groups(self.entries)
+        return tuple(group for chapter in self.chapters for group in chapter.saved_groups)
 
     @computed_field
-    @property
+    @cached_property
     def summary(self) -> Summary:
         """How much would happen, and how much cannot."""
         actions = [change.action for change in self.plan.changes]

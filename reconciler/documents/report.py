@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from shlex import join
 from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import UNKNOWN, CanaryRun, Outcome, Status, TargetOutcome
+from reconciler.documents.cards import Chapter
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
-from reconciler.documents.groups import SavedGroup, saved_groups
+from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.gitops.apply_log import revert_words
 from reconciler.model.kind import Kinds
@@ -171,7 +172,7 @@ class Canary:
         return max(1, round((self.finished_at - self.started_at).total_seconds()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """The report of an apply."""
 
@@ -206,13 +207,15 @@ class Report:
     in_order: tuple[InOrder, ...] = ()
     """The other targets of the plan, by what they declare."""
 
-    @property
-    def waves(self) -> tuple[tuple[TargetReport, ...], tuple[TargetReport, ...]]:
-        """The targets of the canary, and all others."""
-        first = frozenset(self.canary.targets if self.canary else ())
+    @cached_property
+    def chapters(self) -> tuple[Chapter, ...]:
+        """What people see of the report: the targets of the canary, if there was one, and all others."""
+        if self.canary is None:
+            return (Chapter("", self.targets),)
+        first = frozenset(self.canary.targets)
         return (
-            tuple(target for target in self.targets if str(target.target) in first),
-            tuple(target for target in self.targets if str(target.target) not in first),
+            Chapter("canary", tuple(target for target in self.targets if str(target.target) in first)),
+            Chapter("", tuple(target for target in self.targets if str(target.target) not in first)),
         )
 
     @property
@@ -233,13 +236,8 @@ class Report:
                 done = (Done(o.change, o.created) for o in each.outcomes if o.may_be_done)
                 yield DoneSection(target.target, each.section, tuple(done), each.found, target.origin)
 
-    @property
-    def entries(self) -> Iterator[Outcome | Problem]:
-        """The outcomes and the problems of each target."""
-        return (entry for target in self.targets for entry in target.entries)
-
     @computed_field
-    @property
+    @cached_property
     def counts(self) -> Counts:
         """How much was done, and how much was not."""
         words = [outcome.word for outcome in self.outcomes]
@@ -249,10 +247,10 @@ class Report:
         return Counts(*map(words.count, Counts.__slots__))
 
     @computed_field
-    @property
+    @cached_property
     def groups(self) -> tuple[SavedGroup, ...]:
         """The outcomes that three or more targets have in common, and problems of two; the largest groups first."""
-        return saved_groups(self.entries)
+        return tuple(group for chapter in self.chapters for group in chapter.saved_groups)
 
     @property
     def finish(self) -> str:

@@ -277,6 +277,12 @@ class TargetPlan(Targeted):
         return (problem for section in self.sections for problem in section.problems)
 
     @property
+    def entries(self) -> Iterator[Change | Problem]:
+        """The changes, then the problems."""
+        yield from self.changes
+        yield from self.problems
+
+    @property
     def unmanaged(self) -> Iterator[Unmanaged]:
         """All live objects that stay as they are because no manifest mentions them."""
         return (each for section in self.sections for each in section.unmanaged)

@@ -7,10 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
+from reconciler.documents.cards import Chapter
 from reconciler.documents.comparison import fingerprint, seen_in
 from reconciler.documents.coverage import Matrix, Row, State, matrix
-from reconciler.documents.groups import Group, grouped
+from reconciler.documents.groups import Group
 from reconciler.documents.history import Differences, History, Run, is_whole, with_run
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.model.plan import Change, Problem
@@ -176,13 +178,19 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
     """Return what differs, the oldest first."""
     since = history.since()
     found = []
-    for group in grouped(saved.entries, least=2).groups:
+    for group in (group for chapter in saved.chapters for group in _groups(chapter)):
         by_moment: dict[datetime, list[Entry]] = defaultdict(list)
         for entry in group.entries:
             by_moment[since.get(fingerprint(entry), saved.created_at)].append(entry)
         found += [_difference(group, moment, entries) for moment, entries in by_moment.items()]
     found += _unseen(history, {*seen_in(saved.plan)})
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
+
+
+def _groups(chapter: Chapter) -> Iterator[Group[Entry]]:
+    """Yield the differences of a chapter, equal ones of two or more targets together."""
+    yield from cast("Iterator[Group[Entry]]", chapter.changes(2).groups)
+    yield from chapter.problems(2).groups
 
 
 def _unseen(history: History, now: Set[str]) -> Iterator[Difference]:

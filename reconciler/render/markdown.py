@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome
+from reconciler.documents.cards import Chapter
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Entry, Group, Grouped, One_co, grouped, is_done, rank, subject_of
+from reconciler.documents.groups import Entry, Group, Grouped, One_co, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report, TargetReport
+from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, Update
 from reconciler.model.targets import Target
@@ -116,15 +117,17 @@ def plan(saved: SavedPlan, style: Style) -> str:
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
     )
-    changes = [*_together(grouped(saved.plan.changes, least(style)))]
+    fewest = least(style)
+    problems = [chapter.problems(fewest) for chapter in saved.chapters]
+    changes = [each for chapter in saved.chapters for each in _together(chapter.changes(fewest))]
     is_open = sum(len(groups) for _, groups in changes) <= FEW
     return fitted(
         head,
         [
-            _list("problem", saved.plan.problems, _problem, style, links),
+            *(_list("problem", found, _problem, links) for found in problems),
             _renames(saved),
             *(_changes(targets, groups, "to {}", links, is_open=is_open) for targets, groups in changes),
-            _list("excepted change", saved.plan.excepted, _excepted, style, links),
+            *(_list("excepted change", chapter.excepted(fewest), _excepted, links) for chapter in saved.chapters),
         ],
     )
 
@@ -141,18 +144,15 @@ def report(done: Report, style: Style) -> str:
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"
     )
-    return fitted(head, [block for wave in done.waves for block in _became(wave, style, links)])
+    return fitted(head, [block for chapter in done.chapters for block in _became(chapter, least(style), links)])
 
 
-def _became(targets: Sequence[TargetReport], style: Style, links: Links) -> Iterator[Block]:
-    """Yield what became of the changes of some targets."""
-    outcomes = [each for target in targets for each in target.outcomes]
-    unfinished = (each for each in outcomes if not is_done(each))
-    changes = (each.change for each in outcomes if is_done(each))
-    yield _list("unfinished change", unfinished, _unfinished, style, links)
-    yield _list("problem", (each for target in targets for each in target.problems), _problem, style, links)
-    for together, groups in _together(grouped(changes, least(style))):
-        yield _changes(together, groups, "{}d", links, is_open=False)
+def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[Block]:
+    """Yield what became of the changes of a chapter."""
+    yield _list("unfinished change", chapter.unfinished(fewest), _unfinished, links)
+    yield _list("problem", chapter.problems(fewest), _problem, links)
+    for targets, groups in _together(chapter.changes(fewest)):
+        yield _changes(targets, groups, "{}d", links, is_open=False)
 
 
 def comparison(found: Comparison, style: Style) -> str:
@@ -191,17 +191,11 @@ def _together(found: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequen
             yield (target,), [Group((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _list(
-    noun: str, entries: Iterable[One_co], words: Callable[[Group[One_co]], str], style: Style, links: Links
-) -> Block:
+def _list(noun: str, found: Grouped[One_co], words: Callable[[Group[One_co]], str], links: Links) -> Block:
     """Return a block with a line for each group and for each entry that is in none."""
-    entries = tuple(entries)
-    lines = (
-        f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n"
-        for targets, groups in _together(grouped(entries, least(style)))
-        for group in groups
-    )
-    return Block(noun, f"### {counted(len(entries), noun)}\n\n", tuple(lines))
+    groups = [(targets, group) for targets, groups in _together(found) for group in groups]
+    lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)
+    return Block(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
 
 
 def _which(targets: Sequence[Target], links: Links) -> str:
@@ -246,11 +240,10 @@ def _unfinished(group: Group[Outcome]) -> str:
 
 
 def _changes(
-    targets: Sequence[Target], groups: Sequence[Group[Change]], verb: str, links: Links, *, is_open: bool
+    targets: Sequence[Target], groups: Sequence[Group[Change | Outcome]], verb: str, links: Links, *, is_open: bool
 ) -> Block:
     """Return the changes of one target, or equal ones of several, shown by a click."""
-    changes = [group.sample for group in groups]
-    numbers = Counter(change.action for change in changes)
+    numbers = Counter(_changed(group).action for group in groups)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
     entries = ("".join(_change(group)) for group in groups)
     url = links.target(targets[0]) if len(targets) == 1 else None
@@ -277,9 +270,13 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
     return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
-def _change(group: Group[Change]) -> Iterator[str]:
+def _changed(group: Group[Change | Outcome]) -> Change:
+    return group.sample.change if isinstance(group.sample, Outcome) else group.sample
+
+
+def _change(group: Group[Change | Outcome]) -> Iterator[str]:
     """Yield the lines of a change: what it is about, and each field with a sign of its own."""
-    change = group.sample
+    change = _changed(group)
     yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
     if isinstance(change, Update):
         if change.renamed_from is not None:

@@ -11,12 +11,13 @@ from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
+from reconciler.documents.cards import Chapter, TargetShown
 from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, grouped, is_done, rank, subject_of
+from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, Grouped, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, TargetReport
+from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Delete, Excepted, Problem, TargetPlan
+from reconciler.model.plan import Change, Delete, Excepted, Problem
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised, counted
 from reconciler.render import Style
@@ -89,7 +90,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     """
     if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
         return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
-    lines = _entries(saved.plan.problems if style.quiet else saved.entries, saved.targets, style)
+    lines = [line for chapter in saved.chapters for line in _chapter(chapter, style)]
     numbers = saved.summary
     refusals = refusal_notes(saved)
     notes = [
@@ -117,18 +118,16 @@ def plan(saved: SavedPlan, style: Style) -> str:
 
 def changes(some: Sequence[Change], style: Style) -> str:
     """Return some changes of a plan, without a line's end."""
-    targets = dict.fromkeys(each.address.target for each in some)
-    return "\n".join(_entries(some, (TargetPlan(target, ()) for target in targets), style))
+    found = grouped(some, least(style))
+    return "\n".join(_joined(_parts(found, dict.fromkeys(found.rest, ()), style)))
 
 
 def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
     lines: list[str] = []
-    first, others = done.waves
-    for targets in (first, others):
-        entries = (each for target in targets for each in target.entries if not (style.quiet and is_done(each)))
-        lines += _entries(entries, targets, style)
-        if targets is first and not style.quiet:
+    for chapter in done.chapters:
+        lines += _chapter(chapter, style)
+        if chapter.name == "canary" and not style.quiet:
             lines += [line for note in canary_notes(done) for line in _folded(note, style)]
     lines += [line for note in (*done.remarks, *revert_notes(done)) for line in _folded(escaped(note), style)]
     counts = done.counts
@@ -201,34 +200,41 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entries(entries: Iterable[Entry], targets: Iterable[TargetPlan | TargetReport], style: Style) -> list[str]:
+def _chapter(chapter: Chapter, style: Style) -> list[str]:
     """Return what several targets have in common, then what is left of each target, and what is unmanaged there.
 
     Where a person is asked, deletions stand together at the end, in the same order: next to the question.
     """
-    targets = tuple(targets)
-    excepted = () if style.quiet else (each for target in targets for each in target.excepted)
-    others: list[Entry] = []
-    deletions: list[Entry] = []
-    for each in chain(entries, excepted):
-        last = style.deletions_last and isinstance(subject_of(each), Delete)
-        (deletions if last else others).append(each)
-    stays: dict[Target, Sequence[str]] = {
-        target.target: [*_left_alone(target, style)] if style.verbose else [] for target in targets
-    }
+
+    def is_last(entry: Entry) -> bool:
+        return style.deletions_last and isinstance(subject_of(entry), Delete)
+
+    def is_shown(entry: Entry) -> bool:
+        is_quiet = isinstance(entry, Problem) or (isinstance(entry, Outcome) and not is_done(entry))
+        return (is_quiet or not style.quiet) and not is_last(entry)
+
+    fewest = least(style)
+    stays = {target.target: [*_left_alone(target, style)] if style.verbose else [] for target in chapter.targets}
+    parts = _parts(chapter.grouped(fewest, is_shown), stays, style)
+    if style.deletions_last and not style.quiet:
+        parts = chain(parts, _parts(chapter.grouped(fewest, is_last), dict.fromkeys(stays, ()), style))
+    return _joined(parts)
+
+
+def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:
+    """Return headings with their lines; one that is the same as that above is left out."""
     lines: list[str] = []
     above: list[str] = []
-    for heading, below in chain(_parts(others, stays, style), _parts(deletions, dict.fromkeys(stays, ()), style)):
+    for heading, below in parts:
         lines += below if heading == above else [*heading, *below]
         above = heading
     return lines
 
 
 def _parts(
-    entries: Iterable[Entry], more: Mapping[Target, Sequence[str]], style: Style
+    found: Grouped[Entry], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
-    found = grouped(entries, least(style))
     for block in found.blocks:
         lines = [line for group in block.groups for line in _group(group, style)]
         yield _heading(*headline(block.targets), style), lines
@@ -279,7 +285,7 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             yield from () if isinstance(each, Problem | Excepted) else _requests(each)
 
 
-def _left_alone(target: TargetPlan | TargetReport, style: Style) -> Iterator[str]:
+def _left_alone(target: TargetShown, style: Style) -> Iterator[str]:
     for each in target.unmanaged:
         yield from _entry("?", f"{label(each.address)} is unmanaged", tuple(known_of(each)), style)
     for section in target.not_applicable:

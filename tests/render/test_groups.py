@@ -361,7 +361,7 @@ def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
 @patiently
 @given(saved_plans(), reports())
 def test_every_entry_is_in_one_group_or_left(saved: SavedPlan, report: Report) -> None:
-    both: list[list[Entry]] = [[*saved.entries], [*report.entries]]
+    both: list[list[Entry]] = [[*chapter.entries] for each in (saved, report) for chapter in each.chapters]
     for entries in both:
         for least in (1, 2, 3):
             found = grouped(entries, least)

@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import inf
 from typing import Any
 
 from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
+from reconciler.documents.cards import Chapter
 from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, TargetReport
-from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Unmanaged, Update
+from reconciler.documents.report import Report
+from reconciler.model.plan import Change, Create, Delete, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
@@ -117,25 +118,24 @@ class Card:
 def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
     """Return what a plan would do, and what cannot be planned."""
     least = _least(style)
-    cards = [_change(group) for group in grouped(saved.plan.changes, least).groups]
-    return _ordered([*cards, *_others(saved.targets, least)], PLANNED)
+    return _ordered((card for chapter in saved.chapters for card in _of_chapter(chapter, least)), PLANNED)
 
 
 def of_report(report: Report, style: Style) -> list[Card]:
     """Return what became of a plan. Where the run was interrupted, what is done comes first."""
-    first, others = report.waves
-    canary = [replace(card, title=f"Canary: {card.title}") for card in _of_targets(first, _least(style))]
-    return _ordered([*canary, *_of_targets(others, _least(style))], kinds_of(report))
+    least = _least(style)
+    return _ordered((card for chapter in report.chapters for card in _of_chapter(chapter, least)), kinds_of(report))
 
 
-def _of_targets(targets: Sequence[TargetReport], least: float) -> Iterator[Card]:
-    """Yield the cards of some targets of a report."""
-    outcomes = [each for target in targets for each in target.outcomes]
-    done = grouped((each for each in outcomes if is_done(each)), least).groups
-    undone = grouped((each for each in outcomes if not is_done(each)), least).groups
-    yield from (_unfinished(groups) for groups in _by_reason(undone, least))
-    yield from (_change(group) for group in done)
-    yield from _others(targets, least)
+def _of_chapter(chapter: Chapter, least: float) -> Iterator[Card]:
+    """Yield the cards of a chapter, those of one with a name with it."""
+    cards = chain(
+        (_unfinished(groups) for groups in _by_reason(chapter.unfinished(least).groups, least)),
+        (_change(group) for group in chapter.changes(least).groups),
+        _others(chapter, least),
+    )
+    for card in cards:
+        yield replace(card, title=f"{chapter.name.capitalize()}: {card.title}") if chapter.name else card
 
 
 def kinds_of(report: Report) -> tuple[Kind, ...]:
@@ -196,7 +196,7 @@ def _ordered(cards: Iterable[Card], kinds: Sequence[Kind]) -> list[Card]:
     return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
 
 
-def _change(group: Group[Change] | Group[Outcome]) -> Card:
+def _change(group: Group[Change | Outcome]) -> Card:
     """Return the card of a change, planned or done."""
     about = subject(group)
     if isinstance(group.sample, Outcome):
@@ -209,24 +209,18 @@ def _change(group: Group[Change] | Group[Outcome]) -> Card:
     return Card(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
 
 
-def _others(targets: Iterable[TargetPlan | TargetReport], least: float) -> Iterator[Card]:
+def _others(chapter: Chapter, least: float) -> Iterator[Card]:
     """Yield the cards of what cannot be planned, and of what is left alone."""
-    targets = tuple(targets)
-    for group in grouped((each for target in targets for each in target.problems), least).groups:
+    for group in chapter.problems(least).groups:
         about, reason = subject(group), escaped(group.sample.reason)
         yield Card("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
-    for held in grouped((each for target in targets for each in target.excepted), least).groups:
+    for held in chapter.excepted(least).groups:
         title, about = excepted_subject(held.sample), subject(held)
         yield Card("excepted", title, held.entries, about, reason=excepted_text(held.sample))
-    unfit = (
-        Problem(Address(target.target, each.section, each.section, each.section), each.not_applicable)
-        for target in targets
-        for each in target.not_applicable
-    )
-    for left_out in grouped(unfit, least).groups:
+    for left_out in grouped(chapter.not_applicable, least).groups:
         about = subject(left_out)
         yield Card("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
-    yield from _unmanaged(each for target in targets for each in target.unmanaged)
+    yield from _unmanaged(each for target in chapter.targets for each in target.unmanaged)
 
 
 def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Card]:

@@ -1,0 +1,145 @@
+"""What people see of a plan or a report, put together once: every format draws it, and none computes it anew. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isinf
+from typing import Literal, Protocol, cast
+
+from reconciler.apply import Outcome
+from reconciler.documents.groups import (
+    GROUP_FROM_TARGETS,
+    Entry,
+    Group,
+    Grouped,
+    SavedGroup,
+    arranged,
+    equal,
+    is_done,
+    saved_group,
+)
+from reconciler.model.plan import Change, Excepted, Problem, Unmanaged
+from reconciler.model.targets import Address, Target
+
+ChapterName = Literal["", "canary"]
+
+
+class SectionShown(Protocol):
+    """One section of a target, in a plan or a report."""
+
+    @property
+    def section(self) -> str:
+        """The section's name."""
+
+    @property
+    def not_applicable(self) -> str:
+        """Why the target cannot have the section; empty if it can."""
+
+
+class TargetShown(Protocol):
+    """One target of a plan or a report."""
+
+    @property
+    def target(self) -> Target:
+        """Which it is."""
+
+    @property
+    def entries(self) -> Iterator[Change | Problem | Outcome]:
+        """The changes or their outcomes, then the problems."""
+
+    @property
+    def excepted(self) -> Iterator[Excepted]:
+        """Changes that exceptions hold back."""
+
+    @property
+    def unmanaged(self) -> Iterator[Unmanaged]:
+        """Live objects that no manifest mentions."""
+
+    @property
+    def not_applicable(self) -> Iterator[SectionShown]:
+        """The sections that the target cannot have."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Targets whose changes and problems are shown together, and never with those of another chapter.
+
+    Attributes:
+        name: empty for what has no heading of its own.
+        targets: in the order of the plan, with what the chapter is about.
+    """
+
+    name: ChapterName
+    targets: Sequence[TargetShown]
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The changes or their outcomes, the problems, and what exceptions hold back, of one target after the other."""
+        return tuple(entry for target in self.targets for entry in (*target.entries, *target.excepted))
+
+    @cached_property
+    def groups(self) -> tuple[Group[Entry], ...]:
+        """All entries, equal ones in one group."""
+        return equal(self.entries)
+
+    @cached_property
+    def not_applicable(self) -> tuple[Problem, ...]:
+        """Why sections are not applicable, by target."""
+        return tuple(
+            Problem(Address(target.target, each.section, each.section, each.section), each.not_applicable)
+            for target in self.targets
+            for each in target.not_applicable
+        )
+
+    def grouped(
+        self, least: float = GROUP_FROM_TARGETS, where: Callable[[Entry], bool] | None = None
+    ) -> Grouped[Entry]:
+        """Return the groups of at least so many targets, and the rest by target.
+
+        Args:
+            least: how many targets make a group; see `groups.arranged`.
+            where: which entries are meant; all, if left out. It is the same for equal ones.
+        """
+        entries, groups = self.entries, () if isinf(least) else self.groups
+        if where is not None:
+            entries = tuple(entry for entry in entries if where(entry))
+            groups = tuple(group for group in groups if where(group.sample))
+        return arranged(entries, groups, least)
+
+    def changes(self, least: float) -> Grouped[Change | Outcome]:
+        """Return the changes of a plan, or those that were done."""
+        return cast("Grouped[Change | Outcome]", self.grouped(least, _is_change))
+
+    def unfinished(self, least: float) -> Grouped[Outcome]:
+        """Return the changes that were not done."""
+        return cast("Grouped[Outcome]", self.grouped(least, _is_unfinished))
+
+    def problems(self, least: float) -> Grouped[Problem]:
+        """Return what could not be planned."""
+        return cast("Grouped[Problem]", self.grouped(least, _is_problem))
+
+    def excepted(self, least: float) -> Grouped[Excepted]:
+        """Return what exceptions hold back."""
+        return cast("Grouped[Excepted]", self.grouped(least, _is_excepted))
+
+    @property
+    def saved_groups(self) -> Iterator[SavedGroup]:
+        """The groups, as a document holds them."""
+        blocks = self.grouped(where=lambda entry: not _is_excepted(entry)).blocks
+        return (saved_group(group) for block in blocks for group in block.groups)
+
+
+def _is_change(entry: Entry) -> bool:
+    return is_done(entry) if isinstance(entry, Outcome) else not isinstance(entry, Problem | Excepted)
+
+
+def _is_unfinished(entry: Entry) -> bool:
+    return isinstance(entry, Outcome) and not is_done(entry)
+
+
+def _is_problem(entry: Entry) -> bool:
+    return isinstance(entry, Problem)
+
+
+def _is_excepted(entry: Entry) -> bool:
+    return isinstance(entry, Excepted)
