@@ -1,12 +1,10 @@
-"""Write pages and pictures that come from the code, the box on how-to pages, and the version where pages name it."""
+"""Write pages and pictures that come from the code, and the version where pages name it."""
 
 import re
 from pathlib import Path
 
 from docs.picture import picture
 from docs.reference import pages
-from docs.rehearsal import pages as pages_with_box
-from docs.rehearsal import with_box
 from reconciler import __version__
 
 FOLDER = Path(__file__).parent
@@ -26,11 +24,10 @@ NAMING = (
 
 
 def generated() -> dict[Path, str]:
-    """Return the text of each file that is generated, has the box, or names the version."""
+    """Return the text of each file that is generated, or names the version."""
     return {
         FOLDER / "plan.svg": picture(),
         **{FOLDER / "reference" / name: text for name, text in pages().items()},
-        **{page: with_box(page, page.read_text(encoding="utf-8")) for page in pages_with_box()},
         **{file: _of_this_release(file.read_text(encoding="utf-8")) for file in NAMING},
     }
 

@@ -4,19 +4,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from inspect import cleandoc, getdoc
-from itertools import chain
 from pathlib import Path
 
 import click
 
-from docs.tables import Schema, in_yaml, keys, table, type_words
+from docs.tables import Schema, example, in_yaml, keys, table, type_words
 from reconciler.cli import COMMANDS, cli
 from reconciler.cli.options import (
     CONNECTION,
     FLEET,
+    LIMITS,
     MANIFESTS,
     OUTPUT,
     PLACES,
+    PROBLEMS,
     SELECTION,
     SERVICE,
     VERBOSITY,
@@ -32,14 +33,13 @@ ROOT = Path(__file__).parent.parent
 
 WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. -->\n\n"
 
-MODELINE = "schema.json\n"
-"""The end of an example's first line, which tells editors the schema."""
-
 GROUPS: Mapping[str, OptionGroup] = {
     "Manifests": MANIFESTS,
     "Targets and sections": PLACES,
     "Selection": SELECTION,
     "Fleet": FLEET,
+    "Limits": LIMITS,
+    "Problems": PROBLEMS,
     "Service": SERVICE,
     "Connection": CONNECTION,
     "Output": OUTPUT,
@@ -55,6 +55,17 @@ INNER = {
     "BitbucketServerSource": "`bitbucket_server`",
 }
 """Parts of documents with a table of their own."""
+
+DOCUMENTS = {
+    "plan": "`plan --out`, `plan`, `drift`",
+    "report": "`apply`",
+    "comparison": "`show --since`",
+    "validation": "`validate`",
+    "diagnosis": "`doctor`",
+    "history": "`--report fleet=`, beside the page",
+    "log": "`log`",
+}
+"""The commands that write each JSON document."""
 
 EXIT_CODES = {
     0: "In order: nothing to do, or all done.",
@@ -130,18 +141,9 @@ def _manifests() -> Iterator[str]:
         "object must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
         "## Documents\n\n"
     )
-    rows = (
-        (f"[`{name}`](#{name.lower()})", definitions[name]["description"], _sections(definitions[name]))
-        for name in documents
-    )
-    yield table(["kind", "is about", "sections"], rows)
-    for name in documents:
-        properties = definitions[name]["properties"]
-        yield f"### {name}\n\n{definitions[name]['description']}\n\n"
-        for part in ("metadata", "create", "select"):
-            if part in properties:
-                held = definitions[properties[part]["$ref"].rpartition("/")[2]]
-                yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
+    yield table(["kind", "is about"], ((f"`{name}`", definitions[name]["description"]) for name in documents))
+    for part in ("metadata", "create", "select"):
+        yield from _part(part, {name: definitions[name] for name in documents}, definitions)
     for name, of in INNER.items():
         yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
     yield "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`.\n\n"
@@ -152,9 +154,26 @@ def _manifests() -> Iterator[str]:
         yield from _section(kind, definitions)
 
 
-def _sections(document: Schema) -> str:
-    names = [name for name in document["properties"]["spec"]["properties"] if name not in {"prune", "unmanaged"}]
-    return ", ".join(f"[`{name}`](#{name})" for name in names)
+def _part(part: str, documents: Mapping[str, Schema], definitions: Mapping[str, Schema]) -> Iterator[str]:
+    """Yield the keys of a part that several kinds of documents have, each once, with the kinds that take it."""
+    kinds: dict[str, list[str]] = {}
+    schemas: dict[str, Schema] = {}
+    descriptions = []
+    for name, document in documents.items():
+        if part in document["properties"]:
+            reference = document["properties"][part]
+            descriptions.append(reference["description"])
+            for key, schema in definitions[reference["$ref"].rpartition("/")[2]]["properties"].items():
+                kinds.setdefault(key, []).append(f"`{name}`")
+                schemas.setdefault(key, schema)
+    yield f"### {part}\n\n{descriptions[0]}\n\n"
+    several = len(descriptions) > 1
+    rows = [
+        [f"`{key}`", type_words(schema), schema["description"], example(schema), ", ".join(kinds[key])]
+        for key, schema in schemas.items()
+    ]
+    head = ["key", "takes", "means", "example", "of"]
+    yield table(head, rows) if several else table(head[:-1], (row[:-1] for row in rows))
 
 
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
@@ -177,8 +196,7 @@ def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
             yield f"Each {which} takes, under its name, `null` (it must not exist), or:\n\n"
         yield keys(schema)
     yield from (f"{words}\n\n" for words in dict.fromkeys(_named_keys(shapes.values())))
-    example = (ROOT / "examples" / f"{kind.name}.yaml").read_text(encoding="utf-8")
-    yield f"For example:\n\n```yaml\n{example.partition(MODELINE)[2]}```\n\n"
+    yield f"An example with every key: [{kind.name}.yaml](../../examples/{kind.name}.yaml).\n\n"
 
 
 def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
@@ -327,19 +345,37 @@ def _outputs() -> Iterator[str]:
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]
         )
     yield table(["format", "is", "from"], rows)
-    titles = {
-        "plan": "Saved plans",
-        "report": "Reports as JSON",
-        "comparison": "Comparisons as JSON",
-        "validation": "Validations as JSON",
-        "diagnosis": "Diagnoses as JSON",
-        "history": "Histories of fleet pages",
-    }
-    schemas = {name: schema_of(name, all_kinds()) for name in titles}
-    for name, title in titles.items():
-        schema = schemas[name]
-        yield f"## {title}\n\n{schema['description']} Its schema: `reconciler schema {name}`.\n\n{keys(schema)}"
-    shapes = dict(chain.from_iterable(schema.get("$defs", {}).items() for schema in schemas.values()))
-    for name, shape in sorted(shapes.items()):
-        yield f"### {name}\n\n{shape.get('description', '')}\n\n"
-        yield keys(shape) if "properties" in shape else f"{type_words(shape).capitalize()}.\n\n"
+    yield (
+        "## JSON\n\n"
+        "Each document begins with its `format`. Its schema describes every key; `reconciler schema NAME` prints it. "
+        "Within a format, keys are only added.\n\n"
+    )
+    schemas = {name: schema_of(name, all_kinds()) for name in DOCUMENTS}
+    yield table(
+        ["document", "is from", "keys", "schema"],
+        (
+            (
+                schema["description"].removesuffix("."),
+                DOCUMENTS[name],
+                ", ".join(f"`{key}`" for key in schema["properties"] if key not in {"format", "checksum"}),
+                f"[{name}](../../schemas/{name}.schema.json)",
+            )
+            for name, schema in schemas.items()
+        ),
+    )
+    yield "## Words\n\nValues of these keys are among a few words; the [glossary](glossary.md) explains them.\n\n"
+    rows = {(key, words): (key, words, means) for key, words, means in reversed([*_words(schemas.values())])}
+    yield table(["key", "is one of", "means"], [*rows.values()][::-1])
+
+
+def _words(schemas: Iterable[Schema]) -> Iterator[tuple[str, str, str]]:
+    """Yield each key whose value is one of a few words, with these and its meaning."""
+    for schema in schemas:
+        shapes = schema.get("$defs", {})
+        for shape in (schema, *shapes.values()):
+            for key, value in shape.get("properties", {}).items():
+                for choice in (value, *value.get("anyOf", ())):
+                    words = shapes.get(choice.get("$ref", "").rpartition("/")[2], choice)
+                    if "enum" in words and key != "method":
+                        means = value.get("description") or words["description"]
+                        yield f"`{key}`", type_words(words).removeprefix("one of "), means

@@ -20,7 +20,7 @@ def _cell(text: str) -> str:
 def keys(schema: Schema, name: str = "key") -> str:
     """Return a table of the keys of an object: type, meaning, and example if there is one."""
     rows = [
-        [f"`{key}`", type_words(inner), inner.get("description", ""), _example(inner)]
+        [f"`{key}`", type_words(inner), inner.get("description", ""), example(inner)]
         for key, inner in schema["properties"].items()
     ]
     if any(row[-1] for row in rows):
@@ -79,7 +79,8 @@ WORDS = {
 }
 
 
-def _example(schema: Schema) -> str:
+def example(schema: Schema) -> str:
+    """Return the first example of a value, as people write it; empty if there is none."""
     return f"`{in_yaml(schema['examples'][0])}`" if schema.get("examples") else ""
 
 
