@@ -364,8 +364,8 @@ def _outputs() -> Iterator[str]:
         ),
     )
     yield "## Words\n\nValues of these keys are among a few words; the [glossary](glossary.md) explains them.\n\n"
-    rows = {(key, words): (key, words, means) for key, words, means in reversed([*_words(schemas.values())])}
-    yield table(["key", "is one of", "means"], [*rows.values()][::-1])
+    known = {(key, words): means for key, words, means in reversed([*_words(schemas.values())])}
+    yield table(["key", "is one of", "means"], reversed([(*each, means) for each, means in known.items()]))
 
 
 def _words(schemas: Iterable[Schema]) -> Iterator[tuple[str, str, str]]:
