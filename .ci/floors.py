@@ -40,7 +40,7 @@ def main() -> int:
     # Most of what is installed is never imported: compiling it all would take longer than the tests.
     install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--constraint", constraints]
     subprocess.run([python, "-m", "pip", *install, "--editable", f"{ROOT}[test]"], check=True)
-    tests = ["-q", "-n", "3", "--dist", "worksteal", "-m", "not untraced", *TESTS]
+    tests = ["-q", "-n", "2", "--dist", "worksteal", "-m", "not untraced", *TESTS]
     return subprocess.run([python, "-m", "pytest", *tests], cwd=ROOT, check=False).returncode
 
 

@@ -11,7 +11,8 @@ from packaging.requirements import Requirement
 
 from tests.release.conftest import ROOT
 
-PROGRAMS = ("bash", "dirname", "env", "grep")
+PROGRAMS = ("bash", "cat", "dirname", "env", "grep", "mkdir")
+BESIDE = "\n== the oldest dependencies\npython3 .ci/floors.py\n"
 LOOKED_FOR = ("chromium", "chromedriver", "zsh", "fish", "npm", "rsync")
 NO_NPM = "Not installed, so its tests are skipped: gitlab-ci-local\n"
 OPTIONS = "-qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30"
@@ -53,7 +54,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def ran(machine: Machine) -> str:
-    return f"python3 .ci/floors.py\n    STEP=one ./check\none {machine.folder}/checkout/screenshots\n"
+    return f"    STEP=one ./check\none {machine.folder}/checkout/screenshots\n{BESIDE}"
 
 
 def test_where_nothing_is_missing_nothing_is_installed(machine: Machine) -> None:
@@ -99,9 +100,10 @@ def test_a_machine_without_apt_does_not_fail_the_run(machine: Machine) -> None:
 
 
 def test_a_failure_with_the_oldest_dependencies_is_one_of_the_run(machine: Machine) -> None:
-    machine.put("python3", "exit 3")
+    machine.put("python3", 'echo "1 failed" >&2; exit 3')
+    (machine.folder / "checkout" / "check").write_text("#!/usr/bin/env bash\n")
     done = machine.run()
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (3, "    STEP=one ./check\n\n== the oldest dependencies\n1 failed\n")
 
 
 def test_the_oldest_dependencies_are_those_of_the_project() -> None:
@@ -117,5 +119,5 @@ def test_the_oldest_dependencies_are_those_of_the_project() -> None:
 
 def test_screenshots_may_go_elsewhere(machine: Machine) -> None:
     done = machine.run(RECONCILER_SCREENSHOTS="pictures")
-    assert done.stdout == "python3 .ci/floors.py\n    STEP=one ./check\none pictures\n"
+    assert done.stdout == f"    STEP=one ./check\none pictures\n{BESIDE}"
     assert "screenshots/" in (ROOT / ".gitignore").read_text().splitlines()
