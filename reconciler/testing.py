@@ -99,7 +99,9 @@ def _check_declaration(kind: Kind) -> None:
 
 def _fields_named(part: Collection) -> set[str]:
     writes = part.writes
-    return {*writes.required, *writes.immutable, *writes.defaults, *part.relations.entries, *part.relations.refers}
+    relations = part.relations
+    named = {*relations.entries, *relations.refers, *relations.named}
+    return {*writes.required, *writes.immutable, *writes.defaults, *named}
 
 
 def _item_of(model: Any) -> Any:
@@ -151,9 +153,11 @@ class _Life:
         """Rename, delete, create, update and prune the objects of a section."""
         self.step = "rename"
         declared: Any = section.wanted[part.name]
-        items = {name: without(item, ["renamed_from"]) for name, item in declared.items() if item and _is_whole(item)}
+        given = {name: without(item, ["renamed_from"]) for name, item in declared.items() if item}
+        items = {name: item for name, item in given.items() if _is_whole(item, part, name)}
         self.expect(items, "the example has no object that could be created")
-        others = {name: self.another(part, section.target, name) for name in items} if part.writes.update else {}
+        renamable = items.keys() - part.names.fixed if part.writes.update else set()
+        others = {name: self.another(part, section.target, name) for name in items if name in renamable}
 
         def settle(step: str, wanted: Wanted, *, prune: bool = False) -> list[type[Change]]:
             wanted_parts = {part.name: wanted}
@@ -165,7 +169,7 @@ class _Life:
         self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")
         if part.writes.create is None:
             return
-        bare = {name: _needed(item, part) for name, item in items.items()}
+        bare = {name: _needed(item, part, name) for name, item in items.items()}
         settle("create", bare)
         for number in (1, 2, 3) if part.writes.cover else ():
             self.end_after(number, replace(section, wanted={part.name: items}))
@@ -348,12 +352,12 @@ def _renamed(item: Resource, name: Key) -> Resource:
     return item.model_copy(update={"renamed_from": (name,)})
 
 
-def _needed(item: Resource, part: Collection) -> Resource:
+def _needed(item: Resource, part: Collection, name: Key) -> Resource:
     """Return the fields that a creation needs; all of them where these alone make no sense."""
     needed = only(item, [*part.writes.required, *part.writes.immutable])
-    return needed if _is_whole(needed) else item
+    return needed if _is_whole(needed, part, name) else item
 
 
-def _is_whole(item: Resource) -> bool:
+def _is_whole(item: Resource, part: Collection, name: Key) -> bool:
     """Tell whether the fields are enough for a new object."""
-    return not list(become(type(item)(), item).errors())
+    return not [*become(type(item)(), item).errors(), *part.names.rules(name, item, True)]

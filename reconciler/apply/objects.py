@@ -8,12 +8,12 @@ from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
-from reconciler.model.endpoints import CREATED, Collection, number_of
+from reconciler.model.endpoints import CREATED, SECTION, Collection, number_of
 from reconciler.model.plan import Change, Create, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import LiveRecord
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Address
+from reconciler.model.targets import Address, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ObjectCreation:
     def __init__(self, service: Service, verifier: Verifier, options: ApplyOptions) -> None:
         self.service, self.verifier, self.kinds, self.options = service, verifier, verifier.kinds, options
         self.delivery = Delivery(verifier, options)
-        self._made: dict[Address, int] = {}
+        self._made: dict[tuple[str, str, Key | None], int] = {}
 
     def completed(self, change: Change, request: Request, made: Made | None) -> Request:
         """Return a request with the IDs of the objects that this run has created.
@@ -56,12 +56,15 @@ class ObjectCreation:
 
     def _id_for(self, change: Change, value: Json) -> Json:
         """Return a value of a body, or the ID for which it stands."""
-        if not (isinstance(value, dict) and value.keys() == {CREATED}):
+        if isinstance(value, list):
+            return [self._id_for(change, each) for each in value]
+        if not (isinstance(value, dict) and CREATED in value):
             return value
-        address = replace(change.address, name=value[CREATED])
-        if address not in self._made:
-            raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
-        return self._made[address]
+        section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
+        if (section, part, value[CREATED]) not in self._made:
+            title = self.kinds[section].part(part).title
+            raise LookupError(f'{title} "{value[CREATED]}" was not created, and this refers to it')
+        return self._made[section, part, value[CREATED]]
 
     def create(self, change: Create | Update, request: Request) -> Made | None:
         """Create or promote an object and deliver the value of its secret, which is part of it.
@@ -78,7 +81,7 @@ class ObjectCreation:
             return None
         if isinstance(change, Create) and made.secret is not None:
             self._deliver(change, made, made.secret)
-        self._made[change.address] = made.id
+        self._made[change.address.section, change.address.part, change.address.name] = made.id
         return made
 
     def _shown(self, change: Create | Update, request: Request, answer: Json) -> Made | None:
@@ -136,7 +139,7 @@ class ObjectCreation:
         """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
         change = done.change
         if isinstance(change, Create) and done.created and done.created.id is not None:
-            self._made[change.address] = done.created.id
+            self._made[change.address.section, change.address.part, change.address.name] = done.created.id
         if not (isinstance(change, Create) and self.is_secret(change.address)):
             return done
         try:

@@ -29,12 +29,13 @@ from reconciler.apply.verify import (
 )
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
-from reconciler.model.endpoints import ALONE, Siblings
+from reconciler.model.endpoints import ALONE, Collection, Siblings
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key, Target
+from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import plan_section
 
 
@@ -92,6 +93,18 @@ class Preparation:
         prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
         return replace(prepared, refused=ready.refused) if self.options.stop.reason else prepared
+
+    def is_ahead(self, section: SectionPlan) -> bool:
+        """Return whether a section is prepared before any other is carried out.
+
+        Objects of a saved plan that name those of another section are as they were read before these are deleted.
+        """
+        changed = {each.section for each in self.target.sections if each.changes}
+        parts = self.kinds[section.section].parts if section.section and section.changes else ()
+        named = {
+            each.section for part in parts if isinstance(part, Collection) for each in part.relations.named.values()
+        }
+        return not changed.isdisjoint(named) and self._strategy(section.section) == self._saved
 
     def _strategy(self, section: str) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
@@ -199,8 +212,11 @@ class Preparation:
         existing = (
             None if isinstance(change, Create) or isinstance(objects, Unreadable) else objects.by_id.get(change.read.id)
         )
+        section = Section(change.address.target, change.address.section, {})
+        before = {section.section: section.changes for section in self.target.sections}
         related = siblings[change.address.section, change.address.part]
-        return forgery(change, part, existing, related, self.verifier.look_up)
+        at = DeclaredPart(section, part, LiveState({}, {}), siblings=related, before=before)
+        return forgery(change, existing, at, self.verifier.look_up)
 
 
 def prepare_creation(section: SectionPlan, creation: TargetCreation) -> Ready:

@@ -391,8 +391,9 @@ class TargetRun:
         """
         wanted = {section.kind: section for section in again}
         preparation = Preparation(self.target, self.targets, self.verifier, wanted)
+        ahead = {each.section: preparation.prepare(each) for each in self.target.sections if preparation.is_ahead(each)}
         for section in self.target.sections:
-            ready = preparation.prepare(section)
+            ready = ahead.get(section.section) or preparation.prepare(section)
             self.sections.append(ready.section)
             for change in ready.section.changes:
                 attempt = self._attempted(change, ready)

@@ -19,7 +19,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
-from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
+from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import Pair, by_birth
 from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair
@@ -306,26 +306,23 @@ def is_as_wanted(change: Change, live: Reread) -> bool:
 
 def forgery(
     change: Change,
-    part: Part,
     found: LiveRecord | None,
-    siblings: Siblings,
+    at: DeclaredPart[Any],
     look_up: Callable[[LiveState, Iterable[Lookup]], LiveState],
 ) -> str:
     """Return why planning what a change shows does not lead to that change; empty if it does. A plan is no credential.
 
     Args:
         change: of a saved plan; its object has not moved.
-        part: where the object is.
         found: the object as it was read; None if it is to be created.
-        siblings: the other objects, as the whole plan changes them.
+        at: where the object is, with the other objects as the whole plan changes them.
         look_up: adds what planning lacks, or raises `LookupError`.
     """
-    live = LiveState({}, {})
     try:
-        steps = list(_planned_anew(change, part, found, siblings, live))
+        steps = list(_planned_anew(change, found, at))
         while missing := [step for step in steps if isinstance(step, Reference | Vocabulary)]:
-            live = look_up(live, missing)
-            steps = list(_planned_anew(change, part, found, siblings, live))
+            at = replace(at, live=look_up(at.live, missing))
+            steps = list(_planned_anew(change, found, at))
     except LookupError as error:
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
@@ -333,28 +330,23 @@ def forgery(
     return "" if [_completed(step, change) for step in steps] == [change] else EDITED
 
 
-def _planned_anew(
-    change: Change, part: Part, found: LiveRecord | None, siblings: Siblings, live: LiveState
-) -> Iterator[Step]:
-    name, section = change.address.name, Section(change.address.target, change.address.section, {})
+def _planned_anew(change: Change, found: LiveRecord | None, at: DeclaredPart[Any]) -> Iterator[Step]:
+    name, part = change.address.name, at.part
     # Fields that are not shown count as different: they were forced, or go along with another field.
     found = found and replace(found, unshown={})
     match change, part, found:
         case Create(), Collection(), None if name is not None:
-            at = DeclaredPart(section, part, live, siblings=siblings)
             wanted = resource_of(part.model, change.after)
             target_ids, unresolved = resolve(at, {name: wanted}, ())
             return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
         case Update(), Singleton(), LiveRecord():
-            wanted = resource_of(type(found.resource), change.after)
-            return plan_settings(DeclaredPart(section, part, live), wanted, found)
+            return plan_settings(at, resource_of(type(found.resource), change.after), found)
         case Update(), Collection(), LiveRecord() if name is not None:
             wanted = resource_of(type(found.resource), change.after)
             known = part.identity(name) in {part.identity(each) for each in found.names}
-            pair = Pair(name, wanted, found, None if known else found.names[0])
-            return plan_pair(DeclaredPart(section, part, live, siblings=siblings), pair)
+            return plan_pair(at, Pair(name, wanted, found, None if known else found.names[0]))
         case Delete(), Collection(), LiveRecord():
-            return plan_deletion(DeclaredPart(section, part, live), found)
+            return plan_deletion(at, found)
     return iter(())
 
 

@@ -10,7 +10,7 @@ from reconciler.live.read import side_by_side
 from reconciler.model.audit import AuditEvent, Traced, read_event
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, ChangedBy, Create, Delete, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Change, ChangedBy, Create, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.targets import Key
 from reconciler.model.wording import counted
@@ -89,20 +89,25 @@ def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds
 def _author(change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: Kinds) -> ChangedBy | None:
     """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
     part = kinds[change.address.section].part(change.address.part)
-    about = [(event, each) for event, each in traced if each.part == part.name]
+    names = {_identity(name, part) for name in _names(change)}
+    about = [
+        (event, each)
+        for event, each in traced
+        if each.part == part.name
+        and (not part.is_collection or any(_identity(name, part) in names for name in each.names))
+    ]
     if isinstance(change, Update):
         newest = {each.field: (event, each) for event, each in reversed(about) if each.field in change.after}
-        events = [event for event, each in newest.values() if each.value == change.before.get(str(each.field))]
+        events = [event for event, each in newest.values() if each.has_left(change.before.get(str(each.field)))]
         event = max(events, key=lambda event: event.time, default=None)
     else:
-        names = {_identity(name, part) for name in _names(change)}
-        last = next((pair for pair in about if any(_identity(name, part) in names for name in pair[1].names)), None)
+        last = next((pair for pair in about if pair[1].field is None), None)
         event = last[0] if last and last[1].removed is isinstance(change, Create) else None
     return None if event is None else ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _names(change: Create | Delete) -> list[Key]:
-    """Return all that an object is called."""
+def _names(change: Change) -> list[Key]:
+    """Return all that an object is called; of one that is there, by its ID: others may have had its name before."""
     number = change.target_id if isinstance(change, Create) else change.read.id
     return [name for name in (change.address.name, number) if name is not None]
 

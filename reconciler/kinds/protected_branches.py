@@ -1,18 +1,21 @@
 """Protected branches of a project or a top-level group, each known by its name, in which `*` stands for anything."""
 
 from collections.abc import Iterator, Mapping
+from json import loads
 from typing import ClassVar
 
 from pydantic import Field
 
+from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Relations, Writes
 from reconciler.model.entries import Entries, Subject
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Holder, Item
+from reconciler.model.resource import NOT_HERE, POLICIES, Holder, Item, LiveRecord, recognized
 from reconciler.model.targets import Level, Target
 
 WHO = "roles (`developer`, `maintainer`, `admin`), users (`{user: ada}`), invited groups (`{group: acme/leads}`)"
+UNPROTECT = "allowed_to_unprotect"
 EMPTY = "an empty list would not mean nobody, but any Maintainer: leave the field out, or name somebody"
 NO_KEYS = "a deploy key can push and do nothing else: declare it in `allowed_to_push`"
 ROLES_ONLY = "the rule of a group holds roles only: developer, maintainer or admin"
@@ -78,6 +81,22 @@ LISTS = {
 SHORTEST_WORD = 3
 
 
+def decode(entry: Json) -> LiveRecord:
+    """Read one rule. A rule that the service has made may be changed by any Maintainer, and has no entry that says so.
+
+    That is left out, so that it is neither compared nor exported: a request can only put a role in its place.
+    """
+    shown = {name: entry[name] for name in ProtectedBranch.model_fields if name in entry}
+    if not shown:
+        raise KeyError("allow_force_push")
+    fields = ProtectedBranch.model_fields.keys() - POLICIES
+    read_only = {name: NOT_HERE for name in sorted(fields) if name not in shown}
+    if shown.get(UNPROTECT) == []:
+        del shown[UNPROTECT]
+    rule, unknown = recognized(ProtectedBranch, shown)
+    return LiveRecord(rule, read_only=read_only, unknown=unknown)
+
+
 def holder(entry: Json) -> Holder | None:
     """Return the group whose rule a project's list shows too."""
     return Holder("a group above") if entry.get("inherited") else None
@@ -97,18 +116,65 @@ def leads_to(target: Target, name: str, other: str) -> bool:
     return all(word in other.lower() for word in long) if long else name.lower() == other.lower()
 
 
+TOLD = {
+    "protected_branch_allow_force_push_updated": "allow_force_push",
+    "protected_branch_code_owner_approval_required_updated": "code_owner_approval_required",
+}
+"""By the name of an audit event, the switch that it has changed."""
+
+CHANGED = {"allowed to push and merge": "allowed_to_push", "allowed to merge": "allowed_to_merge"}
+"""By the words of an audit event, the list."""
+
+DESCRIBED = {"Developers + Maintainers": "developer", "Maintainers": "maintainer", "Instance admins": "admin"}
+NO_ONE = "No one"
+
+
+def trace(event: AuditEvent) -> Iterator[Traced]:
+    """Yield what an event has done to a rule: of who may unprotect, the service notes nothing."""
+    names = tuple(name for name in (event.details.get("target_details"), event.target_id) if name is not None)
+    after = event.details.get("to")
+    switches: dict[str, Json] = {}
+    lists: dict[str, Json] = {}
+    match event.name:
+        case "protected_branch_created" | "protected_branch_removed":
+            removed = event.name.endswith("removed")
+            yield Traced(PART, names=names, removed=removed)
+            if not removed:
+                switches = {name: event.details.get(name) for name in TOLD.values()}
+                lists = {name: event.details.get(LISTS[name]) for name in CHANGED.values()}
+        case "protected_branch_updated" if event.details.get("change") in CHANGED:
+            lists = {CHANGED[event.details["change"]]: _read_list(after)}
+        case name if name in TOLD:
+            switches = {TOLD[name]: {"true": True, "false": False}.get(str(after))}
+    for name, value in switches.items():
+        if isinstance(value, bool):
+            yield Traced(PART, name, value, names)
+    for name, words in lists.items():
+        if isinstance(words, list):
+            yield Traced(PART, name, [DESCRIBED.get(word) for word in dict.fromkeys(words) if word != NO_ONE], names)
+
+
+def _read_list(text: Json) -> Json:
+    try:
+        return loads(str(text))
+    except ValueError:
+        return None
+
+
 def losses(_old: Existing) -> Iterator[str]:
     """Another rule that matches the same branches still holds."""
     yield "branches that match no other rule are open to every Developer, force pushes and deletions included"
-    yield "an approval rule for this branch alone holds for all branches then"
 
+
+PART = "protected_branches"
 
 BRANCHES = Collection(
-    "protected_branches",
+    PART,
     ProtectedBranch,
     title="protected branch",
     key="name",
     path_field="name",
+    decode=decode,
     listing=Listing(holder=holder),
     names=Names(unique=False, leads_to=leads_to),
     writes=Writes(
@@ -122,10 +188,11 @@ BRANCHES = Collection(
 )
 
 KIND = Kind(
-    name="protected_branches",
+    name=PART,
     summary="Who may push to, merge into and unprotect branches, by name or wildcard.",
     models={Level.GROUP: dict[str, GroupProtectedBranch | None], Level.PROJECT: dict[str, ProtectedBranch | None]},
     parts=(BRANCHES,),
+    trace=trace,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         same_to_read=False,

@@ -246,7 +246,7 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
         found = [each for each in found if each.severity == "error"]
         found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
     else:
-        found += _rules(section)
+        found += _rules(section, spec)
         found += [] if name in whole.prune else _empty_lists(spec, value)
     found = [each.below(name) for each in found if whole.values is not None or not _has_placeholder(each)]
     return None if any(each.severity == "error" for each in found) else section, found
@@ -377,8 +377,8 @@ def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
             claimed.setdefault(old, key)
 
 
-def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagnostic]:
-    """Yield the errors and warnings of rules across fields."""
+def _rules(section: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
+    """Yield the errors and warnings of rules across fields, and of those that depend on the name."""
     resources = {None: section} if isinstance(section, Resource) else section
     for key, resource in resources.items():
         if resource is None:
@@ -389,3 +389,15 @@ def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagno
             yield from (Diagnostic((*above, field), message) for field, message in resource.errors())
         if model.warnings is not Resource.warnings:
             yield from (Diagnostic((*above, field), message, "warning") for field, message in resource.warnings())
+        if spec.items and key is not None:
+            yield from (Diagnostic((key, field), message) for field, message in _name_rules(spec.items, key, resource))
+
+
+def _name_rules(collection: Collection, name: str, resource: Resource) -> Iterator[tuple[str, str]]:
+    """Yield the fields that do not go with a name: an object that stands for a sort of its own is not renamed."""
+    yield from collection.names.rules(name, resource, False)
+    if collection.names.fixed and OLD_NAMES in resource.model_fields_set:
+        olds = [name, *getattr(resource, OLD_NAMES)]
+        fixed = next((each for each in olds if each in collection.names.fixed), None)
+        if fixed is not None:
+            yield OLD_NAMES, f"`{fixed}` is another sort of {collection.title}, which is never renamed: leave it out"

@@ -34,7 +34,8 @@ class Traced:
     Attributes:
         part: of the section.
         field: the field that it changed; None for a whole object.
-        value: what the field is since then.
+        value: what the field is since then; in a list, None stands for an entry that the event names by what people
+            call it, and no response does.
         names: what the object is called, if any.
         removed: whether the object is gone since then.
     """
@@ -44,6 +45,12 @@ class Traced:
     value: Json = None
     names: tuple[Key, ...] = ()
     removed: bool = False
+
+    def has_left(self, live: Json) -> bool:
+        """Return whether a field is as the event left it."""
+        if isinstance(self.value, list) and isinstance(live, list) and len(self.value) == len(live):
+            return all(entry is None or entry in live for entry in self.value)
+        return bool(self.value == live)
 
 
 Trace = Callable[[AuditEvent], Iterable[Traced]]

@@ -4,7 +4,7 @@ A kind declares its parts as one or the other. What a plain collection does is t
 does otherwise says so with small pure functions. Requests are values; nothing here talks to the service.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -105,6 +105,12 @@ class Siblings:
 CREATED = "created"
 """The key of the object that stands in a request's body for the ID of an object that the same run creates."""
 
+SECTION = "section"
+"""The key that stands beside it where the object is one of another section of the target."""
+
+NamedIds = Mapping[tuple[str, str], Sequence[Json]]
+"""By field and name, the IDs of those whom fields of `Relations.named` name, or what stands for them in bodies."""
+
 ALONE = Siblings()
 
 
@@ -122,6 +128,7 @@ class New:
             same run creates that target.
         siblings: the other objects, where some refer to others.
         numbers: the IDs of the users, groups and keys that entries name; see `Relations.entries`.
+        named: the IDs of those whom other fields name; see `Relations.named`.
     """
 
     part: "Collection"
@@ -132,12 +139,13 @@ class New:
     target_id: int | None = None
     siblings: Siblings = ALONE
     numbers: entries.Numbers = field(default_factory=dict)
+    named: NamedIds = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Json]:
         """The declared fields as JSON, without nulls, since a new object has no value to clear; see `then`."""
         lists = {name: entries.created(listed, self.numbers) for name, listed in self.part.entries_of(self.wanted)}
-        shown = {**as_json(self.wanted), **lists}.items()
+        shown = self.part.with_ids({**as_json(self.wanted), **lists}, self.named).items()
         return {
             name: value
             for name, value in shown
@@ -176,7 +184,7 @@ class Existing:
         name: the wanted name.
         wanted: the declared fields that differ; none where the object is to be deleted.
         found: the object as it was read.
-        siblings, numbers: see `New`.
+        siblings, numbers, named: see `New`.
     """
 
     part: "Collection"
@@ -187,6 +195,7 @@ class Existing:
     found: LiveRecord
     siblings: Siblings = ALONE
     numbers: entries.Numbers = field(default_factory=dict)
+    named: NamedIds = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Json]:
@@ -194,6 +203,7 @@ class Existing:
         fields, writes = as_json(self.wanted), self.part.writes
         for name, listed in self.part.entries_of(self.wanted):
             fields[name] = entries.merged(listed, self.found.entries[name], self.numbers)
+        fields = self.part.with_ids(fields, self.named)
         return fields | writes.event(fields.pop(STATE)) if writes.events and STATE in fields else fields
 
     @property
@@ -372,6 +382,10 @@ class Names:
         level: the level of the targets whose paths or IDs the names are, or None where names are just names.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         taken: what to do if a name is taken although no object has it that is listed; empty where that cannot be.
+        fixed: the names that stand for objects of another sort, of which a target has one each: they are not renamed,
+            and no other object gets such a name.
+        rules: yields a field and what is wrong with it, for each declared field that does not go with the name. The
+            last argument says whether the fields are all that a new object will have.
         leads_to: whether a path with the first name may lead to an object of the second, where the service looks for
             names otherwise than as a whole: then it takes the one with the lowest ID. None where it does not.
         arrange: for objects that have no name but their place among all, which changes when others come and go: returns
@@ -385,6 +399,8 @@ class Names:
     level: Level | None = None
     lowers_placeholders: bool = False
     taken: str = ""
+    fixed: frozenset[str] = frozenset()
+    rules: Callable[[Key, Resource, bool], Iterable[tuple[str, str]]] = lambda _key, _wanted, _is_new: ()
     leads_to: Callable[[Target, str, str], bool] | None = None
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
         None
@@ -481,6 +497,51 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A field that holds names where requests hold IDs: of groups, of what a list has, or of another section's objects.
+
+    A name without an ID is a problem before anything is written: services drop what they do not know without a word.
+
+    Attributes:
+        shown: the key of the list of records in the service's record of an object.
+        sent: the key of the list of IDs in requests.
+        key: the field of such a record that holds the name.
+        within: the path below the target's of the list of all that may be named, which is read only for names that no
+            object shows; empty for groups, each of which is looked up once a run.
+        section: the section whose objects are named; empty where they are of none. Those that the same run creates
+            count, and those that it deletes do not.
+        unknown: why a name is not in the list, with `{name}`.
+        remedy: what to do about that.
+        bare: what an object is without any of those named, if it does not become the same then; said of each that loses
+            all of them by a deletion. Empty where that makes no difference.
+    """
+
+    shown: str
+    sent: str
+    key: str
+    within: str = ""
+    section: str = ""
+    unknown: str = ""
+    remedy: str = ""
+    bare: str = ""
+
+    def canonical(self, name: str) -> str:
+        """Return the form in which two spellings of a name are equal: names of users and groups ignore case."""
+        return name if self.section else name.casefold()
+
+    def rows(self, records: Iterable[Json]) -> tuple[entries.Row, ...]:
+        """Read records of whom an object names.
+
+        Raises:
+            AttributeError, LookupError, TypeError: a record is not what it should be.
+        """
+        numbers = [(self.canonical(record[self.key]), record["id"]) for record in records]
+        if not all(type(number) is int and isinstance(name, str) for name, number in numbers):
+            raise TypeError(numbers)
+        return tuple(entries.Row(number, name) for name, number in numbers)
+
+
+@dataclass(frozen=True, slots=True)
 class Relations:
     """What objects refer to.
 
@@ -492,12 +553,14 @@ class Relations:
             the target's. It is read only where a name is wanted that no object of the collection has yet.
         entries: the fields that hold `Entries`, each with the key of the list in the service's record. An update adds
             and removes entries by their IDs.
+        named: the fields that hold names where requests hold IDs. A list is sent whole.
     """
 
     refers: tuple[str, ...] = ()
     reversed: Callable[[Resource], bool] = lambda _resource: False
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     entries: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, Named] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,6 +657,10 @@ class Collection:
         rows = {name: entries.rows_of(entry[key]) for name, key in self.relations.entries.items() if key in entry}
         if rows:
             entry = {**entry, **{name: [row.shown for row in rows[name] if row.shown] for name in rows}}
+        named = {name: each.rows(entry[each.shown]) for name, each in self.relations.named.items()}
+        if named:
+            entry = {**entry, **{name: sorted({row.shown for row in listed}) for name, listed in named.items()}}
+            rows |= named
         found = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
         number = self.number(entry)
         if type(number) is not int:
@@ -635,6 +702,22 @@ class Collection:
         names = [name for name in self.relations.entries if name in resource.model_fields_set]
         return [(name, getattr(resource, name)) for name in names]
 
+    def named_in(self, resource: Resource) -> Iterator[tuple[str, Named, tuple[str, ...]]]:
+        """Yield the set fields that hold a list of names, with these; not those that hold a word for all."""
+        for name, named in self.relations.named.items():
+            value = getattr(resource, name) if name in resource.model_fields_set else None
+            if isinstance(value, tuple):
+                yield name, named, value
+
+    def with_ids(self, fields: dict[str, Json], ids: NamedIds) -> dict[str, Json]:
+        """Return fields as requests hold them: IDs under their key in the place of names."""
+        lists = {name: fields.pop(name) for name in self.relations.named if isinstance(fields.get(name), list)}
+        named = self.relations.named
+        return fields | {
+            named[field].sent: [number for name in names for number in ids[field, name]]
+            for field, names in lists.items()
+        }
+
     def number(self, entry: Mapping[str, Json]) -> Json:
         """Return the ID of an object, or what stands for it.
 
@@ -656,11 +739,14 @@ class Collection:
         own: list[LiveRecord] = []
         taken: dict[Key, Holder] = {}
         below: dict[Key, list[tuple[int, int, str, LiveRecord]]] = {}
+        inherited: list[tuple[LiveRecord, Holder]] = []
         for entry in answer:
             found, holder = self.read(target, entry), self.listing.holder(entry)
             if holder is None:
                 own.append(found)
                 continue
+            if not (holder.is_below or self.names.unique):
+                inherited.append((found, holder))
             for name in map(self.identity, found.names) if self.names.unique else ():
                 if holder.promotes is None:
                     taken[name] = holder
@@ -668,7 +754,7 @@ class Collection:
                     below.setdefault(name, []).append((holder.promotes, found.id or 0, holder.name, found))
         others = taken.keys() | {self.identity(name) for found in own for name in found.names}
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
-        return Objects(self.with_names(tuple(own)), taken, promotable)
+        return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited))
 
     def with_names(self, live: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""

@@ -120,9 +120,10 @@ class Rehearsed:
 def _rehearsed(part: Collection, found: LiveRecord) -> dict[str, Json]:
     """Return the fields of an object, with the entries of its lists as the service keeps them."""
     fields = as_json(found.resource)
-    for name, rows in found.entries.items():
+    for name, key in part.relations.entries.items():
         fields.pop(name, None)
-        fields[part.relations.entries[name]] = [entry for row in rows if (entry := row.rehearsed) is not None]
+        rows = found.entries.get(name, ())
+        fields[key] = [entry for row in rows if (entry := row.rehearsed) is not None]
     return fields
 
 

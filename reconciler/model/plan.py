@@ -163,9 +163,13 @@ Change = Create | Update | Delete
 def makes(change: Change) -> TypeGuard[Create | Update]:
     """Return whether a change makes an object with an ID of its own: a creation, a promotion, or a rename by both."""
     if isinstance(change, Update):
-        anew = change.renamed_from is not None and change.requests[0].method == "POST"
-        return anew or bool(change.read.below)
+        return makes_anew(change) or bool(change.read.below)
     return isinstance(change, Create)
+
+
+def makes_anew(change: Update) -> bool:
+    """Return whether an update creates an object under another name, and deletes the one that was read."""
+    return change.renamed_from is not None and change.requests[0].method == "POST"
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ NOTHING: Mapping[str, Any] = {}
 """Plain, since pydantic writes no proxies."""
 
 
-def _nothing() -> Mapping[str, Any]:
+def _nothing() -> Mapping[Any, Any]:
     """Return the same empty mapping for all objects: a fleet has many."""
     return NOTHING
 
@@ -152,7 +152,7 @@ class LiveRecord:
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
             are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
-        entries: the rows of the fields that hold entries, by field: see `Relations.entries`.
+        entries: by field, the rows of `Relations.entries`, and those of `Relations.named`, each with its name.
         below: the targets below the one that was read which have it instead, of which a promotion makes one of that
             target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
     """
@@ -198,11 +198,13 @@ class Objects:
         own: those of the target itself.
         taken: by name (see `Collection.identity`), who has another object that keeps this name from the target.
         promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
+        inherited: those of targets above that hold here too, beside the target's own of the same name.
     """
 
     own: tuple[LiveRecord, ...] = ()
     taken: Mapping[Key, Holder] = field(default_factory=dict)
     promotable: Mapping[Key, LiveRecord] = field(default_factory=dict)
+    inherited: tuple[tuple[LiveRecord, Holder], ...] = ()
 
 
 NOT_HERE = "this server does not have this setting; leave it out"

@@ -12,6 +12,7 @@ from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 from reconciler.planning.exceptions import is_held
 from reconciler.planning.matching import ONE_NAME, Pair, by_birth, crowd
+from reconciler.planning.naming import named_ids
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, applicable
 from reconciler.planning.relations import numbers_of, unresolved_fields
@@ -53,7 +54,7 @@ def plan_creation(
     if taken is not None:
         yield as_problem(taken)
         return
-    errors = list(become(type(wanted)(), wanted).errors())
+    errors = [*become(type(wanted)(), wanted).errors(), *at.part.names.rules(name, wanted, True)]
     lacking = [field for field in at.part.writes.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
     yield from (at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking)
@@ -62,12 +63,13 @@ def plan_creation(
     if errors or lacking or unrelated:
         return
     numbers, unknown = numbers_of(at, name, wanted)
-    yield from (step for _, step in unknown)
+    named, unnamed = named_ids(at, name, wanted)
+    yield from (step for _, step in (*unknown, *unnamed))
     path = _path(at, name)
-    if unknown:
+    if unknown or unnamed:
         return
     if isinstance(path, str):
-        new = New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, numbers)
+        new = New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, numbers, named)
         requests = at.part.writes.create(new)
         delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
         yield Create(
@@ -90,7 +92,8 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if age is not None and not rename:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (record,))
         return
-    reason = record.read_only.get("renamed_from", "cannot be renamed" if at.part.writes.update is None else None)
+    unnamable = at.part.writes.update is None or not at.part.names.fixed.isdisjoint((pair.name, pair.former))
+    reason = record.read_only.get("renamed_from", "cannot be renamed" if unnamable else None)
     taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
     if taken is None and rename and reason is not None:
         taken = Obstacle(at.address(pair.name), reason)
@@ -103,6 +106,8 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     yield from fixed.values()
     differing = only(pair.wanted, differences(pair.wanted, record)[1])
     numbers, unknown = numbers_of(at, pair.name, differing, record)
+    named, others = named_ids(at, pair.name, differing, record)
+    unknown += others
     yield from (step for _, step in unknown)
     unnamed = {field for field, _ in unknown}
     possible, problems = applicable(at, pair.name, without(pair.wanted, {*fixed, *unnamed}), record)
@@ -118,7 +123,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         path = _path(at, pair.name)
         if isinstance(path, str):
             existing = Existing(
-                at.part, at.section.target, path, pair.name, only(possible, after), record, at.siblings, numbers
+                at.part, at.section.target, path, pair.name, only(possible, after), record, at.siblings, numbers, named
             )
             requests, read = at.part.writes.update(existing), as_read(record)
             hint, page = _origin_of(record), at.part.page_of(record)

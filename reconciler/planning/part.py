@@ -1,7 +1,7 @@
 """One declared part of a section, with what planning it takes. Pure."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from reconciler.model.diff import become, differences, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Siblings, Singleton
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Problem, Step
+from reconciler.model.plan import Change, Problem, Step
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import LiveState, PartAddress, Section
@@ -31,6 +31,13 @@ NO_LOCKS: Locks = MappingProxyType({})
 NO_NAMES: Mapping[Key, Obstacle] = MappingProxyType({})
 
 
+Before = Mapping[str, Sequence[Change]]
+"""By section, the changes of the same target that are carried out before."""
+
+
+NOTHING_BEFORE: Before = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredPart(Generic[PartType]):
     """One part of a declared section, and what planning it takes besides its live objects.
@@ -44,6 +51,7 @@ class DeclaredPart(Generic[PartType]):
         exceptions: those of the section that are not over.
         locks: what changes of the plan to the groups above lock.
         taken: why names cannot be given, since changes of the plan give them to objects of the groups above.
+        before: what the plan does before in sections whose objects this one may name: see `Relations.named`.
     """
 
     section: Section
@@ -54,6 +62,7 @@ class DeclaredPart(Generic[PartType]):
     exceptions: PartExceptions = NO_EXCEPTIONS
     locks: Locks = dataclasses.field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
+    before: Before = dataclasses.field(default_factory=dict)
 
     @property
     def place(self) -> PartAddress:

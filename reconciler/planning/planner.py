@@ -13,6 +13,7 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import (
+    Change,
     Create,
     Delete,
     Excepted,
@@ -37,12 +38,13 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.bared import with_bared
 from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, about_all, about_section, hold_back, less_excepted
 from reconciler.planning.objects import ANOTHER_NAME, TAKEN_ABOVE
 from reconciler.planning.obstacles import as_problem
-from reconciler.planning.part import NO_LOCKS, NO_NAMES, DeclaredPart, Locks
+from reconciler.planning.part import NO_LOCKS, NO_NAMES, NOTHING_BEFORE, Before, DeclaredPart, Locks
 from reconciler.planning.singletons import plan_settings
 
 Above = TypeVar("Above")
@@ -195,8 +197,11 @@ def plan_target(
         problem = as_problem(cause.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
         return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread)), frozenset()
-    planned = [
-        plan_section(
+    planned: list[SectionPlan] = []
+    missing: set[Lookup] = set()
+    before: dict[str, tuple[Change, ...]] = {}
+    for section in target.sections:
+        done, lookups = plan_section(
             section,
             live,
             kinds,
@@ -205,12 +210,13 @@ def plan_target(
             exceptions=target.excepts(section.kind, today),
             locks=above.locks(section) if above else NO_LOCKS,
             taken=above.taken(section) if above else NO_NAMES,
+            before=before,
         )
-        for section in target.sections
-    ]
-    missing = frozenset(reference for _, references in planned for reference in references)
-    whole = replace(empty, sections=tuple(section for section, _ in planned))
-    return whole if to_create is None else as_created(whole, to_create), missing
+        planned.append(done)
+        missing |= lookups
+        before[section.kind] = done.changes
+    whole = replace(empty, sections=with_bared(planned, target.target, live, kinds))
+    return whole if to_create is None else as_created(whole, to_create), frozenset(missing)
 
 
 def plan_section(
@@ -223,6 +229,7 @@ def plan_section(
     exceptions: tuple[DeclaredException, ...] = (),
     locks: Locks = NO_LOCKS,
     taken: Mapping[Key, Obstacle] = NO_NAMES,
+    before: Before = NOTHING_BEFORE,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -246,7 +253,7 @@ def plan_section(
                 declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
             case Collection(), Mapping() as wanted, Objects(own=own):
-                at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken)
+                at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken, before=before)
                 others = without_itself(at, own)
                 found += len(others)
                 steps += planners.collection(at, wanted, others)

@@ -87,7 +87,7 @@ def _number(at: DeclaredPart[Collection], who: str, name: str) -> int | Obstacle
     if who != "deploy_key":
         reference = Reference(Level(who), name)
         return at.live.ids.get(reference, reference)
-    keys = _names_in(at, "deploy_keys", "title")
+    keys = names_in(at, "deploy_keys", "title", is_inherited=False)
     if isinstance(keys, Obstacle | Vocabulary):
         return keys
     numbers = keys.get(name, ()) if keys else ()
@@ -182,7 +182,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         strange = words - at.siblings.words.get(field, frozenset())
         if not strange:
             continue
-        names = _names_in(at, path)
+        names = names_in(at, path)
         if names is None:
             continue
         if isinstance(names, Vocabulary):
@@ -197,17 +197,19 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
             yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
 
-def _names_in(at: DeclaredPart[Collection], path: str, key: str = "name") -> Known | Obstacle | Vocabulary | None:
+def names_in(
+    at: DeclaredPart[Collection], path: str, key: str = "name", *, is_inherited: bool = True
+) -> Known | Obstacle | Vocabulary | None:
     """Return the names in a list, or the lookup to make; None if an archive is yet to bring some of them.
 
-    A group that does not exist yet has the names of the groups above it.
+    A target that does not exist yet has the names of the groups above it, where these are inherited.
     """
     target = at.section.target
     while isinstance(target.ref, str) and (new := at.live.created(target.level, target.ref)):
         if new.creation.archive is not None:
             return None
-        if not new.namespace.path:
+        if not (new.namespace.path and is_inherited):
             return {}
-        target = Target(target.level, new.namespace.path)
+        target = Target(Level.GROUP, new.namespace.path)
     vocabulary = Vocabulary(target, path, key)
     return at.live.names.get(vocabulary, vocabulary)

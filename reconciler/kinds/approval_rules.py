@@ -1,0 +1,262 @@
+"""Approval rules of a project, each known by its name: how many of whom must approve changes of which branches."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.endpoints import (
+    Collection,
+    Existing,
+    Listing,
+    Named,
+    Names,
+    New,
+    Reading,
+    Relations,
+    Requests,
+    Writes,
+)
+from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Item, LiveRecord, Resource, recognized
+from reconciler.model.targets import Key, Level
+
+ANY = "any_approver"
+"""The key of the rule that takes any approver: a project has at most one, whatever the service calls it."""
+
+NAME_OF_ANY = "All Members"
+"""What the service's own pages call it when they create it."""
+
+COVERAGE = "Coverage-Check"
+MOST_APPROVALS = 100
+PROTECTED = "applies_to_all_protected_branches"
+
+NOBODY = "a rule without users and groups has nobody who could approve: name some, or declare `any_approver` instead"
+NO_BRANCHES = "an empty list would mean all branches: write `any` for these, or `protected` for all that are protected"
+
+
+PART = "approval_rules"
+
+CHANGES = {
+    "approval_rule_created": "created",
+    "update_approval_rules": "updated",
+    "approval_rule_deleted": "deleted",
+}
+NUMBER = re.compile(r"number of required approvals (?:of|from [0-9]+ to) ([0-9]+)")
+BRANCHES = re.compile(r"Changed target branch to (?:(?P<all>all(?: protected)? branches)|(?P<names>.+) branch(?:es)?)")
+WORDS = {"all branches": "any", "all protected branches": "protected"}
+
+
+def _as_names(value: object) -> object:
+    """Names are a set, in the order of the alphabet; those of users and groups ignore case."""
+    if not isinstance(value, list | tuple):
+        return value
+    for name in value:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"a name is text: quote `{name}`" if isinstance(name, int) else "a name is text")
+    return tuple(sorted({name.casefold() for name in value}))
+
+
+def _as_branches(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    if not value:
+        raise ValueError(NO_BRANCHES)
+    if not all(isinstance(name, str) for name in value):
+        raise ValueError("a branch is text: quote it")
+    return tuple(sorted({*value}))
+
+
+Approvers = Annotated[tuple[str, ...], BeforeValidator(_as_names, json_schema_input_type=list[str])]
+
+Branches = Annotated[
+    Literal["any", "protected"] | tuple[str, ...],
+    BeforeValidator(_as_branches, json_schema_input_type=Literal["any", "protected"] | list[str]),
+]
+
+
+class ApprovalRule(Item):
+    """The approvals that a merge request needs."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "name": "the name of an approval rule is its key",
+        "rule_type": f"the key tells the type: `{ANY}` is the rule for any approver, all others are regular",
+        "usernames": "declare the names in `users`, such as [ada]",
+        "protected_branches": "declare the names in `branches`, such as [main]",
+    }
+
+    approvals_required: int = Field(
+        default=0,
+        ge=0,
+        le=MOST_APPROVALS,
+        description="How many must approve, 0 to 100; 0 makes the rule optional. A creation needs it.",
+        examples=[2],
+    )
+    users: Approvers = Field(
+        default=(),
+        description="Usernames of members of the project, inherited ones too: the whole list.",
+        examples=[["ada"]],
+    )
+    groups: Approvers = Field(
+        default=(),
+        description="Full paths of groups that the token can see: the whole list, but for groups that it cannot see.",
+        examples=[["acme/security"]],
+    )
+    branches: Branches = Field(
+        default="any",
+        description="Names of rules in `protected_branches`, of the project or its top-level group; or a word: "
+        "`protected` for all protected branches, `any` for all branches.",
+        examples=[["main"]],
+    )
+
+
+def name_error(name: Key) -> str | None:
+    """Return why no rule can have a name."""
+    if name == COVERAGE:
+        return f"`{COVERAGE}` is reserved by the service for a rule about test coverage, which is made by hand"
+    return None
+
+
+def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]]:
+    """Yield the fields that do not go with a name: anybody approves, or somebody must be named."""
+    lists = [wanted.users, wanted.groups] if isinstance(wanted, ApprovalRule) else []
+    if name == ANY:
+        for field in ("users", "groups"):
+            if field in wanted.model_fields_set:
+                yield field, f"`{ANY}` takes any approver: leave it out, or give the rule another name"
+    elif not any(lists) and (is_new or {"users", "groups"} <= wanted.model_fields_set):
+        yield "users", NOBODY
+
+
+def complete(reading: Reading) -> Json:
+    """Leave out what is no rule of approvers: the service keeps that about test coverage."""
+    return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
+
+
+def decode(entry: Json) -> LiveRecord:
+    """Read one rule. The one for any approver has no list of approvers, and any name."""
+    branches = "protected" if entry[PROTECTED] else entry["branches"] or "any"
+    shown = {"approvals_required": entry["approvals_required"], "branches": branches}
+    names: tuple[Key, ...] = (ANY,)
+    if entry["rule_type"] != ANY:
+        shown |= {"users": entry["users"], "groups": entry["groups"]}
+        names = ()
+    rule, unknown = recognized(ApprovalRule, shown)
+    return LiveRecord(rule, names, unknown=unknown)
+
+
+def _branches(fields: dict[str, Json]) -> dict[str, Json]:
+    """Return fields as requests hold them: a switch stands for all protected branches, no IDs for all branches."""
+    word = fields.pop("branches", None)
+    if word == "protected":
+        return {**fields, PROTECTED: True}
+    if word == "any":
+        return {**fields, "protected_branch_ids": [], PROTECTED: False}
+    return {**fields, PROTECTED: False} if "protected_branch_ids" in fields else fields
+
+
+def create(new: New) -> Requests:
+    """The type is always said: the service would take a rule without approvers for that of any."""
+    sort = {"name": NAME_OF_ANY, "rule_type": ANY} if new.name == ANY else {**new.new_name, "rule_type": "regular"}
+    return (new.post({**sort, **_branches(new.fields)}),)
+
+
+def update(old: Existing) -> Requests:
+    """Lists are replaced as a whole, but for groups that the token cannot see."""
+    return (old.send(_branches(old.fields) | old.new_name),)
+
+
+def trace(event: AuditEvent) -> Iterator[Traced]:
+    """Yield what an event has done to a rule. Of approvers, it tells only what people call them."""
+    done = CHANGES.get(event.name)
+    if done is None:
+        return
+    names = tuple(name for name in (event.details.get("target_details"), event.target_id) if name is not None)
+    text = str(event.details.get("custom_message"))
+    if done != "updated":
+        yield Traced(PART, names=names, removed=done == "deleted")
+    number, branches = NUMBER.search(text), BRANCHES.fullmatch(text)
+    if number:
+        yield Traced(PART, "approvals_required", int(number[1]), names)
+    if branches:
+        listed = sorted(branches["names"].split(", ")) if branches["names"] else WORDS[branches["all"]]
+        yield Traced(PART, "branches", listed, names)
+
+
+def losses(_old: Existing) -> Iterable[str]:
+    """The service deletes its copies too."""
+    yield "merge requests need no approval by it, those that are open included"
+
+
+RULES = Collection(
+    PART,
+    ApprovalRule,
+    title="approval rule",
+    key="name",
+    decode=decode,
+    listing=Listing(complete=complete),
+    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules),
+    writes=Writes(create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}),
+    relations=Relations(
+        named={
+            "users": Named(
+                shown="users",
+                sent="user_ids",
+                key="username",
+                within="members/all",
+                unknown='the project has no member "{name}", or none that this token can see',
+                remedy="add the user to the project, or correct the username",
+            ),
+            "groups": Named(shown="groups", sent="group_ids", key="full_path"),
+            "branches": Named(
+                shown="protected_branches",
+                sent="protected_branch_ids",
+                key="name",
+                within="protected_branches",
+                section="protected_branches",
+                unknown='no rule in protected_branches has the name "{name}"',
+                remedy="declare it there, or correct the name",
+                bare="holds for all branches then",
+            ),
+        }
+    ),
+    losses=losses,
+)
+
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The rules with the IDs of groups and branches. Who approves is a member in the state too, else it would go."""
+    rules = [
+        {
+            "id": found.id,
+            "name": found.names[0],
+            "rule_type": ANY if found.names[0] == ANY else "regular",
+            "approvals_required": getattr(found.resource, "approvals_required", 0),
+            "users": list(getattr(found.resource, "users", ())),
+            "group_ids": _numbers(found, "groups"),
+            "protected_branch_ids": _numbers(found, "branches"),
+            PROTECTED: getattr(found.resource, "branches", "") == "protected",
+        }
+        for found in read.parts.get(PART, ())
+    ]
+    return {PART: rules}
+
+
+def _numbers(found: LiveRecord, field: str) -> list[int]:
+    return sorted(row.id for row in found.entries.get(field, ()))
+
+
+KIND = Kind(
+    name=PART,
+    summary="How many of whom must approve merge requests, by name.",
+    models={Level.PROJECT: dict[str, ApprovalRule | None]},
+    parts=(RULES,),
+    order=110,
+    trace=trace,
+    rehearsal=rehearsal,
+    needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}, same_to_read=False, licensed=True),
+    pages={Level.PROJECT: "{target}/-/settings/merge_requests#js-merge-request-approval-settings"},
+)

@@ -1,0 +1,75 @@
+"""Deletions that make other objects hold for more than before: the plan says so at both. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from reconciler.model.endpoints import Collection, Named
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Delete, SectionPlan, Update
+from reconciler.model.resource import LiveRecord, Objects
+from reconciler.model.state import LiveState
+from reconciler.model.targets import Target
+from reconciler.planning.naming import gone_by
+
+Naming = tuple[Collection, str, Named]
+"""A collection with a field that names objects of another section: see `Named.bare`."""
+
+
+def with_bared(
+    planned: Sequence[SectionPlan], target: Target, live: LiveState, kinds: Kinds
+) -> tuple[SectionPlan, ...]:
+    """Return the sections of a target with what their deletions make of the objects that name what is deleted."""
+    sections = {section.section: section for section in planned}
+    for part, field, named in _naming(kinds):
+        section = sections.get(named.section)
+        ending = gone_by(section.changes) if section else set()
+        if section is None or not ending:
+            continue
+        objects = live.parts.get((target, part.name, part.name))
+        if not isinstance(objects, Objects):
+            general = f"each {part.title} for it alone {named.bare}"
+            sections[named.section] = _told(section, dict.fromkeys(ending, general))
+            continue
+        bared = [found for found in objects.own if _is_bared(found, field, ending)]
+        words = {
+            number: ", ".join(f'the {part.title} "{found.names[0]}" {named.bare}' for found in those)
+            for number in ending
+            if (those := [found for found in bared if number in _ids(found, field)])
+        }
+        sections[named.section] = _told(section, words)
+        alone = f"its {field} are deleted: it {named.bare}"
+        if part.name in sections:
+            hints = {found.id: alone for found in bared}
+            sections[part.name] = _told(sections[part.name], hints, unless=field)
+    return tuple(sections.values())
+
+
+def _naming(kinds: Kinds) -> Iterator[Naming]:
+    for kind in kinds.values():
+        for part in kind.parts:
+            if isinstance(part, Collection):
+                yield from ((part, field, each) for field, each in part.relations.named.items() if each.bare)
+
+
+def _ids(found: LiveRecord, field: str) -> set[int]:
+    return {row.id for row in found.entries.get(field, ())}
+
+
+def _is_bared(found: LiveRecord, field: str, ending: set[int | None]) -> bool:
+    """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
+    return isinstance(getattr(found.resource, field), tuple) and _ids(found, field) <= ending
+
+
+def _told(section: SectionPlan, words: dict[int | None, str], *, unless: str = "") -> SectionPlan:
+    """Return a section whose changes say more, by the ID of their object; not those that change a field."""
+
+    def told(change: Change) -> Change:
+        more = words.get(change.read.id, "") if isinstance(change, Update | Delete) else ""
+        match change:
+            case Delete() if more:
+                return replace(change, losses=(*change.losses, more))
+            case Update(after=after) if more and unless not in after:
+                return replace(change, hint="; ".join(filter(None, (change.hint, more))))
+        return change
+
+    return replace(section, changes=tuple(map(told, section.changes)))

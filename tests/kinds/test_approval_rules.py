@@ -1,0 +1,397 @@
+"""Approval rules: names sent as IDs, and nothing that the service would drop without a word, or widen."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.model.plan import Delete, Update
+from reconciler.model.protocols import Request
+from reconciler.model.state import Section
+from tests.building import ACME, API, KINDS, LIB, section
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver, failures
+from tests.render.samples import saved_plan, spoilt
+from tests.states import a_small_service
+
+RULES = "projects/acme%2Fapi/approval_rules"
+BRANCHES = "projects/acme%2Fapi/protected_branches"
+MEMBERS = "GET projects/acme%2Fapi/members/all?per_page=100&page=1"
+LISTED = f"GET {RULES}?per_page=100&page=1"
+
+
+def rules(value: dict[str, Any], target: Any = API, *, prune: bool = False) -> Section:
+    return section("approval_rules", value, target, prune=prune)
+
+
+def branches(value: dict[str, Any], target: Any = API) -> Section:
+    return section("protected_branches", value, target)
+
+
+def service(engine: EngineDriver, *live: dict[str, Any], **more: Any) -> None:
+    """Give the project these rules; it protects `main` (ID 1) and `old` (ID 2), its top-level group `stable` (ID 9)."""
+    state = a_small_service(engine.sandbox.state()["instance"]["dialect"])
+    state["users"] += [{"id": 4, "username": "Eve", "name": "Eve"}, {"id": 5, "username": "max", "tokens": ["max"]}]
+    state["groups"] += [{"id": 20, "path": "partners"}, {"id": 21, "path": "hidden"}]
+    state["groups"][0]["protected_branches"] = [{"id": 9, "name": "stable"}]
+    state["projects"][0] |= {
+        "approval_rules": list(live),
+        "protected_branches": [{"id": 1, "name": "main"}, {"id": 2, "name": "old"}],
+        "members": [{"user": "Eve", "role": "developer"}],
+        **more,
+    }
+    engine.sandbox.replace_state(state)
+
+
+def sent(line: str) -> tuple[str, Any]:
+    """Return a request and its body."""
+    request, _, body = line.partition(" {")
+    return request, json.loads("{" + body) if body else None
+
+
+def shown(engine: EngineDriver) -> dict[str, Mapping[str, Any]]:
+    """Return the rules of the project by name."""
+    return {rule["name"]: rule for rule in engine.sandbox.state()["projects"][0].get("approval_rules", [])}
+
+
+def test_names_are_sent_as_ids_and_what_is_left_out_stays(engine: EngineDriver) -> None:
+    service(engine)
+    wanted: dict[str, Any] = {"approvals_required": 2, "users": ["eve", "BOB", "bob"], "groups": ["Acme/Tools"]}
+    (create,) = engine.step(rules({"Security": {**wanted, "branches": ["main"]}}))
+    assert sent(create) == (
+        f"POST {RULES}",
+        {
+            "name": "Security",
+            "rule_type": "regular",
+            "approvals_required": 2,
+            "user_ids": [3, 4],
+            "group_ids": [11],
+            "protected_branch_ids": [1],
+            "applies_to_all_protected_branches": False,
+        },
+    )
+    assert engine.step(rules({"Security": {"users": ["EVE"]}})) == [f'PUT {RULES}/1 {{"user_ids": [4]}}']
+    assert engine.step(rules({"Security": {"approvals_required": 1}})) == [f'PUT {RULES}/1 {{"approvals_required": 1}}']
+    assert engine.step(rules({"Safety": {"renamed_from": "Security", "branches": "protected"}})) == [
+        f'PUT {RULES}/1 {{"applies_to_all_protected_branches": true, "name": "Safety"}}'
+    ]
+    assert engine.step(rules({"Safety": {"branches": "any", "groups": []}})) == [
+        f'PUT {RULES}/1 {{"group_ids": [], "protected_branch_ids": [], "applies_to_all_protected_branches": false}}'
+    ]
+    assert engine.step(rules({}, prune=True)) == [f"DELETE {RULES}/1"]
+
+
+def test_members_and_branches_are_listed_once_and_only_for_names_that_nothing_shows(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [1]}, {"id": 8, "name": "b"})
+    engine.plan(rules({"a": {"users": ["eve"], "branches": ["main"], "approvals_required": 3}}))
+    assert engine.requests() == [LISTED]
+    both: dict[str, Any] = {"users": ["eve", "bob"], "groups": ["acme/tools"], "branches": ["main", "old"]}
+    engine.plan(rules({"a": both, "b": both}), rules({"c": {**both, "approvals_required": 0}}, LIB))
+    assert sorted(engine.requests()) == [
+        "GET groups/acme%2Ftools?with_projects=false",
+        *(
+            f"GET projects/acme%2F{name}/{each}"
+            for name in ("api", "lib")
+            for each in (
+                "approval_rules?per_page=100&page=1",
+                "members/all?per_page=100&page=1",
+                "protected_branches?per_page=100&page=1",
+            )
+        ),
+    ]
+    engine.plan(branches({"main": {}}), rules({"a": {"branches": ["old", "stable"]}}))
+    assert engine.requests() == [f"GET {BRANCHES}?per_page=100&page=1", LISTED]
+
+
+def test_who_is_unknown_no_member_or_invisible_is_a_problem_before_anything_is_written(engine: EngineDriver) -> None:
+    service(engine)
+    wanted = {"approvals_required": 1, "users": ["eve", "max", "nobody"], "groups": ["acme/none"], "branches": ["nope"]}
+    plan = engine.plan(rules({"Security": wanted, "Lead": {"approvals_required": 1, "users": ["bob"]}}))
+    assert [f"{each.field}: {each.reason}" for each in plan.problems] == [
+        'users: the project has no member "max", or none that this token can see',
+        'users: the project has no member "nobody", or none that this token can see',
+        "groups: not found, not visible to this token, or not served by this server (GET groups/acme%2Fnone: 404 Group "
+        "Not Found)",
+        'branches: no rule in protected_branches has the name "nope"',
+    ]
+    engine.apply(plan)
+    assert [sent(line)[1]["name"] for line in engine.writes()] == ["Lead"]
+
+
+def test_a_rule_is_as_it_was_where_one_of_its_names_is_unknown(engine: EngineDriver) -> None:
+    """The service would take the rest of a list for the whole, and no known branch for all branches."""
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [1]})
+    plan = engine.plan(rules({"a": {"users": ["bob", "max"], "branches": ["nope"], "approvals_required": 5}}))
+    assert [each.field for each in plan.problems] == ["users", "branches"]
+    engine.apply(plan)
+    assert engine.writes() == [f'PUT {RULES}/7 {{"approvals_required": 5}}']
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_members_that_cannot_be_listed_are_a_problem(engine: EngineDriver, status: int) -> None:
+    service(engine)
+    engine.sandbox.set_faults([{"kind": "status", "status": status, "match": "members/all"}])
+    (problem,) = engine.problems(rules({"a": {"approvals_required": 1, "users": ["bob"]}}))
+    assert problem.startswith("approval rule.users: cannot be checked: ")
+
+
+def test_whoever_leaves_meanwhile_makes_the_change_dropped(engine: EngineDriver) -> None:
+    service(engine)
+    plan = engine.plan(rules({"a": {"approvals_required": 1, "users": ["eve", "bob"], "branches": ["main"]}}))
+    engine.client.send(Request("DELETE", "projects/acme%2Fapi/members/4"))
+    engine.client.send(Request("DELETE", f"{BRANCHES}/main"))
+    assert failures(engine.apply(plan)) == [
+        "dropped by the service: approval rule a: the service kept its own users, branches"
+    ]
+
+
+def test_branches_of_the_same_run_come_first_and_go_by_the_ids_they_get(engine: EngineDriver) -> None:
+    service(engine)
+    wanted = {"approvals_required": 1, "users": ["bob"], "branches": ["release/*", "stable", "main"]}
+    sections = branches({"release/*": {}, "main": {"allow_force_push": True}}), rules({"a": wanted})
+    plan = engine.plan(*sections)
+    create = next(change for change in plan.changes if change.address.section == "approval_rules")
+    placeholder = {"created": "release/*", "section": "protected_branches"}
+    assert dict(create.requests[0].body or {})["protected_branch_ids"] == [1, placeholder, 9]
+    writes = [sent(line) for line in engine.step(*sections)]
+    assert [request for request, _ in writes] == [f"POST {BRANCHES}", f"PATCH {BRANCHES}/main", f"POST {RULES}"]
+    assert writes[-1][1]["protected_branch_ids"] == [1, 10, 9]
+
+
+def test_a_rule_waits_for_a_branch_that_is_not_created(engine: EngineDriver) -> None:
+    service(engine)
+    engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "match": "protected_branches"}])
+    wanted = {"approvals_required": 1, "users": ["bob"], "branches": ["new"]}
+    outcomes = failures(engine.apply(engine.plan(branches({"new": {}}), rules({"a": wanted}))))
+    assert outcomes[1] == ('failed: approval rule a: protected branch "new" was not created, and this refers to it')
+    assert shown(engine) == {}
+
+
+def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) -> None:
+    service(
+        engine,
+        {"id": 6, "name": "all", "applies_to_all_protected_branches": True, "protected_branch_ids": [2]},
+        {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [2]},
+        {"id": 8, "name": "b", "users": ["Eve"], "protected_branch_ids": [1, 2]},
+    )
+    told = 'the approval rule "a" holds for all branches then'
+    gone = branches({"old": None})
+    losses = [_losses(engine, gone, rules({"a": {}})), _losses(engine, gone, rules({"a": {"approvals_required": 2}}))]
+    assert losses == [[told], [told]]
+    update = next(each for each in engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes)
+    assert isinstance(update, Delete)
+    *_, update = engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes
+    assert isinstance(update, Update)
+    assert update.hint == "its branches are deleted: it holds for all branches then"
+    assert _losses(engine, gone) == ["each approval rule for it alone holds for all branches then"]
+    assert _losses(engine, branches({"main": None}), rules({})) == []
+    assert engine.problems(gone, rules({"a": {"branches": ["old"], "approvals_required": 1}})) == []
+    assert engine.problems(gone, rules({"c": {"branches": ["old"], "approvals_required": 1, "users": ["eve"]}})) == [
+        'approval rule.branches: this plan deletes "old"'
+    ]
+
+
+def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
+    """Return what the plan says of the deletion of a branch, beside what it always says."""
+    delete = next(each for each in engine.plan(*sections).changes if isinstance(each, Delete))
+    return [*delete.losses][1:]
+
+
+def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [2]})
+    renamed = branches({"new": {"renamed_from": "old"}})
+    (update,) = engine.plan(renamed, rules({"a": {}})).changes
+    assert isinstance(update, Update)
+    assert update.hint == 'the approval rule "a" holds for all branches then'
+    writes = engine.step(renamed, rules({"a": {"branches": ["new"]}}))
+    assert writes[2:] == [f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}']
+
+
+def saved(engine: EngineDriver, *sections: Section) -> Any:
+    """Return a plan as it comes from its file."""
+    text = save_plan(saved_plan(engine.plan(*sections)))
+    return load_plan(text, KINDS).plan
+
+
+def test_a_saved_plan_deletes_a_branch_and_moves_its_rules(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [2]})
+    wanted = {"a": {"branches": ["main", "new"], "users": ["eve", "bob"]}, "any_approver": {"approvals_required": 1}}
+    sections = branches({"old": None, "new": {}}), rules(wanted)
+    plan = saved(engine, *sections)
+    assert failures(engine.apply(plan, recheck=True)) == []
+    assert failures(engine.apply(plan, recheck=True)) == []
+    assert engine.writes() == []
+    assert list(engine.plan(*sections).changes) == []
+
+
+def test_a_saved_plan_that_was_edited_is_not_applied(engine: EngineDriver) -> None:
+    service(engine)
+    plan = engine.plan(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))
+
+    def edit(saved: Any) -> None:
+        (change,) = saved["targets"][0]["sections"][0]["changes"]
+        change["requests"][0]["body"]["user_ids"] = [2]
+
+    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    (outcome,) = failures(engine.apply(edited, recheck=True))
+    assert outcome.startswith("stale: approval rule a: the saved plan was edited")
+
+
+def test_the_rule_for_any_approver_is_known_by_its_type(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "Everyone", "rule_type": "any_approver", "approvals_required": 1})
+    assert engine.step(rules({"any_approver": {"approvals_required": 1}}, prune=True)) == []
+    assert engine.step(rules({"any_approver": {"approvals_required": 2, "branches": ["main"]}})) == [
+        f'PUT {RULES}/7 {{"approvals_required": 2, "protected_branch_ids": [1], '
+        '"applies_to_all_protected_branches": false}'
+    ]
+    assert engine.step(rules({}, prune=True)) == [f"DELETE {RULES}/7"]
+    (create,) = engine.step(rules({"any_approver": {"approvals_required": 1}}))
+    assert sent(create)[1] == {"name": "All Members", "rule_type": "any_approver", "approvals_required": 1}
+
+
+def test_a_live_rule_is_not_turned_into_the_one_for_any_approver(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "QA", "users": ["Eve"]})
+    assert engine.problems(rules({"any_approver": {"renamed_from": "QA"}})) == ["approval rule.None: cannot be renamed"]
+
+
+def test_the_rule_about_test_coverage_is_left_alone(engine: EngineDriver) -> None:
+    coverage = {"name": "Coverage-Check", "rule_type": "report_approver", "report_type": "code_coverage"}
+    service(engine, {"id": 7, **coverage, "users": ["Eve"]})
+    plan = engine.plan(rules({}, prune=True))
+    assert (list(plan.changes), list(plan.unmanaged)) == ([], [])
+
+
+def test_groups_that_the_token_cannot_see_stay(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "group_ids": [11, 21]})
+    assert engine.step(rules({"a": {"groups": ["acme/tools"]}})) == []
+    assert engine.step(rules({"a": {"groups": ["acme"]}})) == [f'PUT {RULES}/7 {{"group_ids": [10]}}']
+    assert shown(engine)["a"]["group_ids"] == [21, 10]
+
+
+def test_a_rule_that_nobody_could_approve_is_not_created(engine: EngineDriver) -> None:
+    service(engine)
+    (problem,) = engine.problems(rules({"a": {"approvals_required": 1}}))
+    assert problem.startswith("approval rule.users: cannot be created: a rule without users and groups has nobody")
+
+
+def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a"}, {"id": 9, "name": "a"}, {"id": 10, "name": "A"})
+    assert engine.problems(rules({"a": {"approvals_required": 1}})) == [
+        "approval rule.None: 2 objects have this name (IDs 7, 9); expected one"
+    ]
+
+
+def test_a_creation_whose_answer_is_lost_is_looked_for(engine: EngineDriver) -> None:
+    service(engine)
+    engine.sandbox.set_faults([{"kind": "reset-after", "method": "POST", "times": 1}])
+    assert len(engine.step(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))) == 1
+
+
+def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver) -> None:
+    service(engine)
+    state = engine.sandbox.state()
+    state["instance"]["merge_request_approval_settings"] = {"allow_overrides_to_approver_list_per_merge_request": False}
+    engine.sandbox.replace_state(state)
+    (refused,) = failures(engine.apply(engine.plan(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))))
+    assert refused.startswith(f"failed: approval rule a: POST {RULES}: 403 Forbidden")
+
+
+def test_an_edition_without_approval_rules_is_a_problem(engine: EngineDriver) -> None:
+    service(engine)
+    state = engine.sandbox.state()
+    state["instance"]["licensed"] = False
+    engine.sandbox.replace_state(state)
+    (problem,) = engine.problems(rules({"any_approver": {"approvals_required": 1}}))
+    assert "403 Forbidden" in problem
+
+
+PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: {}}}, create: {{}}, spec: {}}}"
+NEW = (
+    "{protected_branches: {release: {}}, approval_rules: {a: {approvals_required: 1, users: [bob], "
+    "branches: [release, stable]}}}"
+)
+
+
+@pytest.mark.parametrize("path", ["acme/fresh", "acme/team/fresh"])
+def test_a_new_project_has_its_rules_by_the_run_that_creates_it(cli_runner: CliRunner, path: str) -> None:
+    state = a_small_service("deployed")
+    state["groups"][0]["protected_branches"] = [{"id": 9, "name": "stable"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/a.yaml", PROJECT.format(path, NEW))
+    if path.count("/") > 1:
+        cli_runner.write("manifests/b.yaml", PROJECT.format("acme/team", "{}").replace("Project", "Group"))
+    done = cli_runner("apply --yes")
+    assert done.code == 0, done.out + done.err
+    (project,) = (each for each in cli_runner.sandbox.state()["projects"] if each["path"] == path)
+    assert project["approval_rules"][0]["protected_branch_ids"] == [10, 9]
+    assert cli_runner("plan --detailed-exitcode").code == 0
+
+
+def test_branches_of_a_new_project_in_a_new_group_are_those_it_creates(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/a.yaml", PROJECT.format("fresh/one", NEW))
+    cli_runner.write("manifests/b.yaml", PROJECT.format("fresh", "{}").replace("Project", "Group"))
+    done = cli_runner("plan")
+    assert 'branches: no rule in protected_branches has the name "stable"' in done.out, done.out + done.err
+    assert 'users: the project has no member "bob"' in done.out
+
+
+ERRORS = {
+    "{a: {approvals_required: 101}}": "must be at most 100",
+    "{a: {branches: []}}": "an empty list would mean all branches",
+    "{a: {branches: some}}": "must be one of any or protected",
+    "{a: {branches: [2026]}}": "a branch is text: quote it",
+    "{a: {users: [7]}}": "a name is text: quote `7`",
+    "{a: {users: [[ada]]}}": "a name is text",
+    "{a: {users: ada}}": "must be a list: [ada]",
+    "{a: {users: [], groups: []}}": "a rule without users and groups has nobody who could approve",
+    "{any_approver: {users: [ada]}}": "`any_approver` takes any approver",
+    "{any_approver: {renamed_from: a}}": "`any_approver` is another sort of approval rule, which is never renamed",
+    "{a: {renamed_from: any_approver}}": "`any_approver` is another sort of approval rule, which is never renamed",
+    "{Coverage-Check: {}}": "`Coverage-Check` is reserved",
+    "{a: {rule_type: regular}}": "the key tells the type",
+}
+
+
+@pytest.mark.parametrize("written", ERRORS)
+def test_errors_of_manifests_say_what_is_wrong_with_rules(cli_runner: CliRunner, written: str) -> None:
+    cli_runner.project(f"{{approval_rules: {written}}}")
+    done = cli_runner("validate")
+    assert (done.code, ERRORS[written] in done.err + done.out) == (1, True), done.err + done.out
+
+
+RECORDINGS = Path(__file__).parents[1] / "acceptance" / "recordings"
+
+
+@pytest.mark.parametrize("file", ["approval-rules", "approval-rules-changes", "approval-rules-more"])
+def test_every_rule_that_the_service_has_shown_is_read_whole(file: str) -> None:
+    (part,) = KINDS["approval_rules"].parts
+    read = 0
+    for recorded in yaml.safe_load((RECORDINGS / f"{file}.yaml").read_text())["interactions"]:
+        status = recorded["response"]["status"]["code"]
+        if not re.search("/projects/[0-9]+/approval_rules([/?]|$)", recorded["request"]["uri"]) or status not in (
+            200,
+            201,
+        ):
+            continue
+        answer = json.loads(recorded["response"]["body"]["string"])
+        for entry in answer if isinstance(answer, list) else [answer]:
+            found = part.read(API, entry)
+            assert (dict(found.unknown), dict(found.read_only)) == ({}, {})
+            read += 1
+    assert read
+
+
+@pytest.mark.parametrize("entry", [{"username": 7, "id": 4}, {"username": "eve", "id": "4"}, {"id": 4}, 7])
+def test_an_approver_that_is_none_makes_the_rules_unreadable(entry: Any) -> None:
+    (part,) = KINDS["approval_rules"].parts
+    with pytest.raises((AttributeError, LookupError, TypeError)):
+        part.read(API, {"id": 1, "name": "a", "users": [entry], "groups": [], "protected_branches": []})
+
+
+def test_groups_have_no_approval_rules() -> None:
+    assert ACME.level not in KINDS["approval_rules"].models
