@@ -99,6 +99,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "commit": None,
         "requests_made": 8,
         "shard": None,
+        "since": "",
         "reverts": "",
         "narrowed": None,
         "limits": {"allow_deletes": None, "max_changes": None},
@@ -115,6 +116,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "excepted": 0,
             "archived": 0,
             "requests": 4,
+            "not_of_change": None,
         },
         "dependent": [],
         "hints": [],
@@ -148,6 +150,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "hint": "",
                 "origin": "",
                 "changed_by": None,
+                "source": None,
                 "requests": [
                     {
                         "method": "POST",
@@ -168,6 +171,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "page": "",
                 "origin": "",
                 "changed_by": None,
+                "source": None,
                 "read": {
                     "id": 31,
                     "names": ["Nov 2026"],
@@ -212,6 +216,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "page": "",
             "origin": "",
             "changed_by": None,
+            "source": None,
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }
     ]

@@ -155,6 +155,7 @@ class Given:
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
+    only_change: bool = FLEET.flag("--only-change", "With --since REV: not what differs from the service at REV too.")
     shard: str | None = FLEET.value(
         "--shard", "I/N", "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]"
     )
@@ -227,7 +228,7 @@ class Given:
     @property
     def narrowed(self) -> bool:
         """Whether the run is about some targets or sections alone, by what the options select."""
-        return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed))
+        return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed, self.only_change))
 
 
 class SharingCommand(Command):

@@ -103,6 +103,9 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     ones. The JSON report still has all of them, so that it can be the next baseline. --notify posts only if anything is
     new or gone since the baseline.
 
+    With an inventory, drift says how many targets were changed on the service since they were applied as declared, and
+    how many have manifests that are merged and not applied.
+
     --who says who made a difference, and when, wherever an audit event explains it: of approval settings and of the
     allowlists of job tokens. It looks at the events since the last apply, or of the last 30 days without an inventory.
 
@@ -115,6 +118,7 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import Unseen, seen_before, unmanaged_in, unseen
     from reconciler.render import render_plan
+    from reconciler.render.wording import with_reasons
 
     given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
@@ -124,6 +128,8 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
         saved = draw(session, client, inventory=inventory)
         saved = _with_authors(session, client, saved) if who else saved
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved), unmanaged_in(before.plan))
+
+    saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ in WHOLE else news.plan, format_, style)

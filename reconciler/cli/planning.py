@@ -28,7 +28,7 @@ from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
-from reconciler.planning.selection import Shard, add_missing, read_shard, restrict
+from reconciler.planning.selection import Shard, add_missing, only_change, read_shard, restrict
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -65,12 +65,14 @@ def draw(
     _warn_of_variables(plan)
     if run.scope.failed is not None:
         plan = retried(run, plan, run.scope.failed)
+    if given.only_change:
+        plan = only_change(plan)
     plan = replace(plan, targets=tuple(each.with_origins(run.manifests.origin) for each in plan.targets))
     hints = rename_hints(plan, session.kinds, run.manifests.declaration)
     saved = _saved(session, client, plan, run.desired.digest, run.scope.shard)
     narrowed = given.narrowed or (given.since is not None and not given.everything)
     saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
-    saved = replace(saved, remarks=run.absences.remarks)
+    saved = replace(saved, remarks=run.absences.remarks, since=run.past.then.revision if run.past else "")
     if not commit and inventory.store is None:
         return saved
     known = committed(session.inputs, run.manifests)
@@ -188,6 +190,8 @@ def begin(
     given, shard = session.given, _shard(session.given.shard)
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
+    if given.only_change and given.since in (None, APPLIED):
+        raise UsageError("--only-change goes with --since REV, a git revision")
     since_applied = given.since == APPLIED
     scope = Scope(session.selection, failed, given.everything, since_applied, shard, grace, given.force_events)
     now = session.manifests(locks_bind=locks_bind)

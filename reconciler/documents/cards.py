@@ -1,7 +1,7 @@
 """What people see of a plan or a report, put together once: every format draws it, and none computes it anew. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isinf
 from typing import Literal, Protocol, cast
@@ -18,10 +18,17 @@ from reconciler.documents.groups import (
     is_done,
     saved_group,
 )
-from reconciler.model.plan import Change, Excepted, Problem, Unmanaged
+from reconciler.model.plan import Change, Excepted, Problem, SectionPlan, Source, TargetPlan, Unmanaged
 from reconciler.model.targets import Address, Target
 
-ChapterName = Literal["", "canary"]
+ChapterName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
+
+ALREADY: Mapping[Source | None, ChapterName] = {
+    "service": "changed on the service",
+    "pending": "merged and not applied",
+    None: "differing already",
+}
+"""The chapters of what is not of a change: why it is there, as far as the inventory tells."""
 
 
 class SectionShown(Protocol):
@@ -71,6 +78,11 @@ class Chapter:
 
     name: ChapterName
     targets: Sequence[TargetShown]
+
+    @property
+    def differs_already(self) -> bool:
+        """Whether it is about what is not of the change since the revision of `--since`."""
+        return self.name in ALREADY.values()
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -127,6 +139,29 @@ class Chapter:
         """The groups, as a document holds them."""
         blocks = self.grouped(where=lambda entry: not _is_excepted(entry)).blocks
         return (saved_group(group) for block in blocks for group in block.groups)
+
+
+def chapters_since(targets: Sequence[TargetPlan]) -> Iterator[Chapter]:
+    """Yield all but what differs already at the revision of `--since`; then that, by its reason."""
+    yield Chapter("", [_with_source(target, "change") for target in targets])
+    changes_alone = [
+        replace(target, sections=tuple(SectionPlan(each.section, changes=each.changes) for each in target.sections))
+        for target in targets
+    ]
+    for source, name in ALREADY.items():
+        apart = [_with_source(target, source) for target in changes_alone]
+        differing = [target for target in apart if any(target.changes)]
+        if differing:
+            yield Chapter(name, differing)
+
+
+def _with_source(target: TargetPlan, source: Source | None) -> TargetPlan:
+    """Return a target with its changes from one source."""
+    sections = (
+        replace(section, changes=tuple(change for change in section.changes if change.source == source))
+        for section in target.sections
+    )
+    return replace(target, sections=tuple(sections))
 
 
 def _is_change(entry: Entry) -> bool:

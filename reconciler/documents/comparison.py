@@ -293,7 +293,7 @@ def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NOTHING) -> Unseen:
     hints = tuple(hint for hint in saved.hints if hint.section in created)
     plan = replace(saved, targets=targets, hints=hints)
     now, new = saved.summary, plan.summary
-    changes = (now.create + now.update + now.delete) - (new.create + new.update + new.delete)
+    changes = sum(1 for _ in saved.plan.changes) - sum(1 for _ in plan.plan.changes)
     known = Known(
         changes,
         now.problems - new.problems,

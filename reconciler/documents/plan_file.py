@@ -4,7 +4,8 @@ Reading trusts no file: the checksum shows edits, and every request must lead to
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -23,7 +24,7 @@ from pydantic import (
     computed_field,
 )
 
-from reconciler.documents.cards import Chapter
+from reconciler.documents.cards import Chapter, chapters_since
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
@@ -32,7 +33,7 @@ from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Plan, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Change, Create, Plan, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
@@ -93,7 +94,7 @@ KeptSection = Annotated[Section, PlainValidator(_from_dependent), PlainSerialize
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A plan in numbers."""
+    """A plan in numbers. With `--since REV`, it counts the changes that are of the change."""
 
     create: int
     """How many objects are created."""
@@ -113,6 +114,8 @@ class Summary:
     """How many archived projects the sets left out, as far as the lists of projects show them."""
     requests: int
     """How many requests the changes take."""
+    not_of_change: Mapping[str, int] | None = None
+    """The same numbers of the changes that are not of the change, and of nothing else; null without `--since REV`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,8 @@ class SavedPlan:
     """The part of the targets that the plan is about; null for all of them."""
     narrowed: bool | None = None
     """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
+    since: str = ""
+    """The revision of `--since`: changes whose `source` is not `change` are not of the change. Empty without one."""
     reverts: str = ""
     """The apply that the plan undoes: its full ID, or the name of its report; empty if the plan is no way back."""
     limits: Limits = NO_LIMITS
@@ -190,7 +195,18 @@ class SavedPlan:
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
         """What people see of the plan."""
-        return (Chapter("", self.targets),)
+        return tuple(chapters_since(self.targets)) if self.since else (Chapter("", self.targets),)
+
+    @property
+    def of_change(self) -> tuple[Change, ...]:
+        """The changes that are of the change since the revision of `--since`; all without one."""
+        changes = tuple(self.plan.changes)
+        return tuple(change for change in changes if change.source == "change") if self.since else changes
+
+    @property
+    def not_of_change(self) -> tuple[Change, ...]:
+        """The changes that would be made at that revision too; none without one."""
+        return tuple(change for change in self.plan.changes if change.source != "change") if self.since else ()
 
     @computed_field
     @cached_property
@@ -208,18 +224,23 @@ class SavedPlan:
     @cached_property
     def summary(self) -> Summary:
         """How much would happen, and how much cannot."""
-        actions = [change.action for change in self.plan.changes]
+        rest = {"problems": 0, "unmanaged": 0, "not_applicable": 0, "excepted": 0, "archived": 0}
         return Summary(
-            create=actions.count("create"),
-            update=actions.count("update"),
-            delete=actions.count("delete"),
+            **_actions(self.of_change),
             problems=sum(1 for _ in self.plan.problems),
             unmanaged=sum(1 for _ in self.plan.unmanaged),
             not_applicable=sum(1 for _ in self.plan.not_applicable),
             excepted=sum(1 for _ in self.plan.excepted),
             archived=self.archived,
-            requests=self.plan.cost,
+            not_of_change={**_actions(self.not_of_change), **rest} if self.since else None,
         )
+
+
+def _actions(changes: Sequence[Change]) -> dict[str, int]:
+    """Return some changes in numbers, and how many requests they take."""
+    actions = Counter(change.action for change in changes)
+    numbers: dict[str, int] = {action: actions[action] for action in ACTIONS}
+    return {**numbers, "requests": sum(len(change.requests) for change in changes)}
 
 
 @cache

@@ -1,7 +1,7 @@
 """The second stage, for `--since`: which targets another revision, or the last apply, declares otherwise."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -9,12 +9,12 @@ from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.gitops.revision import Revision
 from reconciler.live.discovery import Discovery
 from reconciler.manifests import Manifests
-from reconciler.manifests.project_sets import NO_SUCH_GROUP
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, UnlistedSet
 from reconciler.model.absence import undeclared
 from reconciler.model.effective import digest_of
 from reconciler.model.inventory import Inventory, TargetLine, target_name, target_order
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.state import DesiredState, Reference
+from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import PATHLESS, Target
 from reconciler.model.wording import counted
 
@@ -44,7 +44,10 @@ def compare(run: FleetSurvey) -> Added:
     past = _with_discovered(run.past, run.discovery)
     for warning in past.warnings:
         LOG.warning("--since %s", warning)
-    added = {"whole": whole, "changed": frozenset(_changed_since_revision(whole, past))}
+    pathless = {*past.manifests.pathless}
+    then = tuple(target for target in past.manifests.desired.targets if target.target not in pathless)
+    unlisted = past.manifests.unlisted
+    added = {"whole": whole, "then": then, "changed": frozenset(_changed_since_revision(whole, then, unlisted))}
     number = 0 if known is not None or run.inventory.error else undeclared(whole, past.manifests.desired, run.kinds)
     if not number:
         return added
@@ -55,11 +58,11 @@ def compare(run: FleetSurvey) -> Added:
     return {**added, "inventory": replace(run.inventory, lines=lines)}
 
 
-def _changed_since_revision(now: DesiredState, past: Revision) -> Iterator[Target]:
+def _changed_since_revision(
+    now: DesiredState, then: Iterable[DesiredTarget], unlisted: Sequence[UnlistedSet]
+) -> Iterator[Target]:
     """Yield the targets whose effective spec differs from that of a revision, or may differ as far as anybody knows."""
-    then = past.manifests
-    pathless, unlisted = {*then.pathless}, then.unlisted
-    digests = {each.target.identity: digest_of(each) for each in then.desired.targets if each.target not in pathless}
+    digests = {target.target.identity: digest_of(target) for target in then}
     for target in now.targets:
         is_same = digests.get(target.target.identity) == digest_of(target)
         if not is_same or any(each.may_select(target) for each in unlisted):

@@ -14,6 +14,7 @@ from reconciler.fleet.missing_targets import archived_projects, missing_targets
 from reconciler.fleet.moved_targets import moved_targets
 from reconciler.fleet.narrow import divide, select
 from reconciler.fleet.reading import read
+from reconciler.fleet.sources import sources
 from reconciler.fleet.survey import Added, FleetReader, FleetSurvey, Survey
 from reconciler.fleet.twins import twins
 from reconciler.model.kind import Kinds
@@ -32,7 +33,7 @@ DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, m
 PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
 """What becomes of what was read."""
 
-STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED)
+STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources)
 """From manifests to a plan."""
 
 CHECKED: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)

@@ -19,7 +19,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Lister, TimedReader
-from reconciler.model.state import DesiredState, LiveState, Lookup, Reference
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Address, Identity, Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
@@ -173,6 +173,7 @@ class FleetSurvey(Survey):
         absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
         changed: the targets that differ from the revision, or from what was applied; None if any may.
+        then: what the revision declares, as far as that is known; None without one.
     """
 
     manifests: Manifests
@@ -184,6 +185,7 @@ class FleetSurvey(Survey):
     absences: Absences = field(default=Absences(), kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
+    then: tuple[DesiredTarget, ...] | None = field(default=None, kw_only=True)
 
     @property
     def archived_left_out(self) -> frozenset[str]:

@@ -23,6 +23,10 @@ Action = Literal["create", "update", "delete"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 """In the order in which the changes of a section are carried out."""
 
+Source = Literal["change", "service", "pending"]
+"""Why a difference is there: the manifests have changed since the revision of `--since`; somebody has changed the
+service since the target was applied; or manifests were merged and not applied."""
+
 
 class Addressed:
     """Something with an address. Its JSON stands below a target and a section, and holds the rest of the address."""
@@ -103,6 +107,10 @@ class Create(Addressed):
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
+    source: Source | None = field(default=None, compare=False)
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
+    inventory does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,10 @@ class Update(Addressed):
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
+    source: Source | None = field(default=None, compare=False)
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
+    inventory does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,10 @@ class Delete(Addressed):
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
+    source: Source | None = field(default=None, compare=False)
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
+    inventory does not tell."""
 
 
 Change = Create | Update | Delete

@@ -251,6 +251,14 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
     )
 
 
+def only_change(plan: Plan) -> Plan:
+    """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs."""
+    changes = [change for change in plan.changes if change.source == "change"]
+    needed = {name for change in changes for name in needs(change)}
+    created = (target.creation for target in plan.targets if str(target.target).casefold() in needed)
+    return keep_changes(plan, [*changes, *filter(None, created)])
+
+
 def add_missing(
     plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: Selection
 ) -> Plan:

@@ -47,6 +47,7 @@ from reconciler.render.wording import (
     left_alone,
     listed_documents,
     losses,
+    not_of_this_change,
     plan_cost,
     plan_in_a_line,
     planned,
@@ -113,23 +114,35 @@ def plan(saved: SavedPlan, style: Style) -> str:
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{notes}"
-        f"{_table(PLANNED, planned(saved.plan))}"
+        f"{_table(PLANNED, planned(saved))}"
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
     )
     fewest = least(style)
-    problems = [chapter.problems(fewest) for chapter in saved.chapters]
-    changes = [each for chapter in saved.chapters for each in _together(chapter.changes(fewest))]
+    first, *others = saved.chapters
+    changes = [*_together(first.changes(fewest))]
     is_open = sum(len(groups) for _, groups in changes) <= FEW
     return fitted(
         head,
         [
-            *(_list("problem", found, _problem, links) for found in problems),
+            _list("problem", first.problems(fewest), _problem, links),
             _renames(saved),
             *(_changes(targets, groups, "to {}", links, is_open=is_open) for targets, groups in changes),
-            *(_list("excepted change", chapter.excepted(fewest), _excepted, links) for chapter in saved.chapters),
+            _list("excepted change", first.excepted(fewest), _excepted, links),
+            *_differing_already(saved, others, fewest, links),
         ],
     )
+
+
+def _differing_already(saved: SavedPlan, chapters: Sequence[Chapter], fewest: float, links: Links) -> Iterator[Block]:
+    """Yield what is not of the change since the revision of `--since`, under its heading."""
+    opening = f"### {not_of_this_change(saved)}\n\n"
+    for chapter in chapters:
+        opening += f"{chapter.name.capitalize()}:\n\n" if len(chapters) > 1 else ""
+        for targets, groups in _together(chapter.changes(fewest)):
+            block = _changes(targets, groups, "to {}", links, is_open=False)
+            yield replace(block, opening=f"{opening}{block.opening}")
+            opening = ""
 
 
 def report(done: Report, style: Style) -> str:

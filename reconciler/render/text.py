@@ -43,6 +43,7 @@ from reconciler.render.wording import (
     left_alone,
     listed_documents,
     losses,
+    not_of_this_change,
     of_plan,
     of_report,
     plan_cost,
@@ -90,7 +91,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
     """
     if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
         return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
-    lines = [line for chapter in saved.chapters for line in _chapter(chapter, style)]
+    lines = _chapter(saved.chapters[0], style)
+    if saved.not_of_change:
+        lines += [_painted(line, "target", style) for line in _folded(not_of_this_change(saved), style)]
+    for chapter in () if style.quiet else saved.chapters[1:]:
+        lines += [f"{chapter.name.capitalize()}:"] if len(saved.chapters) > 2 else []
+        lines += _chapter(chapter, style)
     numbers = saved.summary
     refusals = refusal_notes(saved)
     notes = [

@@ -6,14 +6,15 @@ Strings from the service or from manifests are shown so that they can neither st
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from difflib import unified_diff
 from itertools import islice, takewhile
 from math import inf
 from shlex import join
 
 from reconciler.apply import Outcome, Status
+from reconciler.documents.cards import ALREADY
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
@@ -148,7 +149,38 @@ def left_alone(numbers: Summary | Results) -> str:
     """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`."""
     words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
     shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
-    return shown + (archived_left_out(numbers.archived) if isinstance(numbers, Summary) else "")
+    if not isinstance(numbers, Summary):
+        return shown
+    other = number_of_changes(numbers.not_of_change)
+    return f"{shown}{archived_left_out(numbers.archived)}{f', {other:,} not of this change' if other else ''}"
+
+
+def number_of_changes(numbers: Mapping[str, int] | None) -> int:
+    """Return how many changes some numbers count, as of `Summary.not_of_change`."""
+    return sum(numbers[action] for action in ACTIONS) if numbers else 0
+
+
+def not_of_this_change(saved: SavedPlan) -> str:
+    """Return the heading of what differs already at the revision of `--since`; empty if nothing does."""
+    return f"Not of this change: {differing_targets(saved.not_of_change, 'already')}" if saved.not_of_change else ""
+
+
+def differing_targets(changes: Iterable[Change], how: str = "") -> str:
+    """Return who differs, and why: `4 projects differ (3 changed on the service, 1 merged and not applied)`."""
+    targets = {change.address.target: change.source for change in changes}
+    levels = Counter(target.level for target in sorted(targets, key=lambda target: target.order))
+    verb = f"differ{'s' if len(targets) == 1 else ''}{how and f' {how}'}"
+    numbers = Counter(targets.values())
+    known = [f"{numbers[source]:,} {ALREADY[source]}" for source in ("service", "pending") if numbers[source]]
+    brackets = f" ({', '.join(known)})" if known else ""
+    return f"{listed(counted(number, level) for level, number in levels.items())} {verb}{brackets}"
+
+
+def with_reasons(saved: SavedPlan) -> SavedPlan:
+    """Return the plan of a drift, with a remark that tells why its targets differ, if the inventory tells."""
+    if saved.since or not any(change.source for change in saved.plan.changes):
+        return saved
+    return replace(saved, remarks=(*saved.remarks, differing_targets(saved.plan.changes)))
 
 
 def archived_left_out(number: int) -> str:
@@ -302,6 +334,8 @@ def plan_in_a_line(saved: SavedPlan) -> str:
     numbers = asdict(saved.summary)
     words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
+    other = number_of_changes(saved.summary.not_of_change)
+    words += [f"{other:,} not of this change"] if other else []
     return f"{of_plan(saved)}: {', '.join(words) or 'nothing to change'}"
 
 
@@ -465,11 +499,11 @@ def expiry_notes(saved: SavedPlan) -> Iterator[str]:
             yield f"{len(places):,} exceptions {plural}, such as {places[0]}"
 
 
-def planned(plan: Plan) -> Counts:
-    """Count the changes and problems of a plan."""
+def planned(saved: SavedPlan) -> Counts:
+    """Count the changes that are of the change, and the problems of a plan."""
     return Counts(
-        [(change.address.section, change.action) for change in plan.changes]
-        + [(problem.address.section, PROBLEMS) for problem in plan.problems]
+        [(change.address.section, change.action) for change in saved.of_change]
+        + [(problem.address.section, PROBLEMS) for problem in saved.plan.problems]
     )
 
 

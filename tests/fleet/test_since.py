@@ -37,8 +37,11 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
-        'project acme/lib\n  + milestone "b"     manifests/lib.yaml:4\n  + milestone "c"     manifests/lib.yaml:4\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.\n"
+        'project acme/lib\n  + milestone "c"     manifests/lib.yaml:4\n'
+        "Not of this change: 1 project differs already (1 merged and not applied)\n"
+        'project acme/lib\n  + milestone "b"     manifests/lib.yaml:4\n'
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 1 not of this change. "
+        "2 writes to apply; 1 request was made to plan.\n"
     )
     assert requests(cli_runner) == ["projects/acme%2Flib/milestones"]
     assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all --out all.json").changes
@@ -153,7 +156,10 @@ def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRu
     cli_runner.sandbox.set_faults(["status=403,match=groups/acme/projects"])
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (0, "")
-    assert done.changes.startswith('project acme/api\n  + milestone "b"\nPlan: 1 to create')
+    assert done.changes.startswith(
+        "Not of this change: 1 project differs already (1 merged and not applied)\n"
+        'project acme/api\n  + milestone "b"\nPlan: 0 to create'
+    )
 
 
 @pytest.mark.parametrize("dialect", ["deployed", "spec"])
@@ -266,7 +272,7 @@ def test_a_merge_costs_what_it_brought(cli_runner: CliRunner, git: Repository) -
     assert "project acme/api\n" in brought_by_feature.out
     assert "project acme/lib\n" not in brought_by_feature.out
     assert "project acme/lib\n" in cli_runner("plan --since HEAD^2").out
-    assert "Plan: 4 to create" in cli_runner("plan --since HEAD~2").out
+    assert "2 not of this change. 4 writes" in cli_runner("plan --since HEAD~2").out
 
 
 def test_a_revision_that_is_no_ancestor_is_taken_as_it_is_with_a_warning(

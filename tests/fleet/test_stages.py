@@ -87,6 +87,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "look_up",
         "moved_targets",
         "twins",
+        "sources",
     ]
     assert [stage.__name__ for stage in CHECKED if stage not in STAGES] == ["inapplicable_sections"]
     assert [stage.__name__ for stage in GIVEN] == ["read", "causes", "look_up", "moved_targets", "twins"]

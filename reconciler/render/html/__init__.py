@@ -81,7 +81,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         kinds=cards.PLANNED,
         shown=cards.of_plan(saved, style),
         columns=PLANNED,
-        counts=planned(saved.plan),
+        counts=planned(saved),
         fleet=matrix(saved),
         links=links_of(saved, style),
         commands=_commands(saved),

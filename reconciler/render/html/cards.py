@@ -81,11 +81,13 @@ LEFT_ALONE = (
     Kind("excepted", "=", "Excepted", State.EXCEPTED),
     Kind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
 )
+ALREADY = Kind("already", "\u2260", "Not of this change", State.CHANGES)
 PLANNED = (
     Kind("delete", "\u2212", "Deletions", State.CHANGES),
     PROBLEM,
     Kind("create", "+", "Creations", State.CHANGES),
     Kind("update", "~", "Updates", State.CHANGES),
+    ALREADY,
     *LEFT_ALONE,
 )
 
@@ -135,7 +137,9 @@ def _of_chapter(chapter: Chapter, least: float) -> Iterator[Card]:
         _others(chapter, least),
     )
     for card in cards:
-        yield replace(card, title=f"{chapter.name.capitalize()}: {card.title}") if chapter.name else card
+        kind = ALREADY.name if chapter.differs_already else card.kind
+        title = f"{chapter.name.capitalize()}: {card.title}" if chapter.name else card.title
+        yield replace(card, kind=kind, title=title)
 
 
 def kinds_of(report: Report) -> tuple[Kind, ...]:

@@ -7,7 +7,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.wording import counted, listed
 from reconciler.render.html.cards import is_interrupted
-from reconciler.render.wording import deletions_in_words
+from reconciler.render.wording import deletions_in_words, number_of_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,11 @@ def of_plan(saved: SavedPlan) -> Verdict:
     creates, updates = numbers.create, numbers.update
     changes = creates + updates + numbers.delete
     problems = counted(numbers.problems, "problem") if numbers.problems else ""
-    if not changes and not problems:
+    already = number_of_changes(numbers.not_of_change)
+    if not changes and not already and not problems:
         state = "before that apply" if saved.reverts else "the manifests declare"
         return Verdict("calm", "Nothing to change", f"The service is as {state}.")
-    if not changes:
+    if not changes and not already:
         return Verdict(
             "care",
             f"Nothing to change, but {problems}",
@@ -46,7 +47,8 @@ def of_plan(saved: SavedPlan) -> Verdict:
     parts = [
         f"{verb} {counted(number, 'object')}" for verb, number in (("creates", creates), ("updates", updates)) if number
     ]
-    words = deletions or f"{listed(parts)}, deletes nothing"
+    words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
+    words += f"; {counted(already, 'change')} not of this change" if already else ""
     words += f"; {problems}" if problems else ""
     headline = words.capitalize()
     if saved.refusals:

@@ -1,0 +1,195 @@
+"""Change and drift apart: why each difference of a plan is there. On real repositories, with an inventory."""
+
+import json
+
+import pytest
+
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import Repository
+
+SETTINGS = "approval_settings: {{allow_author_approval: {}, allow_committer_approval: {}}}"
+
+
+def sources(cli_runner: CliRunner, line: str) -> dict[str, str | None]:
+    """Run a command and return the source of each change, by its name, or by its field."""
+    done = cli_runner(f"{line} --format json")
+    assert done.err == ""
+    changes = [
+        change
+        for target in json.loads(done.out)["targets"]
+        for section in target["sections"]
+        for change in section["changes"]
+    ]
+    return {change["name"] or "+".join(change["after"]): change["source"] for change in changes}
+
+
+def test_each_field_tells_whether_it_is_of_the_change(cli_runner: CliRunner, git: Repository) -> None:
+    """An update is of the change if one of its fields is."""
+    cli_runner.project("{milestones: {a: {}, b: {description: x}, c: {}}, trigger_tokens: {old: null}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    state = cli_runner.sandbox.state()
+    state["projects"][0]["milestones"] = [
+        {"title": "b", "description": "by hand"},
+        {"title": "c", "description": "by hand"},
+        {"title": "gone"},
+    ]
+    state["projects"][0]["trigger_tokens"] = [{"description": "old"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project(
+        "{milestones: {a: {}, b: {description: x}, c: {description: y, due_date: 2027-01-01}, d: {}, gone: null},"
+        " trigger_tokens: {old: null}}"
+    )
+    cli_runner.sandbox.clear_log()
+    assert sources(cli_runner, "plan --since HEAD") == {
+        "a": "service", "b": "service", "c": "change", "d": "change", "gone": "change", "old": "service",
+    }  # fmt: skip
+    assert len(cli_runner.sandbox.log()) == 2
+
+
+def test_the_inventory_tells_what_was_merged_and_not_applied(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    cli_runner.project("{milestones: {a: {}, b: {}}}")
+    git.commit("merged, and not applied")
+    assert sources(cli_runner, "drift") == {"b": "pending"}
+    assert "\n1 project differs (1 merged and not applied)\nPlan: 1 to create" in cli_runner("drift").changes
+    cli_runner.project("{milestones: {a: {}, b: {}, c: {}}}")
+    assert sources(cli_runner, "plan --since HEAD") == {"b": "pending", "c": "change"}
+    assert sources(cli_runner, "plan --since HEAD~1") == {"b": "change", "c": "change"}
+    assert sources(cli_runner, "plan --since HEAD --no-inventory") == {"b": None, "c": "change"}
+    cli_runner.project("{milestones: {d: {}}}", "acme/lib", "manifests/lib.yaml")
+    assert sources(cli_runner, "drift --target acme/lib") == {"d": "pending"}
+
+
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_a_checkout_that_is_behind_does_not_tell_what_was_not_applied(
+    cli_runner: CliRunner, git: Repository, is_behind: bool
+) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    old = git.commit()
+    cli_runner.project("{milestones: {}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    git.git("checkout", "--quiet", old if is_behind else "main")
+    cli_runner.project("{milestones: {a: {}}}")
+    assert sources(cli_runner, "drift") == {"a": None if is_behind else "pending"}
+
+
+def test_an_apply_that_was_not_complete_tells_nothing(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}, trigger_tokens: {t: null}}")
+    git.commit()
+    cli_runner.sandbox.set_faults(["status=403,match=triggers"])
+    assert cli_runner("apply --yes").code == 3
+    state = cli_runner.sandbox.state()
+    state["projects"][0]["milestones"] = []
+    cli_runner.sandbox.replace_state(state)
+    assert sources(cli_runner, "drift") == {"a": None}
+
+
+def test_what_a_change_creates_is_of_the_change_with_all_below(cli_runner: CliRunner, git: Repository) -> None:
+    document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/fresh}\n"
+    cli_runner.write("manifests/new.yaml", f"{document}spec: {{milestones: {{a: {{}}}}}}\n")
+    git.commit()
+    cli_runner.write("manifests/new.yaml", f"{document}create: {{}}\nspec: {{milestones: {{a: {{}}}}}}\n")
+    assert sources(cli_runner, "plan --since HEAD") == {"acme/fresh": "change", "a": "change"}
+    git.commit()
+    cli_runner.write("manifests/new.yaml", f"{document}create: {{}}\nspec: {{milestones: {{a: {{}}, b: {{}}}}}}\n")
+    assert sources(cli_runner, "plan --since HEAD") == {"acme/fresh": "pending", "a": "pending", "b": "change"}
+    assert sources(cli_runner, "plan --since HEAD --only-change") == {"acme/fresh": "pending", "b": "change"}
+    cli_runner.write(
+        "manifests/new.yaml", f"{document}create: {{name: Other}}\nspec: {{milestones: {{a: {{}}, b: {{}}}}}}\n"
+    )
+    assert sources(cli_runner, "plan --since HEAD") == {"acme/fresh": "change", "a": "pending", "b": "change"}
+
+
+def test_renames_and_other_parts_are_of_the_change(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.service(milestones=[{"title": "old"}])
+    cli_runner.project("{milestones: {new: {}}, job_token_scope: {enabled: true}}")
+    git.commit()
+    cli_runner.project("{milestones: {new: {renamed_from: old}}, job_token_scope: {projects: [acme/lib]}}")
+    assert sources(cli_runner, "plan --since HEAD") == {"new": "change", "acme/lib": "change"}
+
+
+def test_only_the_change_is_planned_and_applied(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    git.commit()
+    cli_runner.project("{milestones: {a: {}, b: {}}}")
+    summary = json.loads(cli_runner("plan --since HEAD --format json").out)["summary"]
+    assert (summary["create"], summary["requests"]) == (1, 1)
+    assert summary["not_of_change"] == {
+        "create": 1, "update": 0, "delete": 0, "problems": 0, "unmanaged": 0, "not_applicable": 0, "excepted": 0,
+        "archived": 0, "requests": 1,
+    }  # fmt: skip
+    done = json.loads(cli_runner("plan --since HEAD --only-change --format json").out)
+    assert done["summary"]["not_of_change"]["create"] == 0
+    assert (done["narrowed"], done["commit"]) == (True, None)
+    assert cli_runner("apply --since HEAD --only-change --yes").code == 0
+    assert sources(cli_runner, "drift") == {"a": None}
+    assert json.loads(cli_runner("plan --format json").out)["summary"]["not_of_change"] is None
+
+
+@pytest.mark.parametrize("options", ["", " --since applied"])
+def test_only_change_takes_a_revision(cli_runner: CliRunner, options: str) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    done = cli_runner(f"plan --only-change{options}")
+    assert (done.code, done.out) == (64, "")
+    assert "--only-change goes with --since REV, a git revision" in done.err
+
+
+def test_the_texts_show_last_what_is_not_of_the_change(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    cli_runner.service(milestones=[])
+    cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    cli_runner.project("{milestones: {a: {}, c: {}}}")
+    cli_runner.project("{milestones: {b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
+    done = cli_runner(
+        "plan --since HEAD --report markdown=plan.md --report terraform-report=widget.json --report html=plan.html"
+    )
+    assert (
+        done.out
+        == """\
+project acme/api
+  + milestone "c"     manifests/project.yaml:4
+project acme/lib
+  + milestone "c"     manifests/lib.yaml:4
+Not of this change: 2 projects differ already (1 changed on the service, 1 merged and not applied)
+Changed on the service:
+project acme/api
+  + milestone "a"     manifests/project.yaml:4
+Merged and not applied:
+project acme/lib
+  + milestone "b"     manifests/lib.yaml:4
+Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 2 not of this change. 4 writes to apply; 2 requests were made to plan.
+"""
+    )
+    assert (
+        cli_runner("plan --since HEAD --quiet").out
+        == """\
+Not of this change: 2 projects differ already (1 changed on the service, 1 merged and not applied)
+Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 2 not of this change. 4 writes to apply; 2 requests were made to plan.
+"""
+    )
+    note = (cli_runner.folder / "plan.md").read_text()
+    assert note.startswith("## Plan: 2 to create, 2 not of this change\n\n| section | create |")
+    assert "\n| `milestones` | 2 | 0 | 0 | 0 |\n" in note
+    change, _, rest = note.partition("### Not of this change: 2 projects differ already (1 changed on the service, ")
+    assert (change.count('+ milestone "c"'), change.count("<details open>")) == (2, 2)
+    assert [line for line in rest.splitlines() if line.startswith(("Changed", "Merged", "+ "))] == [
+        "Changed on the service:",
+        '+ milestone "a"',
+        "Merged and not applied:",
+        '+ milestone "b"',
+    ]
+    page = (cli_runner.folder / "plan.html").read_text()
+    for words in (
+        "Creates 2 objects, deletes nothing; 2 changes not of this change",
+        'Changed on the service: Create milestone \\"a\\"',
+        'Merged and not applied: Create milestone \\"b\\"',
+    ):
+        assert words in page
+    assert json.loads((cli_runner.folder / "widget.json").read_text()) == {"create": 2, "update": 0, "delete": 0}
