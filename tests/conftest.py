@@ -11,6 +11,7 @@ from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
 from tests.cli_runner import CliRunner, Ended
 from tests.engine_driver import EngineDriver
+from tests.sandbox_routes import ROUTES
 from tests.states import a_small_service
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -48,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[Sandbox]:
     """The sandbox of this process."""
-    with running({}) as sandbox:
+    with running({}, routes=ROUTES) as sandbox:
         yield sandbox
 
 

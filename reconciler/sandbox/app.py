@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 
 from .answers import Answer, Receive, Refusal, Scope, Send
-from .call import Call, Insertion, Router, token_in
+from .call import Call, Insertion, Route, Router, token_in
 from .faults import NO_FAULT, Fault, Faults, RateLimit, break_off, parse_rate_limit, read_fault
 from .multipart import TYPE, Upload, read_form
 from .parameters import merged, read_body, target_without_secrets, without_secrets
-from .routes import routes
+from .routes import routes as kept_routes
 from .state import Dialect, State
 from .state_file import dump, load
 
@@ -27,7 +27,7 @@ AnyFault = Fault | str | Mapping[str, Any]
 class Sandbox:
     """The service, and methods that read and change it without a request.
 
-    A dialect given here overrides that of every state which replaces the first one.
+    A dialect given here overrides that of every state which replaces the first one; routes are further endpoints.
 
     Attributes:
         base_url: `http://HOST:PORT`, once it is served.
@@ -40,6 +40,8 @@ class Sandbox:
         rate_limit: str | None = None,
         faults: Iterable[AnyFault] = (),
         dialect: Dialect | None = None,
+        *,
+        routes: Iterable[Route] = (),
     ) -> None:
         self.base_url = ""
         self._state = state
@@ -49,7 +51,7 @@ class Sandbox:
         self._peak = 0
         self._in_flight = 0
         self._answered = 0
-        self._router = Router(routes())
+        self._router = Router([*kept_routes(), *routes])
         self._throttled: tuple[int, int] | None = None
         self._throttle: RateLimit | None = None
         self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}

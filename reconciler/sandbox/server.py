@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from .answers import FaultError, Receive, SandboxError, Scope, Send
 from .app import AnyFault, Sandbox
+from .call import Route
 from .state import Dialect
 from .state_file import read_state
 
@@ -28,6 +29,8 @@ def running(
     rate_limit: str | None = None,
     faults: Iterable[AnyFault] = (),
     port: int = 0,
+    *,
+    routes: Iterable[Route] = (),
 ) -> Iterator[Sandbox]:
     """Run a sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends.
 
@@ -35,7 +38,7 @@ def running(
         StateError: the state cannot be loaded.
         FaultError: a fault or the rate limit cannot be understood.
     """
-    listener = _Listener(Sandbox(read_state(state), latency_ms, rate_limit, faults), "127.0.0.1", port)
+    listener = _Listener(Sandbox(read_state(state), latency_ms, rate_limit, faults, routes=routes), "127.0.0.1", port)
     ready = Event()
     thread = Thread(target=lambda: asyncio.run(listener.serve(ready.set)), name="sandbox", daemon=True)
     thread.start()
@@ -58,6 +61,7 @@ def serve(
     rate_limit: str | None = None,
     faults: Iterable[AnyFault] = (),
     dialect: Dialect | None = None,
+    routes: Iterable[Route] = (),
     ready: Callable[[str], None],
 ) -> None:
     """Serve in the foreground until interrupted; `ready` is called with the `api_url` once it answers.
@@ -69,7 +73,9 @@ def serve(
         FaultError: a fault or the rate limit cannot be understood.
         OSError: the port is taken.
     """
-    listener = _Listener(Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults, dialect), host, port)
+    listener = _Listener(
+        Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults, dialect, routes=routes), host, port
+    )
     listener.sandbox.set_workers(workers, cost_ms)
     asyncio.run(_until_signalled(listener, lambda: ready(listener.sandbox.api_url)))
 

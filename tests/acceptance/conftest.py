@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installation import LOST, RECONCILER, Installation, World, wait_for_removal
+from tests.acceptance.installation import LOST, Installation, World, wait_for_removal
 
 STATE = """
 users: [{username: root, admin: true, tokens: [root-token]}]
@@ -23,8 +24,9 @@ REMARKS: list[str] = []
 @contextmanager
 def _sandbox(folder: Path, now: str = "null") -> Iterator[Installation]:
     (folder / "state.yaml").write_text(STATE.replace("NOW", now))
-    line = [str(RECONCILER), "sandbox", "--port", "0", "--dialect", "deployed", "--state", "state.yaml"]
+    line = [sys.executable, "-m", "tests.sandbox_routes", "state.yaml"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LOST)}
+    kept["PYTHONPATH"] = str(Path(__file__).parents[2])
     with subprocess.Popen(line, cwd=folder, env=kept, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         url = next(word.strip(";") for word in process.stderr.readline().split() if word.startswith("http"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.sandbox import running
+from tests.sandbox_routes import ROUTES
 
 from .sandbox_client import SandboxClient
 
@@ -12,7 +13,7 @@ from .sandbox_client import SandboxClient
 @pytest.fixture(scope="session")
 def sandbox_client() -> Iterator[SandboxClient]:
     """A client, and the sandbox of this process."""
-    with running({}) as sandbox, SandboxClient(sandbox) as sandbox_client:
+    with running({}, routes=ROUTES) as sandbox, SandboxClient(sandbox) as sandbox_client:
         yield sandbox_client
 
 

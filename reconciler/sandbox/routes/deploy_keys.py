@@ -44,4 +44,4 @@ DEPLOY_KEYS = _DeployKeys(
     changes=(text("title"), boolean("can_push")),
 )
 SECTIONS = (DEPLOY_KEYS.section,)
-ROUTES = DEPLOY_KEYS.routes()
+ROUTES = DEPLOY_KEYS.routes("list")

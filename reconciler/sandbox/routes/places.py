@@ -1,9 +1,4 @@
-"""Groups and projects that are created, changed, archived and deleted.
-
-The spec does not define these endpoints; they follow production servers. A deletion takes a place to another path,
-where it waits; a second one, with `permanently_remove`, ends it at once, since the sandbox has no jobs. A top-level
-group waits for ever, unless its only owner is deleted.
-"""
+"""Groups and projects that are created. The spec does not define these endpoints; they follow production servers."""
 
 import json
 import re
@@ -12,10 +7,10 @@ from typing import Any
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
-from ..parameters import boolean, integer, mapping, read, text
-from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User, Visibility
+from ..parameters import boolean, integer, read, text
+from ..state import DEVELOPER, MAINTAINER, Group, Place, Project, State, User, Visibility
 from .instance import namespace_path, show_group, show_project
-from .protected_branches import DEFAULTS, BranchDefaults, protect_default_branch
+from .protected_branches import protect_default_branch
 from .repository import begin_repository
 
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
@@ -25,8 +20,8 @@ _SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
 _SHORTEST = 2
 _TAKEN = ["has already been taken"]
 _VISIBILITIES = ("private", "internal", "public")
-_TEXTS = (text("name"), text("path"), text("description"), text("visibility", values=_VISIBILITIES))
-_SWITCHES = {
+TEXTS = (text("name"), text("path"), text("description"), text("visibility", values=_VISIBILITIES))
+SWITCHES = {
     "repository_access_level": "repository_enabled",
     "builds_access_level": "builds_enabled",
     "package_registry_access_level": "packages_enabled",
@@ -34,18 +29,17 @@ _SWITCHES = {
     "issues_access_level": "issues_enabled",
     "merge_requests_access_level": "merge_requests_enabled",
 }
-_PROJECT = (
-    *_TEXTS,
-    *(text(name, values=("disabled", "private", "enabled")) for name in _SWITCHES),
+PROJECT = (
+    *TEXTS,
+    *(text(name, values=("disabled", "private", "enabled")) for name in SWITCHES),
     boolean("packages_enabled"),
 )
 _REPOSITORY = (boolean("initialize_with_readme"), text("default_branch"))
-_DELETION = (boolean("permanently_remove"), text("full_path"))
 
 
 def create_group(call: Call) -> Insertion:
     """`POST /groups`: in a group for its maintainers, at the top for everybody who may make groups."""
-    sent = read(call, text("name", required=True), text("path", required=True), *_TEXTS[2:], integer("parent_id"))
+    sent = read(call, text("name", required=True), text("path", required=True), *TEXTS[2:], integer("parent_id"))
     parent = find_parent(call, sent.get("parent_id"))
 
     def insert() -> Answer:
@@ -73,7 +67,7 @@ def add_group(state: State, owner: User, parent: Group | None, sent: Mapping[str
     """Make a group with these attributes and that owner; else 400."""
     path = f"{parent.path}/{sent['path']}" if parent else sent["path"]
     visibility = sent.get("visibility") or "private"
-    wrong = _wrong_group(state, path, sent["name"]) | _too_visible(visibility, parent)
+    wrong = wrong_group(state, path, sent["name"]) | too_visible(visibility, parent)
     if wrong:
         raise _unsaved(wrong)
     values = {"path": path, "name": sent["name"], "description": sent.get("description"), "visibility": visibility}
@@ -96,34 +90,9 @@ def add_missing_groups(call: Call, path: str) -> Group | None:
     return found
 
 
-def update_group(call: Call) -> Answer:
-    """`PUT /groups/:id`: name, path, description and visibility."""
-    sent = read(call, *_TEXTS, mapping(DEFAULTS.name))
-    group = call.group(OWNER)
-    path, name = _path_of(group, sent), sent.get("name") or group.name
-    parent = call.state.groups_by_path.get(group.parent_path.lower())
-    wrong = _wrong_group(call.state, path, name, group)
-    wrong |= _too_visible(sent.get("visibility") or group.visibility, parent)
-    if wrong:
-        raise refused(400, wrong)
-    if sent.get(DEFAULTS.name):
-        DEFAULTS.put(group, BranchDefaults.model_validate(sent[DEFAULTS.name]))
-    _change(call, group, path, sent)
-    return Answer(200, show_group(call, group))
-
-
-def delete_group(call: Call) -> Answer:
-    """`DELETE /groups/:id`."""
-    sent = read(call, *_DELETION)
-    group = call.group(OWNER)
-    if sent.get("permanently_remove") and not group.parent_path:
-        raise refused(400, "`permanently_remove` option is only available for subgroups.")
-    return _delete(call, group, "subgroup" if group.parent_path else "group", sent)
-
-
 def create_project(call: Call) -> Insertion:
     """`POST /projects`: in a group for its developers, or in the caller's own namespace."""
-    sent = read(call, *_PROJECT, *_REPOSITORY, integer("namespace_id"), any_of=("name", "path"))
+    sent = read(call, *PROJECT, *_REPOSITORY, integer("namespace_id"), any_of=("name", "path"))
     user, state = call.caller(), call.state
     number = sent.get("namespace_id")
     namespace = state.find_namespace(str(number)) if number else user
@@ -139,7 +108,7 @@ def create_project(call: Call) -> Insertion:
         "description": sent.get("description"),
         "visibility": lowered(visibility, namespace) if isinstance(namespace, Group) else visibility,
         **({"default_branch": sent["default_branch"]} if sent.get("default_branch") else {}),
-        **_switched(sent),
+        **switched(sent),
     }
 
     def insert() -> Answer:
@@ -161,34 +130,6 @@ def may_create(state: State, user: User, namespace: Group | User, role: int) -> 
     if isinstance(namespace, Group):
         return state.access(user, namespace) >= role
     return user.admin or namespace is user
-
-
-def update_project(call: Call) -> Answer:
-    """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
-    sent = read(call, *_PROJECT, any_of=[each.name for each in _PROJECT])
-    project = call.project(MAINTAINER)
-    path, name = _path_of(project, sent), sent.get("name") or project.name
-    wrong = wrong_project(call.state, path, name, project)
-    if wrong:
-        raise refused(400, wrong)
-    _change(call, project, path, sent)
-    return Answer(200, show_project(call, project))
-
-
-def archive_project(call: Call) -> Answer:
-    """`POST /projects/:id/archive`, and `unarchive`."""
-    project, archived = call.project(OWNER), not call.route.path.endswith("/unarchive")
-    if archived and project.archived:
-        raise refused(400, "Project is already archived.")
-    project.archived = archived
-    call.changed = True
-    return Answer(201, show_project(call, project))
-
-
-def delete_project(call: Call) -> Answer:
-    """`DELETE /projects/:id`."""
-    sent = read(call, *_DELETION)
-    return _delete(call, call.project(OWNER), "project", sent)
 
 
 def lowered(visibility: Visibility, parent: Group | None) -> Visibility:
@@ -215,7 +156,8 @@ def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | N
     )
 
 
-def _wrong_group(state: State, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
+def wrong_group(state: State, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
+    """Return why no group can have that path and that name, by attribute: nothing if one can."""
     wrong = {"name": _TAKEN} if "/" in path and _is_named(state.groups, path, name, this) else {}
     slug = path.rpartition("/")[2]
     reasons = [f"is too short (minimum is {_SHORTEST} characters)"] if len(slug) < _SHORTEST else []
@@ -248,7 +190,8 @@ def _malformed(slug: str, ends: str) -> list[str]:
     ]
 
 
-def _too_visible(visibility: str, parent: Group | None) -> dict[str, list[str]]:
+def too_visible(visibility: str, parent: Group | None) -> dict[str, list[str]]:
+    """Return why a group cannot have that visibility, by attribute: nothing if it can."""
     if parent is None or not _is_above(visibility, parent):
         return {}
     reason = f"{visibility} is not allowed since the parent group has a {parent.visibility} visibility."
@@ -261,54 +204,13 @@ def _unsaved(wrong: dict[str, list[str]]) -> Refusal:
     return refused(400, f"Failed to save group {{{', '.join(pairs)}}}")
 
 
-def _path_of(place: Place, sent: dict[str, Any]) -> str:
-    """Return the full path that the place shall have."""
-    slug = sent.get("path") or place.slug
-    return f"{place.parent_path}/{slug}" if place.parent_path else slug
-
-
-def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
-    before = place.model_copy()
-    call.state.tick()
-    for name, value in {**sent, **_switched(sent)}.items():
-        if name in ("name", "description", "visibility", *_SWITCHES.values()):
-            setattr(place, name, value)
-    if path != place.path:
-        call.require(place, OWNER)
-        call.state.move(place, path)
-    call.changed = place != before
-
-
-def _switched(sent: dict[str, Any]) -> dict[str, bool]:
+def switched(sent: dict[str, Any]) -> dict[str, bool]:
+    """Return what a request switches on and off, by attribute of a project."""
     plain = {"packages_enabled": sent["packages_enabled"]} if sent.get("packages_enabled") is not None else {}
-    return plain | {_SWITCHES[name]: sent[name] != "disabled" for name in _SWITCHES if sent.get(name)}
-
-
-def _delete(call: Call, place: Place, word: str, sent: dict[str, Any]) -> Answer:
-    """Take a place to the path where it waits; or, from there, remove it with all that lies in it."""
-    if sent.get("permanently_remove"):
-        if not place.marked_for_deletion_on:
-            raise refused(400, f"{word.removeprefix('sub').capitalize()} must be marked for deletion first.")
-        if sent.get("full_path") != place.path:
-            raise refused(400, f"`full_path` is incorrect. You must enter the complete path for the {word}.")
-        call.state.remove(place)
-    elif place.marked_for_deletion_on:
-        raise refused(400, f"{word.removeprefix('sub').capitalize()} has already been marked for deletion")
-    else:
-        place.marked_for_deletion_on = call.state.today()
-        place.name = f"{place.name}-deletion_scheduled-{place.id}"
-        call.state.move(place, f"{place.path}-deletion_scheduled-{place.id}")
-    call.changed = True
-    return Answer(202, {"message": "202 Accepted"})
+    return plain | {SWITCHES[name]: sent[name] != "disabled" for name in SWITCHES if sent.get(name)}
 
 
 ROUTES = (
     Route("POST", "/groups", create_group),
-    Route("PUT", "/groups/:id", update_group),
-    Route("DELETE", "/groups/:id", delete_group),
     Route("POST", "/projects", create_project),
-    Route("PUT", "/projects/:id", update_project),
-    Route("DELETE", "/projects/:id", delete_project),
-    Route("POST", "/projects/:id/archive", archive_project),
-    Route("POST", "/projects/:id/unarchive", archive_project),
 )

@@ -20,14 +20,14 @@ from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
 from ..parameters import integer, mapping, read, text
 from ..records import Record
-from ..state import MAINTAINER, OWNER, Group, Project, Section, State, User
+from ..state import MAINTAINER, Group, Project, Section, State, User
 from .instance import namespace_path, show_basic_project
 from .milestones import MILESTONES, Milestone
 from .places import add_missing_groups, may_create, wrong_project
 
 _Source = Literal["github", "bitbucket_server"]
 _Status = Literal["scheduled", "started", "finished", "failed", "canceled"]
-_FINAL = ("finished", "failed", "canceled")
+FINAL = ("finished", "failed", "canceled")
 _TOO_MANY = "This endpoint has been requested too many times. Try again later."
 _NO_NAMESPACE = "Namespace or group to import repository into does not exist."
 _NO_ACCESS = (
@@ -207,34 +207,14 @@ def import_bitbucket_server(call: Call) -> Insertion:
     return _insertion(call, repository, namespace, sent.get("new_name") or repository.slug, _message)
 
 
-def cancel_import(call: Call) -> Answer:
-    """`POST /import/github/cancel`: of a project that comes from GitHub, for its owners."""
-    sent = read(call, integer("project_id", required=True))
-    user, state = call.caller(), call.state
-    project = state.projects.get(sent["project_id"] or 0)
-    found = IMPORTED.of(project) if project else None
-    if project is None or found is None or found.type != "github":
-        raise refused(404, "404 Not found")
-    if not state.visible(user, project):
-        raise refused(404, "Not Found")
-    call.require(project, OWNER, "Unauthorized access")
-    if found.status in _FINAL:
-        raise refused(400, f"The import cannot be canceled because it is {found.status}")
-    found.status, call.changed = "canceled", True
-    record = _show(call, project, found)
-    for name in () if state.deployed else ("refs_url", "relation_type", "import_warning"):
-        record.pop(name, None)
-    return Answer(200, record)
-
-
 def get_import(call: Call) -> Answer:
     """`GET /projects/:id/import`: how far it is; each look takes it further."""
     project = call.visible_project()
     found = IMPORTED.of(project)
-    if found and found.status not in _FINAL and not (found.looks or found.endless):
+    if found and found.status not in FINAL and not (found.looks or found.endless):
         _end(call, project, found)
     answer = Answer(200, _show_progress(call, project, found))
-    if found and found.status not in _FINAL:
+    if found and found.status not in FINAL:
         found.looks, found.status = max(found.looks - 1, 0), "started"
     return answer
 
@@ -266,7 +246,7 @@ def _insertion(
         found = Import(type=repository.host, source=repository.name, status="scheduled", **course)
         IMPORTED.put(project, found)
         call.changed = True
-        return Answer(201, _show(call, project, found))
+        return Answer(201, show_import(call, project, found))
 
     return insert
 
@@ -304,7 +284,7 @@ def _may_import(state: State, user: User, namespace: Group | User) -> bool:
     return may_create(state, user, namespace, MAINTAINER) and not state.is_archived(namespace)
 
 
-def _show(call: Call, project: Project, found: Import) -> dict[str, Any]:
+def show_import(call: Call, project: Project, found: Import) -> dict[str, Any]:
     """Return the imported project (spec section 2); paths in it are those of addresses."""
     basic = show_basic_project(call.state, project, call.url)
     absolute = found.source.startswith(("http://", "https://"))
@@ -346,7 +326,7 @@ def _show_progress(call: Call, project: Project, found: Import | None) -> dict[s
             "fetched": fetched if found.status != "scheduled" else {},
             "imported": imported if found.status == "finished" else {},
         }
-    if found and found.status in _FINAL:
+    if found and found.status in FINAL:
         at = basic["created_at"]
         record["failed_relations"] = [
             {"id": number, "created_at": at, **each.model_dump(), "line_number": None}
@@ -371,7 +351,6 @@ def _message(status: int, reason: Any) -> Refusal:
 SECTIONS = (IMPORTS, SOURCES, IMPORTED)
 ROUTES = (
     Route("POST", "/import/github", import_github),
-    Route("POST", "/import/github/cancel", cancel_import),
     Route("POST", "/import/bitbucket_server", import_bitbucket_server),
     Route("GET", "/projects/:id/import", get_import),
 )

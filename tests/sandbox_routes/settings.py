@@ -1,16 +1,13 @@
-"""Settings of the instance, as far as clients need them: how many requests a user may send, what may be imported.
-
-The spec does not define this endpoint; it follows production servers.
-"""
+"""Settings of the instance, as far as clients need them: how many requests a user may send, what may be imported."""
 
 from typing import Any
 
-from ..answers import Answer
-from ..call import Call, Route
-from ..parameters import boolean, integer, read, texts
-from ..state import Instance
-from .group_import import LIMIT
-from .project_import import SOURCES, enabled_sources
+from reconciler.sandbox.answers import Answer
+from reconciler.sandbox.call import Call, Route
+from reconciler.sandbox.parameters import boolean, integer, read, texts
+from reconciler.sandbox.routes.group_import import LIMIT
+from reconciler.sandbox.routes.project_import import SOURCES, enabled_sources
+from reconciler.sandbox.state import Instance
 
 PREFIX = "throttle_authenticated_api"
 _PLAIN = (

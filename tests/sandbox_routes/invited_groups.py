@@ -1,13 +1,10 @@
-"""Groups that are invited to projects: their members are members of the project too.
+"""Groups that are invited to projects: their members are members of the project too."""
 
-The spec does not define these endpoints; they follow production servers.
-"""
-
-from ..answers import Answer, refused
-from ..call import Call, Route
-from ..collection import PAGE, page_of
-from ..parameters import integer, read
-from ..state import MAINTAINER, ROLES, Invitation
+from reconciler.sandbox.answers import Answer, refused
+from reconciler.sandbox.call import Call, Route
+from reconciler.sandbox.collection import PAGE, page_of
+from reconciler.sandbox.parameters import integer, read
+from reconciler.sandbox.state import MAINTAINER, ROLES, Invitation
 
 
 def list_groups(call: Call) -> Answer:

@@ -1,0 +1,17 @@
+"""Endpoints of the service that only our tests ask: to prepare, to change things by hand, and to clean up.
+
+They follow production servers, as those of the sandbox do that the spec does not define. `ROUTES` is for `running`.
+"""
+
+from reconciler.sandbox.routes.deploy_keys import DEPLOY_KEYS
+
+from . import invited_groups, places, project_import, settings, users
+
+ROUTES = (
+    *DEPLOY_KEYS.routes("get", "create", "update", "delete"),
+    *invited_groups.ROUTES,
+    *places.ROUTES,
+    *project_import.ROUTES,
+    *settings.ROUTES,
+    *users.ROUTES,
+)

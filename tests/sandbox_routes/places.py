@@ -1,0 +1,116 @@
+"""Groups and projects that are changed, archived and deleted.
+
+A deletion takes a place to another path, where it waits; a second one, with `permanently_remove`, ends it at once,
+since the sandbox has no jobs. A top-level group waits for ever, unless its only owner is deleted.
+"""
+
+from typing import Any
+
+from reconciler.sandbox.answers import Answer, refused
+from reconciler.sandbox.call import Call, Route
+from reconciler.sandbox.parameters import boolean, mapping, read, text
+from reconciler.sandbox.routes.instance import show_group, show_project
+from reconciler.sandbox.routes.places import PROJECT, SWITCHES, TEXTS, switched, too_visible, wrong_group, wrong_project
+from reconciler.sandbox.routes.protected_branches import DEFAULTS, BranchDefaults
+from reconciler.sandbox.state import MAINTAINER, OWNER, Place
+
+_DELETION = (boolean("permanently_remove"), text("full_path"))
+
+
+def update_group(call: Call) -> Answer:
+    """`PUT /groups/:id`: name, path, description and visibility."""
+    sent = read(call, *TEXTS, mapping(DEFAULTS.name))
+    group = call.group(OWNER)
+    path, name = _path_of(group, sent), sent.get("name") or group.name
+    parent = call.state.groups_by_path.get(group.parent_path.lower())
+    wrong = wrong_group(call.state, path, name, group)
+    wrong |= too_visible(sent.get("visibility") or group.visibility, parent)
+    if wrong:
+        raise refused(400, wrong)
+    if sent.get(DEFAULTS.name):
+        DEFAULTS.put(group, BranchDefaults.model_validate(sent[DEFAULTS.name]))
+    _change(call, group, path, sent)
+    return Answer(200, show_group(call, group))
+
+
+def delete_group(call: Call) -> Answer:
+    """`DELETE /groups/:id`."""
+    sent = read(call, *_DELETION)
+    group = call.group(OWNER)
+    if sent.get("permanently_remove") and not group.parent_path:
+        raise refused(400, "`permanently_remove` option is only available for subgroups.")
+    return _delete(call, group, "subgroup" if group.parent_path else "group", sent)
+
+
+def update_project(call: Call) -> Answer:
+    """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
+    sent = read(call, *PROJECT, any_of=[each.name for each in PROJECT])
+    project = call.project(MAINTAINER)
+    path, name = _path_of(project, sent), sent.get("name") or project.name
+    wrong = wrong_project(call.state, path, name, project)
+    if wrong:
+        raise refused(400, wrong)
+    _change(call, project, path, sent)
+    return Answer(200, show_project(call, project))
+
+
+def archive_project(call: Call) -> Answer:
+    """`POST /projects/:id/archive`, and `unarchive`."""
+    project, archived = call.project(OWNER), not call.route.path.endswith("/unarchive")
+    if archived and project.archived:
+        raise refused(400, "Project is already archived.")
+    project.archived = archived
+    call.changed = True
+    return Answer(201, show_project(call, project))
+
+
+def delete_project(call: Call) -> Answer:
+    """`DELETE /projects/:id`."""
+    sent = read(call, *_DELETION)
+    return _delete(call, call.project(OWNER), "project", sent)
+
+
+def _path_of(place: Place, sent: dict[str, Any]) -> str:
+    """Return the full path that the place shall have."""
+    slug = sent.get("path") or place.slug
+    return f"{place.parent_path}/{slug}" if place.parent_path else slug
+
+
+def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
+    before = place.model_copy()
+    call.state.tick()
+    for name, value in {**sent, **switched(sent)}.items():
+        if name in ("name", "description", "visibility", *SWITCHES.values()):
+            setattr(place, name, value)
+    if path != place.path:
+        call.require(place, OWNER)
+        call.state.move(place, path)
+    call.changed = place != before
+
+
+def _delete(call: Call, place: Place, word: str, sent: dict[str, Any]) -> Answer:
+    """Take a place to the path where it waits; or, from there, remove it with all that lies in it."""
+    if sent.get("permanently_remove"):
+        if not place.marked_for_deletion_on:
+            raise refused(400, f"{word.removeprefix('sub').capitalize()} must be marked for deletion first.")
+        if sent.get("full_path") != place.path:
+            raise refused(400, f"`full_path` is incorrect. You must enter the complete path for the {word}.")
+        call.state.remove(place)
+    elif place.marked_for_deletion_on:
+        raise refused(400, f"{word.removeprefix('sub').capitalize()} has already been marked for deletion")
+    else:
+        place.marked_for_deletion_on = call.state.today()
+        place.name = f"{place.name}-deletion_scheduled-{place.id}"
+        call.state.move(place, f"{place.path}-deletion_scheduled-{place.id}")
+    call.changed = True
+    return Answer(202, {"message": "202 Accepted"})
+
+
+ROUTES = (
+    Route("PUT", "/groups/:id", update_group),
+    Route("DELETE", "/groups/:id", delete_group),
+    Route("PUT", "/projects/:id", update_project),
+    Route("DELETE", "/projects/:id", delete_project),
+    Route("POST", "/projects/:id/archive", archive_project),
+    Route("POST", "/projects/:id/unarchive", archive_project),
+)
