@@ -153,6 +153,18 @@ def many_targets(number: int) -> tuple[list[Plain], Plain]:
     return documents, state
 
 
+def many_layers(number: int) -> tuple[list[Plain], Plain]:
+    """Return the manifests of one project that so many sets select, and a state in which an item of each changes."""
+    select = {"projects": ["acme/api"]}
+    documents = [
+        document("ProjectSet", {"milestones": {f"of {k}": {"state": "closed"}}}, select=select, name=f"set-{k}")
+        for k in range(number)
+    ]
+    state = a_small_service("deployed")
+    state["projects"][0]["milestones"] = [{"title": f"of {k}"} for k in range(number)]
+    return documents, state
+
+
 def one_file(number: int) -> tuple[list[Plain], Plain]:
     """Return the manifest of one project, and a state in which so many values and entries of it are others."""
     items = {f"item {k}": {"description": "old", "state": "closed"} for k in range(number)}
@@ -189,10 +201,15 @@ MANY_TARGETS = [
     f"{APPLY} --concurrency 1",
     "revert done.json --concurrency 1",
 ]
+MANY_LAYERS = [
+    "plan manifests.yaml --concurrency 1",
+    "accept copy --diff --concurrency 1",
+]
 ONE_FILE = ["export --project acme/api -o copy --concurrency 1"]
 WORLDS = [
     (one_target, ONE_TARGET),
     (many_targets, MANY_TARGETS),
+    (many_layers, MANY_LAYERS),
     (one_file, ONE_FILE),
 ]
 

@@ -12,8 +12,8 @@ from reconciler.export.files import distinct, document_path
 from reconciler.export.yaml_edit import RenamedKey, appended_text, updated_text
 from reconciler.manifests import is_manifest
 from reconciler.manifests.documents import target_document
-from reconciler.manifests.layers import OLD_NAMES, SectionSpecs
 from reconciler.manifests.sources import Document, Source, Steps
+from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpecs
 from reconciler.manifests.yaml_writer import write_document
 from reconciler.model.targets import Target
 

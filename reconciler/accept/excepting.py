@@ -21,8 +21,9 @@ from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.accept.placement import Edit
 from reconciler.accept.wishes import Drop, Except
 from reconciler.manifests import Manifests
-from reconciler.manifests.layers import Effective, literal
 from reconciler.manifests.sources import Document
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.placeholders import literal
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Problem
 from reconciler.model.state import Unreadable
@@ -147,7 +148,7 @@ class _Excepting:
         return replace(difference, reason=reason, remedy=difference.remedy if reason == difference.reason else "")
 
 
-def _documents(target: Target, section: str, whole: Effective, sound: Manifests) -> tuple[Document | None, Document]:
+def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> tuple[Document | None, Document]:
     """Return the own document of a target, None if it has none, and the one that declares the section."""
     own = sound.declared(target.identity)
     beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document

@@ -10,9 +10,12 @@ from typing import Any
 
 from reconciler.accept.wishes import Add, Drop, Except, Put, Rename, Revive, Wish, Wishes
 from reconciler.export.sharing import with_placeholder
-from reconciler.manifests.layers import OLD_NAMES, Effective, Layer, fill, literal
-from reconciler.manifests.locks import lock_on
 from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.stack.layers import Layer, Stack
+from reconciler.manifests.stack.locks import lock_on
+from reconciler.manifests.stack.placeholders import fill, literal
+from reconciler.manifests.stack.sections import OLD_NAMES
+from reconciler.manifests.stack.trace import Declaration, declarations
 from reconciler.model.targets import Target
 
 Place = tuple[str, int]
@@ -75,7 +78,7 @@ class Placement:
         given_up: targets, each with a section that stays as it is.
     """
 
-    wholes: Collection[Effective]
+    wholes: Collection[Stack]
     wishes: Mapping[Target, Wishes]
     known: Collection[tuple[Target, str]]
     inapplicable: Collection[tuple[Target, str]]
@@ -88,9 +91,9 @@ class Placement:
     entries: dict[tuple[Target, Layer, str, str], Mapping[Steps, list[int]]] = field(default_factory=dict)
 
     @cached_property
-    def members(self) -> Mapping[Layer, list[Effective]]:
+    def members(self) -> Mapping[Layer, list[Stack]]:
         """The targets of each layer."""
-        members: dict[Layer, list[Effective]] = {}
+        members: dict[Layer, list[Stack]] = {}
         for whole in self.wholes:
             for layer in dict.fromkeys(whole.layers):
                 members.setdefault(layer, []).append(whole)
@@ -114,7 +117,7 @@ class Placement:
         self._add(adds)
         return [*self.edits.values()]
 
-    def _leave(self, whole: Effective) -> None:
+    def _leave(self, whole: Stack) -> None:
         """Take out what a lock holds, and sections that are given up, so that no other target counts on them."""
         wishes = self.wishes.get(whole.target, Wishes()).wishes
         held: set[Steps] = set()
@@ -130,13 +133,13 @@ class Placement:
         for steps in [each for each in wishes if (whole.target, each[0]) in self.given_up]:
             del wishes[steps]
 
-    def _place(self, whole: Effective, steps: Steps, wish: Wish) -> None:
+    def _place(self, whole: Stack, steps: Steps, wish: Wish) -> None:
         is_item = len(steps) == 2 and whole.specs[steps[0]].items is not None
         match wish:
             case Put():
                 self._put(whole, steps, wish)
             case Rename():
-                for layer, at in whole.declarations(steps):
+                for layer, at in _declared(whole, steps):
                     self._edit(whole, layer, at, wish)
             case Revive():
                 self._revive(whole, steps, wish)
@@ -147,7 +150,7 @@ class Placement:
             case Drop():
                 self._drop_field(whole, steps, wish)
 
-    def _restate(self, whole: Effective, section: str) -> None:
+    def _restate(self, whole: Stack, section: str) -> None:
         """Declare all declared fields of a section in the target's own document."""
         values = {
             (section, name, *keys): value[keys[0]] if keys else value
@@ -156,14 +159,14 @@ class Placement:
         }
         wishes = {steps: self._wished(whole, steps) for steps in values}
         for steps in [each for each in values if not isinstance(wishes[each], Drop)]:
-            *_, (layer, at) = whole.declarations(steps)
+            *_, (layer, at) = _declared(whole, steps)
             wish = wishes[steps]
             self._override(whole, layer, steps, at, wish if isinstance(wish, Put) else Put(literal(values[steps])))
 
-    def _put(self, whole: Effective, steps: Steps, wish: Put) -> None:
-        declarations = list(whole.declarations(steps)) if _is_declared(whole, steps) else []
+    def _put(self, whole: Stack, steps: Steps, wish: Put) -> None:
+        declarations = _declared(whole, steps) if _is_declared(whole, steps) else []
         if not declarations:
-            *_, (layer, _) = whole.declarations(steps[:1])
+            *_, (layer, _) = _declared(whole, steps[:1])
             written = _as_written(steps)
             if not layer.title or self._agree_to_add(layer, written, wish):
                 self._edit(whole, layer, written, wish)
@@ -176,17 +179,17 @@ class Placement:
         else:
             self._override(whole, layer, steps, at, wish)
 
-    def _drop_field(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+    def _drop_field(self, whole: Stack, steps: Steps, wish: Drop) -> None:
         """Remove a declared field; another change of the target's own document may make one go that cannot be."""
-        *_, (layer, at) = whole.declarations(steps)
+        *_, (layer, at) = _declared(whole, steps)
         if not layer.title or self._agree(layer, at, wish):
             self._edit(whole, layer, at, wish, is_needless=bool(layer.title))
         elif steps[-1] == OLD_NAMES:
             self._override(whole, layer, steps, at, Put([]))
         else:
-            self._refuse(whole, steps, f"{_where(layer, at)} declares it for other targets too")
+            self._refuse(whole, steps, f"{Declaration(layer, at, None)} declares it for other targets too")
 
-    def _drop_item(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+    def _drop_item(self, whole: Stack, steps: Steps, wish: Drop) -> None:
         """Remove an item from all layers that declare it, or else let it be null in the target's own document."""
         declarations = _declaring(whole, steps)
         shared = [(layer, at) for layer, at in declarations if layer.title]
@@ -197,7 +200,7 @@ class Placement:
             layer, at = shared[-1]
             self._override(whole, layer, steps, at, Put(None))
 
-    def _drop_entry(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+    def _drop_entry(self, whole: Stack, steps: Steps, wish: Drop) -> None:
         """Remove all entries for an object from all layers that list one, or none of them: the lists unite."""
         section, name, entry = steps
         listing = [
@@ -209,14 +212,16 @@ class Placement:
         for layer, at, each in listing:
             if layer.title and not self._agree(layer, at, wish):
                 title = whole.specs[section].lists[name].title
-                reason = f"{_where(layer, at)} lists the {title} {each} for other targets too, and lists unite"
+                reason = (
+                    f"{Declaration(layer, at, None)} lists the {title} {each} for other targets too, and lists unite"
+                )
                 self._refuse(whole, steps, reason)
                 return
         for layer, at, each in listing:
             if each == entry:
                 self._edit(whole, layer, at, wish)
 
-    def _entries(self, whole: Effective, layer: Layer, section: str, name: str) -> Mapping[Steps, list[int]]:
+    def _entries(self, whole: Stack, layer: Layer, section: str, name: str) -> Mapping[Steps, list[int]]:
         """Return where a layer lists the entries of a target's list: many of them are asked for."""
         place = whole.target, layer, section, name
         if place not in self.entries:
@@ -226,9 +231,9 @@ class Placement:
             self.entries[place] = found
         return self.entries[place]
 
-    def _revive(self, whole: Effective, steps: Steps, wish: Revive) -> None:
+    def _revive(self, whole: Stack, steps: Steps, wish: Revive) -> None:
         """Replace a null by what is there, or remove it where another layer declares the item."""
-        *others, (layer, at) = whole.declarations(steps)
+        *others, (layer, at) = _declared(whole, steps)
         lower = [each for each in others if _value(*each) is not None]
         if lower and not layer.title:
             self._edit(whole, layer, at, Drop())
@@ -237,7 +242,7 @@ class Placement:
         else:
             self._override(whole, layer, steps, at, Put(wish.fields))
 
-    def _add(self, adds: Sequence[tuple[Effective, Steps, Add]]) -> None:
+    def _add(self, adds: Sequence[tuple[Stack, Steps, Add]]) -> None:
         """Declare objects where their sections are pruned."""
         added: set[tuple[Target, Steps]] = set()
         for whole, steps, wish in adds:
@@ -252,10 +257,10 @@ class Placement:
                 own = (steps[0], literal(steps[1])) if is_item else steps[:2]
                 self._override(whole, _pruning(whole), own, own, Put(wish.value) if is_item else wish)
 
-    def _replace(self, whole: Effective, steps: Steps, wish: Rename) -> bool:
+    def _replace(self, whole: Stack, steps: Steps, wish: Rename) -> bool:
         """Replace an item by one of its former name in the own document, where others keep it; return whether."""
         wishes = self.wishes[whole.target].wishes
-        declarations = list(whole.declarations(steps))
+        declarations = _declared(whole, steps)
         if all(not layer.title or self._agree(layer, at, wish) for layer, at in declarations):
             return False
         section, name = steps
@@ -272,7 +277,7 @@ class Placement:
     def _agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
         """Whether all targets of a layer that depend on what it declares there wish the same."""
 
-        def concerned(whole: Effective) -> Steps | None:
+        def concerned(whole: Stack) -> Steps | None:
             steps = _steps_in(whole, layer, at)
             return steps if _depends(whole, layer, steps) else None
 
@@ -281,14 +286,14 @@ class Placement:
     def _agree_to_add(self, layer: Layer, written: Steps, wish: Wish) -> bool:
         """Whether all targets of a layer that may have a section wish to add the same."""
 
-        def concerned(whole: Effective) -> Steps | None:
+        def concerned(whole: Stack) -> Steps | None:
             has_level = whole.target.level in whole.specs[written[0]].kind.models
             may_have = has_level and written[0] not in whole.unmanaged
             return _added_to(whole, written) if may_have else None
 
         return self._all_agree(layer, written, wish, concerned)
 
-    def _all_agree(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Effective], Steps | None]) -> bool:
+    def _all_agree(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Stack], Steps | None]) -> bool:
         """Whether all targets of a layer that are concerned wish the same: many of them ask the same question."""
         question = layer, at, repr(wish)
         if question not in self.verdicts:
@@ -299,15 +304,15 @@ class Placement:
             )
         return self.verdicts[question]
 
-    def _agrees(self, whole: Effective, steps: Steps, wish: Wish) -> bool:
+    def _agrees(self, whole: Stack, steps: Steps, wish: Wish) -> bool:
         place = whole.target, steps[0]
         return place in self.inapplicable or (place in self.known and self._wished(whole, steps) == wish)
 
-    def _wished(self, whole: Effective, steps: Steps) -> Wish | None:
+    def _wished(self, whole: Stack, steps: Steps) -> Wish | None:
         wishes = self.wishes.get(whole.target)
         return None if wishes is None else wishes.wishes.get(steps)
 
-    def _override(self, whole: Effective, layer: Layer, steps: Steps, written: Steps, wish: Put | Add) -> None:
+    def _override(self, whole: Stack, layer: Layer, steps: Steps, written: Steps, wish: Put | Add) -> None:
         """Write into the target's own document what a layer declares otherwise, in the document's own spelling."""
         own = whole.layers[-1]
         if own.title:
@@ -315,7 +320,7 @@ class Placement:
             return
         for length in range(len(steps), 0, -1):
             if _is_declared(whole, steps[:length]):
-                at = next((at for each, at in whole.declarations(steps[:length]) if each is own), None)
+                at = next((at for each, at in _declared(whole, steps[:length]) if each is own), None)
                 if at is not None:
                     written = (*at, *written[length:])
                     break
@@ -323,7 +328,7 @@ class Placement:
 
     def _edit(
         self,
-        whole: Effective,
+        whole: Stack,
         layer: Layer,
         at: Steps,
         wish: Put | Drop | Rename | Add,
@@ -334,7 +339,7 @@ class Placement:
         reason = self.closed.get(layer.document.source.path)
         if reason is not None:
             at = (*at[:-1], _steps_in(whole, layer, at)[-1]) if isinstance(at[-1], int) else at
-            self._refuse(whole, at, f"declared at {_where(layer, at)}, {reason}; change it there")
+            self._refuse(whole, at, f"declared at {Declaration(layer, at, None)}, {reason}; change it there")
             return
         edit = Edit(layer.document, layer.document, at, wish, [whole.target], bool(layer.title), is_needless, revives)
         self._note((layer.document, at), edit)
@@ -346,7 +351,7 @@ class Placement:
         if noted is not edit:
             noted.targets.extend(edit.targets)
 
-    def _refuse(self, whole: Effective, steps: Steps, reason: str) -> None:
+    def _refuse(self, whole: Stack, steps: Steps, reason: str) -> None:
         section, *names = steps
         spec = whole.specs[section]
         name = names.pop(0) if spec.items is not None else names[-1] if names[0] in spec.lists else None
@@ -354,7 +359,7 @@ class Placement:
         self.wishes[whole.target].refused[section, name, field_] = reason
 
 
-def _steps_in(whole: Effective, layer: Layer, at: Steps) -> Steps:
+def _steps_in(whole: Stack, layer: Layer, at: Steps) -> Steps:
     """Return the steps in the merged spec of a target to what a layer writes; an entry of a list by its identity."""
     section, *written = at
     spec, values = whole.specs[section], whole.values if layer.normalized is None else None
@@ -366,13 +371,13 @@ def _steps_in(whole: Effective, layer: Layer, at: Steps) -> Steps:
     return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
 
 
-def _added_to(whole: Effective, written: Steps) -> Steps:
+def _added_to(whole: Stack, written: Steps) -> Steps:
     """Return the steps in the merged spec of a target to a new item that a layer writes; an entry is as it is."""
     section, name, *entry = written
     return (section, name if entry else whole.specs[section].normalize_key(name, whole.values), *entry)
 
 
-def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
+def _depends(whole: Stack, layer: Layer, steps: Steps) -> bool:
     """Whether a target would have something else without what a layer declares."""
     section, *names = steps
     spec = whole.specs[section]
@@ -380,19 +385,29 @@ def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
         return True
     if not _is_declared(whole, steps):
         return False
-    *_, (top, _) = whole.declarations(steps)
+    *_, (top, _) = _declared(whole, steps)
     is_item = len(names) == 1 and spec.items is not None
     return top is layer or (is_item and any(each is layer for each, _ in _declaring(whole, steps)))
 
 
-def _declaring(whole: Effective, steps: Steps) -> list[tuple[Layer, Steps]]:
+def _declared(whole: Stack, steps: Steps) -> list[tuple[Layer, Steps]]:
+    """Return the layers that declare a value, lowest first, each with the steps as it writes them."""
+    return [(declaration.layer, _plain(declaration.steps)) for declaration in declarations(whole, steps)]
+
+
+def _plain(steps: Steps) -> Steps:
+    """Return the steps without what a renamed key knows of its former name: a second one would be taken for it."""
+    return tuple(str(step) if isinstance(step, str) else step for step in steps)
+
+
+def _declaring(whole: Stack, steps: Steps) -> list[tuple[Layer, Steps]]:
     """Return the layers of which an item is merged, lowest first: those above the last null."""
-    declarations = list(whole.declarations(steps))
+    declarations = _declared(whole, steps)
     above = next((n for n in range(len(declarations), 0, -1) if _value(*declarations[n - 1]) is None), 0)
     return declarations[above:]
 
 
-def _is_declared(whole: Effective, steps: Steps) -> bool:
+def _is_declared(whole: Stack, steps: Steps) -> bool:
     here: Any = whole.sections
     for step in steps:
         if not isinstance(here, Mapping) or step not in here:
@@ -401,7 +416,7 @@ def _is_declared(whole: Effective, steps: Steps) -> bool:
     return True
 
 
-def _pruning(whole: Effective) -> Layer:
+def _pruning(whole: Stack) -> Layer:
     """Return the layer whose `prune` counts."""
     return next(layer for layer in reversed(whole.layers) if layer.prune is not None)
 
@@ -411,12 +426,6 @@ def _value(layer: Layer, at: Steps) -> Any:
     for step in at:
         here = here[step]
     return here
-
-
-def _where(layer: Layer, at: Steps) -> str:
-    """`profile baseline (manifests/base.yaml:12)`, or the place alone of an own document."""
-    place = layer.document.find(("spec", *at), key=True).line
-    return f"{layer.title} ({place})" if layer.title else place
 
 
 def _as_written(steps: Steps) -> Steps:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.export.sections import item_fields
-from reconciler.manifests.layers import OLD_NAMES, Effective, literal
 from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.placeholders import literal
+from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences, fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
@@ -94,7 +96,7 @@ class Wishes:
     wishes: dict[Steps, Wish] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
-    def collect(self, plan: SectionPlan, section: Section, whole: Effective, live: LiveState) -> None:
+    def collect(self, plan: SectionPlan, section: Section, whole: Stack, live: LiveState) -> None:
         """Add what makes the plan of a section empty.
 
         Args:
@@ -137,7 +139,7 @@ class _Drift:
 
     wishes: Wishes
     section: Section
-    whole: Effective
+    whole: Stack
     live: LiveState
     named: dict[str, _Names]
 

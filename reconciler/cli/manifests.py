@@ -115,7 +115,7 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     from functools import reduce
     from operator import getitem
 
-    from reconciler.manifests.layers import field_path
+    from reconciler.manifests.stack.trace import field_path
     from reconciler.system.terminal import escaped
 
     spec = manifests.effective(target.target)

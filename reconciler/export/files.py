@@ -16,8 +16,9 @@ from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.index import DeclaredTarget
-from reconciler.manifests.layers import PRUNE, literal, placeholder_values
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
+from reconciler.manifests.stack.placeholders import literal, placeholder_values
+from reconciler.manifests.stack.sections import PRUNE
 from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target

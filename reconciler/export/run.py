@@ -32,8 +32,9 @@ from reconciler.export.update import update
 from reconciler.fleet.causes import ProjectRecord, unfit
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
-from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
 from reconciler.manifests.project_sets import chosen
+from reconciler.manifests.stack.placeholders import literal
+from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_specs
 from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress

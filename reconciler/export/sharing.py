@@ -25,14 +25,8 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.update import Declared, update
 from reconciler.manifests.documents import profile_document, target_document
-from reconciler.manifests.layers import (
-    PRUNE,
-    SectionSpec,
-    SectionSpecs,
-    fill,
-    literal,
-    placeholder_values,
-)
+from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
+from reconciler.manifests.stack.sections import PRUNE, SectionSpec, SectionSpecs
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable

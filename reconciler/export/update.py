@@ -9,14 +9,8 @@ from typing import Any
 
 from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import ResolvedTarget
-from reconciler.manifests.layers import (
-    OLD_NAMES,
-    PRUNE,
-    Placeholders,
-    SectionSpec,
-    SectionSpecs,
-    literal,
-)
+from reconciler.manifests.stack.placeholders import Placeholders, literal
+from reconciler.manifests.stack.sections import OLD_NAMES, PRUNE, SectionSpec, SectionSpecs
 from reconciler.model.diff import differences, fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.resource import LiveRecord, Objects, Resource

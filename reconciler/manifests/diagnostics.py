@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from reconciler.errors import LocatedDiagnostic
-from reconciler.manifests.layers import Effective
 from reconciler.manifests.sources import Document, Location, Steps
+from reconciler.manifests.stack.layers import Layer, Stack
+from reconciler.manifests.stack.trace import find
+from reconciler.model.targets import Target
 from reconciler.model.wording import short
 
 WRITTEN = "\ufdd0"
@@ -81,14 +83,23 @@ class Diagnostics:
 
         self._add(locate, found, document if by is None else by, section)
 
-    def add_merged(self, whole: Effective, found: Diagnostic) -> None:
+    def add_merged(self, whole: Stack, found: Diagnostic) -> None:
         """Add a diagnostic of a merged spec, in the layer that set the value."""
 
         def locate() -> LocatedDiagnostic | None:
-            layer, location = whole.find(found.steps, key=found.at_key)
-            return self._located(location, found, whole.target, f" (for {whole.target})" if layer.title else "")
+            layer, location = find(whole, found.steps, key=found.at_key)
+            return self._located(location, found, whole.target, _for(whole.target, layer))
 
         self._add(locate, found, whole.target, str(found.steps[0]))
+
+    def add_declared(self, layer: Layer, found: Diagnostic, by: Target) -> None:
+        """Add a diagnostic of a target about what one of its layers declares, with its steps there, as written."""
+
+        def locate() -> LocatedDiagnostic | None:
+            location = layer.document.find(("spec", *found.steps), key=found.at_key)
+            return self._located(location, found, by, _for(by, layer))
+
+        self._add(locate, found, by, str(found.steps[0]))
 
     def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
@@ -131,3 +142,8 @@ class Diagnostics:
         """The warnings that only `validate` shows, sorted by place."""
         located = {each for locate in self._advice if (each := locate()) is not None}
         return tuple(sorted(located - self._seen))
+
+
+def _for(target: Target, layer: Layer) -> str:
+    """Return for which target a layer that others have too is wrong."""
+    return f" (for {target})" if layer.title else ""

@@ -30,24 +30,6 @@ from reconciler.manifests.documents import (
     levels_of,
     metadata_keys,
 )
-from reconciler.manifests.layers import (
-    MOST_FILLED,
-    NO_SECTIONS,
-    PRUNE,
-    UNMANAGED,
-    Contribution,
-    Effective,
-    Layer,
-    Placeholders,
-    SectionSpec,
-    SectionSpecs,
-    braces,
-    has_placeholder,
-    misspelt_placeholder,
-    placeholder_values,
-    placeholders_in,
-)
-from reconciler.manifests.locks import ALL, idle_locks
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
@@ -59,12 +41,24 @@ from reconciler.manifests.project_sets import (
     projects_by_path,
 )
 from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.stack.layers import MOST_FILLED, Contribution, Layer, Stack
+from reconciler.manifests.stack.locks import ALL, idle_locks
+from reconciler.manifests.stack.placeholders import (
+    Placeholders,
+    braces,
+    has_placeholder,
+    misspelt_placeholder,
+    placeholder_values,
+    placeholders_in,
+)
+from reconciler.manifests.stack.sections import NO_SECTIONS, PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error
+from reconciler.manifests.stack.trace import find
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.creation import Creation
 from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
 from reconciler.model.targets import LEVELS, Identity, Level, Target
-from reconciler.model.wording import listed, one, unknown
+from reconciler.model.wording import listed, unknown
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
@@ -315,16 +309,6 @@ def overfilled(layer: Layer, values: Placeholders | None) -> Diagnostic | None:
         return None
     message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
     return Diagnostic(layer.placeholders[name], message)
-
-
-def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
-    """Return an error if targets of a level cannot have a section; it names the document kinds that can."""
-    models = specs[name].kind.models
-    if level in models:
-        return None
-    allowed = [other for other, spec in specs.items() if level in spec.kind.models]
-    owners = listed(owner.document_kind for owner in models)
-    return f"{name} belong to {owners}; {one(level.document_kind)} may hold {listed(allowed)}"
 
 
 def clashing_names(
@@ -607,7 +591,7 @@ def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
     return levels
 
 
-def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagnostic]:
+def misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
     """Yield an error for each project in a list of groups, and each group in a list of projects."""
     for steps, level, path in whole.references:
         error = _level_conflict(path, level, levels)
@@ -617,7 +601,7 @@ def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagn
             yield Diagnostic(steps, f"{error}: list it under `{right}`")
 
 
-def contradictions(whole: Effective, groups: Mapping[str, Effective]) -> Iterator[Diagnostic]:
+def contradictions(whole: Stack, groups: Mapping[str, Stack]) -> Iterator[Diagnostic]:
     """Yield advice for each field of a project that a declared group above it locks at another value.
 
     Args:
@@ -638,9 +622,9 @@ def contradictions(whole: Effective, groups: Mapping[str, Effective]) -> Iterato
                 yield Diagnostic((name, key), message, "advice", elsewhere=partial(_place, group, name))
 
 
-def _place(whole: Effective, section: str) -> str:
+def _place(whole: Stack, section: str) -> str:
     """Return where a section of a merged spec is declared, as `path:line`."""
-    return whole.find((section,), key=True)[1].line
+    return find(whole, (section,), key=True)[1].line
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

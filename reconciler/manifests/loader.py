@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.creation import CREATE, Surroundings, namesakes, too_visible, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
     Composition,
     DeclaredSet,
@@ -22,26 +21,11 @@ from reconciler.manifests.index import (
     clashing_names,
     compose,
     contradictions,
-    level_error,
     misplaced_references,
     overfilled,
     path_levels,
     sections_below,
 )
-from reconciler.manifests.layers import (
-    PRUNE,
-    UNMANAGED,
-    Effective,
-    Layer,
-    SectionSpec,
-    SectionSpecs,
-    effective,
-    field_path,
-    literal,
-    object_path,
-    section_specs,
-)
-from reconciler.manifests.locks import Lock, broken_locks, deviations, lock_on
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
@@ -62,6 +46,12 @@ from reconciler.manifests.sources import (
     search,
     why_passed_over,
 )
+from reconciler.manifests.stack.exceptions import exceptions_on, read_exceptions
+from reconciler.manifests.stack.layers import Layer, Stack, stacked
+from reconciler.manifests.stack.locks import Lock, broken_locks, deviations, lock_on
+from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error, section_specs
+from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
@@ -112,7 +102,7 @@ class Assembled:
     """A target as the planner gets it, and the layers behind it."""
 
     target: DesiredTarget
-    effective: Effective
+    effective: Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +129,7 @@ class Manifests:
         return self._diagnostics.advice
 
     @property
-    def layered(self) -> tuple[Effective, ...]:
+    def layered(self) -> tuple[Stack, ...]:
         """The merged specs of all targets, with the layers behind them."""
         return tuple(each.effective for each in self._assembled.values())
 
@@ -225,7 +215,7 @@ class Manifests:
         """Return a set, None if there is none of that name."""
         return self._index.sets.get(name)
 
-    def beneath(self, target: Target) -> Effective:
+    def beneath(self, target: Target) -> Stack:
         """Return what the profiles and sets beneath the document of a target declare.
 
         Raises:
@@ -374,7 +364,7 @@ class Manifests:
         around = 1 if address.part == address.section else 2
         if address.name is not None and len(steps) <= around and address.section in whole.effective.prune:
             steps = (PRUNE, whole.effective.prune.index(address.section))
-        _, location = whole.effective.find(steps, key=True)
+        _, location = find(whole.effective, steps, key=True)
         return location.line
 
     def lock(self, address: Address, field: str | None = None) -> Lock | None:
@@ -402,7 +392,12 @@ class Manifests:
         section = whole.effective.sections.get(address.section) if whole else None
         if whole is None or not isinstance(section, dict) or address.name not in section:
             return None
-        return whole.effective.declaration((address.section, address.name), others)
+        declared = declarations(whole.effective, (address.section, address.name))
+        lowest = next((each for each in declared if each.value is not None), declared[0])
+        own_name = str(lowest.steps[-1])
+        values = whole.effective.values or {}
+        used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
+        return lowest.line, (own_name, *(unfilled(str(other), used) for other in others))
 
     def remarks(self, target: Target, path: Sequence[str | int]) -> list[str]:
         """Return the lock that holds a field, and the exceptions that are about it, a line each.
@@ -435,10 +430,11 @@ class Manifests:
             KeyError: no such target.
         """
         steps = field_path(path, self.effective(target)) if isinstance(path, str) else tuple(path)
-        return list(self._assembled[target.identity].effective.origins(steps)) if steps else []
+        declared = declarations(self._assembled[target.identity].effective, steps) if steps else ()
+        return [(each.line, each.value) for each in declared]
 
 
-def _steps(whole: Effective, address: Address, field: str | None) -> Steps:
+def _steps(whole: Stack, address: Address, field: str | None) -> Steps:
     """Return the steps to an object, or to its field, in a merged spec, as far as it declares it."""
     part = () if address.part == address.section else (address.part,)
     return object_path(whole, address.section, part, address.name, field)
@@ -637,7 +633,7 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
     return assembled
 
 
-def _sound(each: Assembled) -> Effective:
+def _sound(each: Assembled) -> Stack:
     """Return the merged spec of a target without the sections that have errors: these may have any shape."""
     whole, names = each.effective, {section.kind for section in each.target.sections}
     if len(names) == len(whole.sections):
@@ -667,13 +663,10 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
             for layer, error in too_long:
                 diagnostics.add(layer.document, error)
         elif all(part.whole for part in composition.parts):
-            whole = effective(target, layers, index.specs, composition.values, layers[-1].unmanaged)
-            for layer in layers:
-                _check_shared(layer, whole, target, diagnostics)
+            whole = stacked(target, layers, index.specs, composition.values, layers[-1].unmanaged)
+            _check_layers(whole, index, diagnostics)
             sets = [part for part in composition.parts if part.priority is not None]
-            conflicts = set_conflicts(sets, whole, compared) if len(sets) > 1 else ()
-            broken = broken_locks(whole) if whole.has_locks and index.locks_bind else ()
-            for wanted, conflict in chain(conflicts, broken):
+            for wanted, conflict in set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
                 diagnostics.add_merged(wanted, conflict)
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))
@@ -691,7 +684,7 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
     return assembled
 
 
-def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Iterator[Section]:
+def _sections(whole: Stack, target: Target, diagnostics: Diagnostics) -> Iterator[Section]:
     """Yield the checked sections of a target."""
     for name in whole.sections:
         spec, pruned = whole.specs[name], name in whole.prune
@@ -708,17 +701,25 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
             diagnostics.add_merged(whole, Diagnostic((PRUNE, number), message))
 
 
-def _exceptions(index: Index, whole: Effective, diagnostics: Diagnostics) -> Iterator[DeclaredException]:
+def _exceptions(index: Index, whole: Stack, diagnostics: Diagnostics) -> Iterator[DeclaredException]:
     """Yield the exceptions of a target's own document that are free of errors."""
     own = index.targets.get(whole.target.identity)
     if own is not None and own.metadata.exceptions:
-        exceptions, found = read_exceptions(own, whole, index.today)
+        exceptions, found = read_exceptions(own.metadata.exceptions, whole, index.today)
         yield from exceptions
         for each in found:
             diagnostics.add(own.layer.document, each)
 
 
-def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: Diagnostics) -> None:
+def _check_layers(whole: Stack, index: Index, diagnostics: Diagnostics) -> None:
+    """Check the layers of a target against its level, and against one another's locks."""
+    for layer in whole.layers:
+        _check_shared(layer, whole, whole.target, diagnostics)
+    for layer, error in broken_locks(whole) if whole.has_locks and index.locks_bind else ():
+        diagnostics.add_declared(layer, error, whole.target)
+
+
+def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagnostics) -> None:
     """Report sections that the target's level does not have, and names that are the same once filled in."""
     for name, value in layer.sections.items():
         if name in whole.unmanaged:

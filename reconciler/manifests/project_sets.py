@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec
 from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.layers import Contribution, Layer, Stack
+from reconciler.manifests.stack.sections import PRUNE, SectionSpec
+from reconciler.manifests.stack.trace import find
 from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
@@ -159,8 +161,8 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def set_conflicts(
-    sets: Sequence[Contribution], whole: Effective, compared: set[tuple[int | str, ...]]
-) -> Iterator[tuple[Effective, Diagnostic]]:
+    sets: Sequence[Contribution], whole: Stack, compared: set[tuple[int | str, ...]]
+) -> Iterator[tuple[Stack, Diagnostic]]:
     """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
 
     Each set is compared with all before it, merged. Sets without placeholders are compared for the first of their
@@ -177,7 +179,7 @@ def set_conflicts(
         for part in equals[1:]:
             wanted = whole.of(*part.layers)
             for steps in _disagreements(before, wanted):
-                layer, location = before.find(steps)
+                layer, location = find(before, steps)
                 other = next(each for each in equals if layer in each.layers)
                 message = (
                     f"{part.layers[-1].title} and {other.layers[-1].title} ({location}) have the same priority, "
@@ -187,7 +189,7 @@ def set_conflicts(
             before = before.under(*part.layers)
 
 
-def _disagreements(one: Effective, other: Effective) -> Iterator[Steps]:
+def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
     """Yield the steps to each value that two sets set differently."""
     if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
         yield (PRUNE,)

@@ -13,8 +13,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
-from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
 from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.placeholders import has_placeholder
+from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec
+from reconciler.manifests.stack.trace import find
 from reconciler.model.endpoints import Collection
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
@@ -230,7 +233,7 @@ def _checked(check: Callable[[Any], Any], content: Content) -> Any:
     return check(content.value)
 
 
-def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
+def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
     """Return a section of a target as its model, None if it has errors, and its errors and warnings.
 
     While placeholders wait for the target's path, values that depend on them are not checked.
@@ -252,11 +255,11 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     return None if any(each.severity == "error" for each in found) else section, found
 
 
-def _is_shared_entry(found: Diagnostic, spec: SectionSpec, whole: Effective) -> bool:
+def _is_shared_entry(found: Diagnostic, spec: SectionSpec, whole: Stack) -> bool:
     """Whether a warning is about an entry that a profile or set lists for many targets: some may need it."""
     if found.severity == "error" or len(found.steps) != 2 or not spec.merges_as_set(found.steps[0]):
         return False
-    layer, _ = whole.find((spec.kind.name, *found.steps))
+    layer, _ = find(whole, (spec.kind.name, *found.steps))
     return bool(layer.title)
 
 

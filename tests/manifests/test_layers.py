@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.layers import fill, literal, placeholder_values
+from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
 from reconciler.model.targets import Address, Level, Target
 from tests.manifests.conftest import Folder
 

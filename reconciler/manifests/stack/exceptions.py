@@ -1,15 +1,17 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
-from reconciler.manifests.index import DeclaredTarget, level_error
-from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, field_path, fill
-from reconciler.manifests.locks import Lock, locks_of
 from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.locks import Lock, locks_of
+from reconciler.manifests.stack.placeholders import fill
+from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec, level_error
+from reconciler.manifests.stack.trace import field_path
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Key
@@ -20,23 +22,23 @@ NO_EFFECT = ": this exception has no effect"
 
 
 def read_exceptions(
-    own: DeclaredTarget, whole: Effective, today: date
+    declared: Sequence[AcceptedDeviation], whole: Stack, today: date
 ) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
     """Return the exceptions of a target's own document, and their errors and warnings.
 
     Args:
-        own: the document.
-        whole: what is declared for the target.
+        declared: as its document writes them.
+        whole: the layers of the target.
         today: the day, UTC.
     """
     exceptions: list[DeclaredException] = []
     found: list[Diagnostic] = []
-    for number, written in enumerate(own.metadata.exceptions):
+    for number, written in enumerate(declared):
         errors = list(_errors(written, whole))
         if errors:
             found += [each.below(*ABOVE, number) for each in errors]
             continue
-        exception = _read(written, whole, own.layer.document.find((*ABOVE, number)).line)
+        exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
         exceptions.append(exception)
         idle = list(_idle(exception, whole))
         warnings = (*idle, *_end(exception, today), *([] if idle else _locked(exception, whole)))
@@ -44,9 +46,7 @@ def read_exceptions(
     return tuple(exceptions), found
 
 
-def exceptions_on(
-    exceptions: Iterable[DeclaredException], whole: Effective, steps: Steps
-) -> Iterator[DeclaredException]:
+def exceptions_on(exceptions: Iterable[DeclaredException], whole: Stack, steps: Steps) -> Iterator[DeclaredException]:
     """Yield the exceptions that are about a value of a merged spec, or about a part of it."""
     name, *inner = steps
     for each in exceptions:
@@ -59,7 +59,7 @@ def exceptions_on(
             yield each
 
 
-def _errors(written: AcceptedDeviation, whole: Effective) -> Iterator[Diagnostic]:
+def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
     """Yield the errors in the names of an exception."""
     level, name, item = whole.target.level, written.section, written.item
     misplaced = level_error(name, level, whole.specs) if name in whole.specs else unknown("section", name, whole.specs)
@@ -81,7 +81,7 @@ def _errors(written: AcceptedDeviation, whole: Effective) -> Iterator[Diagnostic
             yield Diagnostic(("fields", number), unknown("field", field, known))
 
 
-def _read(written: AcceptedDeviation, whole: Effective, origin: str) -> DeclaredException:
+def _read(written: AcceptedDeviation, whole: Stack, origin: str) -> DeclaredException:
     """Return an exception with its placeholders filled in, and its item as the section names it."""
     spec, item = whole.specs[written.section], written.item
     if isinstance(item, str):
@@ -90,7 +90,7 @@ def _read(written: AcceptedDeviation, whole: Effective, origin: str) -> Declared
     return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin)
 
 
-def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic]:
+def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     """Yield a warning about an exception for something that is not declared; what is pruned need not be."""
     name, item = exception.section, exception.item
     if name not in whole.sections:
@@ -110,7 +110,7 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
                 yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
 
 
-def _named(whole: Effective, name: str, item: Key | None) -> Iterator[object]:
+def _named(whole: Stack, name: str, item: Key | None) -> Iterator[object]:
     """Yield the values of the items of a name, or the entries of it; of all items without a name."""
     spec, section = whole.specs[name], whole.sections[name]
     if item is None:
@@ -127,7 +127,7 @@ def _collections(spec: SectionSpec) -> Mapping[str, Collection]:
 
 
 @lru_cache(maxsize=16)
-def _declared(whole: Effective, name: str) -> Mapping[tuple[str, Key], list[object]]:
+def _declared(whole: Stack, name: str) -> Mapping[tuple[str, Key], list[object]]:
     """Return the values of a section's items, or the entries of its lists, by field and identity."""
     spec, section = whole.specs[name], whole.sections[name]
     held = section if isinstance(section, dict) else {}
@@ -155,7 +155,7 @@ def _end(exception: DeclaredException, today: date) -> Iterator[Diagnostic]:
         yield Diagnostic(("until",), message, "warning")
 
 
-def _locked(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic]:
+def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
     items = whole.specs[exception.section].items
     if items is None or exception.item is None:
@@ -169,7 +169,7 @@ def _locked(exception: DeclaredException, whole: Effective) -> Iterator[Diagnost
 
 
 @lru_cache(maxsize=16)
-def _locks_by_item(whole: Effective, name: str) -> Mapping[Key, list[Lock]]:
+def _locks_by_item(whole: Stack, name: str) -> Mapping[Key, list[Lock]]:
     """Return the locks of a section's items by their identity."""
     items = whole.specs[name].items
     found: dict[Key, list[Lock]] = {}
@@ -179,7 +179,7 @@ def _locks_by_item(whole: Effective, name: str) -> Mapping[Key, list[Lock]]:
     return found
 
 
-def _covers(exception: DeclaredException, lock: Lock, whole: Effective) -> bool:
+def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
     """Return whether an exception is about a locked value."""
     section, *inner = lock.steps
     if section != exception.section:

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.layers import PRUNE, UNMANAGED, Effective, Layer, SectionSpec, SectionSpecs, field_path
 from reconciler.manifests.sources import Location, Steps
+from reconciler.manifests.stack.layers import Layer, Stack
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs
+from reconciler.manifests.stack.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
 from reconciler.model.wording import unknown
 
@@ -46,33 +49,29 @@ class Lock:
 
 
 @lru_cache(maxsize=16)
-def locks_of(whole: Effective) -> tuple[Lock, ...]:
+def locks_of(stack: Stack) -> tuple[Lock, ...]:
     """Return the locks of all layers, the lowest first. Whoever asks about a target asks about many of its fields."""
-    found: list[Lock] = []
-    merged = whole.of()
-    for layer in whole.layers if whole.has_locks else ():
-        merged = merged.under(layer)
-        found += _locks(layer, merged)
-    return tuple(found)
+    locking = dict.fromkeys(layer for layer in stack.layers if layer.locks)
+    return tuple(lock for layer in locking for lock in _locks(layer, stack))
 
 
 @lru_cache(maxsize=16)
-def _by_steps(whole: Effective) -> Mapping[Steps, list[tuple[int, Lock]]]:
+def _by_steps(stack: Stack) -> Mapping[Steps, list[tuple[int, Lock]]]:
     """Return the locks of values by their steps, each with its place among all."""
-    found: dict[Steps, list[tuple[int, Lock]]] = {}
-    for place, lock in enumerate(locks_of(whole)):
+    placed: dict[Steps, list[tuple[int, Lock]]] = {}
+    for place, lock in enumerate(locks_of(stack)):
         if lock.steps[0] != PRUNE:
-            found.setdefault(lock.steps, []).append((place, lock))
-    return found
+            placed.setdefault(lock.steps, []).append((place, lock))
+    return placed
 
 
-def lock_on(whole: Effective, steps: Steps) -> Lock | None:
+def lock_on(stack: Stack, steps: Steps) -> Lock | None:
     """Return the lock that holds a field, an item, or a list of the merged spec; None if none does.
 
     An item's lock holds the fields that its layer declares.
     """
-    by_steps = _by_steps(whole)
-    around = [each for length in range(1, len(steps) + 1) for each in by_steps.get(steps[:length], ())]
+    by_steps = _by_steps(stack)
+    around = [placed for length in range(1, len(steps) + 1) for placed in by_steps.get(steps[:length], ())]
     for _, lock in sorted(around, key=itemgetter(0)):
         length = len(lock.steps)
         if length == len(steps) or not isinstance(lock.value, Mapping):
@@ -82,35 +81,28 @@ def lock_on(whole: Effective, steps: Steps) -> Lock | None:
     return None
 
 
-def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
-    """Yield an error for each value by which a layer breaks the lock of another, with the layers up to there.
+def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield an error for each value by which a layer breaks the lock of another, with its steps in that layer's spec.
 
     Lists of names unite, whatever their order: an entry that a lower layer adds to a locked one breaks the lock too.
     """
-    yield from ((whole, found) for found in _unmanaged(whole))
-    locks: list[Lock] = []
-    lower: list[Effective] = []
-    merged = whole.of()
-    for layer in whole.layers:
-        below, merged = merged, merged.under(layer)
-        for lock in locks:
-            yield from ((merged, found) for found in _broken(lock, layer, below, merged))
-        own = [*_locks(layer, merged)]
-        for lock in own:
-            yield from ((each, found) for each in lower for found in _added(lock, each.layers[-1], each))
-        locks += own
-        lower.append(merged)
+    yield from ((stack.layers[-1], error) for error in _unmanaged(stack))
+    errors: dict[Layer, list[Diagnostic]] = {}
+    for lock in locks_of(stack):
+        for layer, error in _broken(lock, stack):
+            errors.setdefault(layer, []).append(error)
+    for layer in dict.fromkeys(stack.layers):
+        yield from ((layer, error) for error in errors.get(layer, ()))
 
 
-def deviations(whole: Effective) -> Iterator[tuple[Layer, Steps]]:
+def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
     """Yield each value that breaks a lock, by its layer and its steps there, as written.
 
     Left out is what cannot be mended by taking out one value: what drops a locked one, `prune`, and `unmanaged`.
     """
-    for merged, found in broken_locks(whole):
-        if not found.at_key and found.steps[0] != UNMANAGED:
-            layer = merged.layers[-1]
-            yield from ((each, steps) for each, steps in merged.declarations(found.steps) if each is layer)
+    for layer, error in broken_locks(stack):
+        if not error.at_key and error.steps[0] != UNMANAGED:
+            yield layer, error.steps
 
 
 def idle_locks(
@@ -132,37 +124,37 @@ def idle_locks(
                 yield Diagnostic((*above, number), message)
 
 
-def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
-    """Yield the locks of a layer, given all layers up to it."""
+def _locks(layer: Layer, stack: Stack) -> Iterator[Lock]:
+    """Yield the locks of a layer in sections of a target."""
     for name, entries in layer.locks.items():
-        if name in merged.unmanaged:
+        if name in stack.unmanaged:
             continue
-        spec = merged.specs[name]
+        spec = stack.specs[name]
         above: Steps = ("metadata", "locks", name)
         if entries == ALL or PRUNE in entries:
             entry = above if entries == ALL else (*above, entries.index(PRUNE))
             if layer.prune is not None:
                 yield Lock(layer, (PRUNE, name), entry, name in layer.prune)
-        if name not in layer.sections or name not in merged.sections:
+        if name not in layer.sections or name not in stack.sections:
             continue
-        own = layer.section(spec, merged.values)
+        own = layer.section(spec, stack.values)
         if not isinstance(own, dict):  # an error of its own
             continue
-        names = _names(spec, own, merged.values)
+        names = _names(spec, own, stack.values)
         for number, written in enumerate(own if entries == ALL else entries):
-            steps = (written,) if entries == ALL else _steps(spec, written, own, names, merged.values)
+            steps = (written,) if entries == ALL else _steps(spec, written, own, names, stack.values)
             if steps is not None:
                 entry = above if entries == ALL else (*above, number)
                 yield Lock(layer, (name, *steps), entry, _at(own, steps))
 
 
-def _unmanaged(whole: Effective) -> Iterator[Diagnostic]:
+def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
     """Yield an error for each section that a document leaves alone, and a profile or set locks."""
-    for layer in whole.layers if whole.unmanaged else ():
-        for name in sorted(whole.unmanaged & layer.locks.keys()):
+    for layer in stack.layers if stack.unmanaged else ():
+        for name in sorted(stack.unmanaged & layer.locks.keys()):
             lock = f"{layer.title} ({layer.document.find(('metadata', 'locks', name), key=True)})"
             message = f"{name} is locked by {lock}: take it out here, or accept a deviation by an exception"
-            written = whole.layers[-1].document.value["spec"][UNMANAGED]
+            written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
 
 
@@ -182,52 +174,59 @@ def _steps(
     return (name,) if name in names else None
 
 
-def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> Iterator[Diagnostic]:
+def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     """Yield each value by which a layer changes a locked one."""
-    if lock.steps[0] == PRUNE:
-        name = lock.steps[1]
-        if layer.prune is not None and (name in layer.prune) != lock.value:
-            words = "list it here too" if lock.value else "take it out here"
-            yield Diagnostic((PRUNE,), f"the pruning of {name} is locked by {lock}: {words}", at_key=True)
-        return
-    name, inner = lock.steps[0], lock.steps[1:]
-    if name not in layer.sections:
-        return
-    spec = merged.specs[name]
-    own = layer.section(spec, merged.values)
-    are_mappings = isinstance(own, dict) and isinstance(below.sections[name], dict)
-    kept = spec.kind.beneath(below.sections[name], own) if are_mappings else own
-    if _at(kept, inner) != _at(below.sections[name], inner):
-        message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
-        yield Diagnostic((name,), message, at_key=True)
-        return
-    here: Any = own
-    for depth, step in enumerate(inner):
-        if not isinstance(here, dict):
-            yield _contradiction(lock, lock.steps[: depth + 1], layer)
-            return
-        if step not in here:
-            return
-        here = here[step]
-    if isinstance(lock.value, list) and isinstance(here, list) and spec.merges_as_set(inner[0]):
-        yield from _added(lock, layer, merged)
-        return
-    for steps in _differences(lock.steps, lock.value, here):
-        yield _contradiction(lock, steps, layer)
-
-
-def _added(lock: Lock, layer: Layer, merged: Effective) -> Iterator[Diagnostic]:
-    """Yield each entry that a layer has in a locked list of names, and the locking layer has not."""
     name, *inner = lock.steps
-    spec = merged.specs.get(name)
-    if spec is None or name not in layer.sections or not spec.merges_as_set(inner[0]):
+    if name == PRUNE:
+        yield from _other_prunings(lock, stack)
         return
-    here = _at(layer.section(spec, merged.values), tuple(inner))
-    if isinstance(lock.value, list) and isinstance(here, list):
-        for entry in here:
-            if entry not in lock.value:
-                # The place of an entry is looked up by its number in the merged list.
-                yield _contradiction(lock, (*lock.steps, merged.sections[name][inner[0]].index(entry)), layer)
+    yield from _drops(lock, stack)
+    unites = isinstance(lock.value, list) and stack.specs[name].merges_as_set(inner[0])
+    declared = declarations(stack, lock.steps[:2])
+    above = dropwhile(lambda declaration: declaration.layer is not lock.layer, declared)
+    for layer, _, value in declared if unites else above:
+        steps, here = _against(lock, value)
+        if layer is lock.layer or here is ABSENT:
+            continue
+        if unites and isinstance(here, list):
+            changed = [(*steps, repr(entry)) for entry in here if entry not in lock.value]
+        else:
+            changed = [*_differences(steps, lock.value if steps == lock.steps else ABSENT, here)]
+        written = traced(layer, stack.specs[name], stack.values)
+        yield from ((layer, _contradiction(lock, written[place].steps, layer)) for place in changed)
+
+
+def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
+    """Return what a layer has in the place of a locked value, given its field or item; or what is no mapping around."""
+    steps = lock.steps[:2]
+    for step in lock.steps[2:]:
+        if not isinstance(value, Mapping):
+            break
+        steps, value = (*steps, step), value.get(step, ABSENT)
+    return steps, value
+
+
+def _other_prunings(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield an error for each layer above a lock that prunes otherwise."""
+    name = lock.steps[1]
+    words = "list it here too" if lock.value else "take it out here"
+    error = Diagnostic((PRUNE,), f"the pruning of {name} is locked by {lock}: {words}", at_key=True)
+    for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
+        if layer.prune is not None and (name in layer.prune) != lock.value:
+            yield layer, error
+
+
+def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield an error for the first layer above a lock that drops its value, whatever that is."""
+    name, *inner = lock.steps
+    spec = stack.specs[name]
+    locked = lock.layer.section(spec, stack.values)
+    for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
+        own = layer.section(spec, stack.values) if name in layer.sections else None
+        if isinstance(own, dict) and _at(spec.kind.beneath(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
+            message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
+            yield layer, Diagnostic((name,), message, at_key=True)
+            return
 
 
 def _differences(steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
