@@ -28,6 +28,11 @@ _APPROVALS = (
 _TOKENS = ("nightly", "deploy", "release", "docs site", "legacy-integration")
 _FIRST_DAY = date(2025, 1, 1)
 _FIRST_GROUP, _FIRST_PROJECT = 10, 1000
+_HIDDEN_GROUP = 9
+"""A group that ada cannot see, and that some rules name all the same."""
+_LEFT = "quentin"
+"""A user who is in some rules, and a member of nothing any more."""
+_DEVELOPERS, _MAINTAINERS = 30, 40
 
 Plain = dict[str, Any]
 
@@ -43,21 +48,24 @@ def generate(projects: int, seed: int) -> Plain:
             {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"]},
             {"id": 2, "username": "ada", "tokens": [TOKEN], "emails": ["ada@example.com", "alerts@example.com"]},
             *({"id": number, "username": name} for number, name in enumerate(_PEOPLE, start=3)),
+            {"id": 19, "username": _LEFT},
             {"id": 20, "username": "deploy-bot", "bot": True, "tokens": ["bot-token"]},
         ],
         "groups": [
+            {"id": _HIDDEN_GROUP, "path": "vault"},
             {
                 "id": _FIRST_GROUP,
                 "path": GROUP,
                 "members": [{"user": "ada", "role": "owner"}, {"user": "deploy-bot", "role": "maintainer"}],
                 "merge_request_approval_settings": _some(draw, 0.5, _approvals(draw)),
+                "protected_branches": [{"name": "hotfix/*", "unprotect_access_levels": _roles(_MAINTAINERS)}],
             },
             *(
                 {"id": number, "path": path, "members": _members(draw)}
                 for number, path in enumerate(groups, start=_FIRST_GROUP + 1)
             ),
         ],
-        "projects": [_project(draw, index, paths, len(groups)) for index in range(projects)],
+        "projects": [_with_rules(_project(draw, index, paths, len(groups)), seed) for index in range(projects)],
     }
 
 
@@ -102,6 +110,56 @@ def _project(draw: Random, index: int, paths: list[str], groups: int) -> Plain:
     }
 
 
+def _with_rules(project: Plain, seed: int) -> Plain:
+    """A project with rules that protect it, some of them of people who have left, or of groups that are hidden."""
+    number = project["id"]
+    draw = Random(f"{seed} {number} rules")  # noqa: S311 - repeatable
+    members = [each["user"] for each in project["members"]]
+    main = {"id": number, "name": "main", "push_access_levels": _roles(draw.choice((_MAINTAINERS, _DEVELOPERS)))}
+    release = {
+        "name": draw.choice(("release/*", "stable")),
+        "push_access_levels": [*_roles(0), *({"user": name} for name in members[:1])],
+        "merge_access_levels": _roles(_DEVELOPERS, _MAINTAINERS),
+        "unprotect_access_levels": [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _LEFT}], otherwise=[])],
+    }
+    creators = [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _LEFT}], otherwise=[])]
+    rules: Plain = {
+        "protected_branches": [main, release][: draw.randrange(3)],
+        "protected_tags": [{"name": "v*", "create_access_levels": creators}][: draw.randrange(2)],
+        "package_protection_rules": _some(
+            draw,
+            0.3,
+            [{"package_type": "npm", "package_name_pattern": f"@{GROUP}/*", "minimum_access_level_for_push": "owner"}],
+            otherwise=[],
+        ),
+        "container_tag_protection_rules": _some(
+            draw,
+            0.3,
+            [
+                {
+                    "tag_name_pattern": "^v[0-9]",
+                    "minimum_access_level_for_push": "maintainer",
+                    "minimum_access_level_for_delete": "owner",
+                }
+            ],
+            otherwise=[],
+        ),
+    }
+    security = {
+        "name": "Security",
+        "approvals_required": draw.randrange(1, 3),
+        "users": members[:2],
+        "group_ids": [_FIRST_GROUP, *_some(draw, 0.5, [_HIDDEN_GROUP], otherwise=[])],
+        "protected_branch_ids": [number] if main in rules["protected_branches"] else [],
+    }
+    anybody = {"name": "All Members", "rule_type": "any_approver", "approvals_required": draw.randrange(3)}
+    return {**project, **rules, "approval_rules": [anybody, security][: draw.randrange(3)]}
+
+
+def _roles(*levels: int) -> list[Plain]:
+    return [{"access_level": level} for level in levels]
+
+
 def _numbers(draw: Random, projects: int) -> list[int]:
     """The IDs of a few projects."""
     return sorted({_FIRST_PROJECT + draw.randrange(projects) for _ in range(draw.randrange(4))})
@@ -141,6 +199,6 @@ def _token(draw: Random) -> Plain:
     }
 
 
-def _some(draw: Random, share: float, value: Any) -> Any:
-    """The value, or nothing in as many cases."""
-    return value if draw.random() < share else None
+def _some(draw: Random, share: float, value: Any, otherwise: Any = None) -> Any:
+    """The value in as many cases, or something else."""
+    return value if draw.random() < share else otherwise

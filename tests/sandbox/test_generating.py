@@ -20,11 +20,22 @@ def test_there_are_as_many_projects_as_asked_for_and_the_same_each_time(projects
 def test_a_big_fleet_has_what_real_ones_have() -> None:
     state = generate(300, 0)
     projects = state["projects"]
-    assert {each["path"].partition("/")[0] for each in state["groups"] + projects} == {"acme"}
+    assert {each["path"].partition("/")[0] for each in state["groups"] + projects} == {"acme", "vault"}
     assert {each["path"].count("/") for each in state["groups"]} == {0, 1, 2, 3}
     odd = {
         name: sum(bool(each[name]) for each in projects)
-        for name in ("archived", "renamed_from", "trigger_tokens", "milestones", "notification_settings")
+        for name in (
+            "archived",
+            "renamed_from",
+            "trigger_tokens",
+            "milestones",
+            "notification_settings",
+            "protected_branches",
+            "protected_tags",
+            "package_protection_rules",
+            "container_tag_protection_rules",
+            "approval_rules",
+        )
     }
     assert all(0 < count < 300 for count in odd.values()), odd
     for switch in ("container_registry_enabled", "builds_enabled", "issues_enabled"):
