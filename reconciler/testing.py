@@ -101,7 +101,8 @@ def _fields_named(part: Collection) -> set[str]:
     writes = part.writes
     relations = part.relations
     named = {*relations.entries, *relations.refers, *relations.named}
-    return {*writes.required, *writes.immutable, *writes.defaults, *named}
+    keepers = {writes.keepers} - {""}
+    return {*writes.required, *writes.immutable, *writes.defaults, *named, *keepers}
 
 
 def _item_of(model: Any) -> Any:

@@ -182,6 +182,7 @@ BRANCHES = Collection(
         renames=False,
         once=True,
         defaults=dict.fromkeys(LISTS, "maintainer"),
+        keepers=UNPROTECT,
     ),
     relations=Relations(entries=LISTS),
     losses=losses,

@@ -139,15 +139,16 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
 
 
 def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a username.
+    """Ask for the numeric ID of a username, or of the user behind the token, who has none.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
+    path = f"users?username={quote(str(user.ref), safe='')}" if user.ref else "user"
+    answer = answer_or_error(lambda: reader.get(path))
     if isinstance(answer, ServiceError):
         return Obstacle(user.address, _reason(answer))
-    entries = answer if isinstance(answer, list) else ()
+    entries = answer if isinstance(answer, list) else (answer,)
     numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     known = next((number for number in numbers if type(number) is int), None)
     reason = f"no user has the username {user.ref}, or none that this token can see"

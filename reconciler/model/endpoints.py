@@ -454,6 +454,8 @@ class Writes:
         defaults: by field, what the service puts there where a creation does not say it, in words.
         cover: what protects while an object that no request can change is deleted and created again; None where
             requests can.
+        keepers: the field of entries that name who alone may change or delete an object, and create it; empty where
+            the role in the target is all that counts.
     """
 
     create: Callable[[New], Requests] | None = _create
@@ -471,6 +473,7 @@ class Writes:
     once: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     cover: Cover | None = None
+    keepers: str = ""
 
     def event(self, state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""

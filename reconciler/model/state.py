@@ -112,7 +112,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A path whose numeric ID a request needs; of a user the username."""
+    """A path whose numeric ID a request needs; of a user the username, empty for that of the user behind the token."""
 
     level: Level
     path: str

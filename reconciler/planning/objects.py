@@ -15,7 +15,7 @@ from reconciler.planning.matching import ONE_NAME, Pair, by_birth, crowd
 from reconciler.planning.naming import named_ids
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, applicable
-from reconciler.planning.relations import numbers_of, unresolved_fields
+from reconciler.planning.relations import barred, keepers_of, numbers_of, unresolved_fields
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
@@ -68,6 +68,10 @@ def plan_creation(
     path = _path(at, name)
     if unknown or unnamed:
         return
+    reason = barred(at, name, keepers_of(at, None, wanted, numbers))
+    if reason is not None:
+        yield reason
+        return
     if isinstance(path, str):
         new = New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, numbers, named)
         requests = at.part.writes.create(new)
@@ -93,10 +97,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (record,))
         return
     unnamable = at.part.writes.update is None or not at.part.names.fixed.isdisjoint((pair.name, pair.former))
-    reason = record.read_only.get("renamed_from", "cannot be renamed" if unnamable else None)
+    fixed_name = record.read_only.get("renamed_from", "cannot be renamed" if unnamable else None)
     taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
-    if taken is None and rename and reason is not None:
-        taken = Obstacle(at.address(pair.name), reason)
+    if taken is None and rename and fixed_name is not None:
+        taken = Obstacle(at.address(pair.name), fixed_name)
     if taken is None and rename and not at.part.writes.renames:
         taken = _misled(at, pair.name, None)
     if taken is not None:
@@ -119,6 +123,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         misled = _misled(at, record.names[0], record)
         if misled is not None:
             yield as_problem(misled)
+            return
+        reason = barred(at, pair.name, keepers_of(at, record, pair.wanted, numbers))
+        if reason is not None:
+            yield reason
             return
         path = _path(at, pair.name)
         if isinstance(path, str):
@@ -176,6 +184,10 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
     misled = _misled(at, name, record)
     if misled is not None:
         yield as_problem(misled)
+        return
+    reason = barred(at, name, keepers_of(at, record, Resource(), {}))
+    if reason is not None:
+        yield reason
         return
     path = _path(at, name)
     if isinstance(path, str):

@@ -18,6 +18,9 @@ from reconciler.planning.matching import Matches, crowd
 from reconciler.planning.order import references
 from reconciler.planning.part import DeclaredPart
 
+MYSELF = Reference(Level.USER, "")
+"""The user behind the token."""
+
 NO_OBJECT = 0
 """The ID of no object."""
 
@@ -97,6 +100,49 @@ def _number(at: DeclaredPart[Collection], who: str, name: str) -> int | Obstacle
     return Obstacle(
         at.address(), f'{reason}: "{name}"', "rename one of them" if numbers else "enable it, or correct the title"
     )
+
+
+def barred(
+    at: DeclaredPart[Collection], name: Key, keepers: Mapping[str | int, int] | None
+) -> Problem | Reference | None:
+    """Return why the user behind the token may not write an object, or the lookup that tells; None if nothing is known.
+
+    Args:
+        at: the collection.
+        name: the object's name.
+        keepers: the users who alone may write it, with their IDs; None where roles and groups may too.
+    """
+    if not keepers:
+        return None
+    me = at.live.ids.get(MYSELF, MYSELF)
+    if isinstance(me, Reference):
+        return me
+    if isinstance(me, Obstacle) or me in keepers.values():
+        return None
+    those = ", ".join(sorted(map(str, keepers)))
+    reason = f"only {those} may change this rule, by {at.part.writes.keepers}: not even an owner or an administrator"
+    return at.problem(name, reason, "use their token, or let them add you")
+
+
+def keepers_of(
+    at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, numbers: Numbers
+) -> Mapping[str | int, int] | None:
+    """Return the users who alone may write an object: as it is, or as it is to be created; None if others may too."""
+    field = at.part.writes.keepers
+    if not field:
+        return None
+    if record is not None:
+        rows = [row for row in record.entries.get(field, ()) if row.shown is not None]
+        users = {row.identity[1]: row.number for row in rows if row.identity[0] == "user" and row.number is not None}
+        return users if len(users) == len(rows) else None
+    listed = getattr(wanted, field) if field in wanted.model_fields_set else ()
+    users = {}
+    for entry in listed:
+        who, called = ("role", entry) if isinstance(entry, str) else entry.identity
+        if who != "user":
+            return None
+        users[called] = called if isinstance(called, int) else numbers[who, called]
+    return users
 
 
 def with_siblings(

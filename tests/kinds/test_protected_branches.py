@@ -363,3 +363,38 @@ def test_every_rule_that_the_service_has_shown_is_read_whole(file: str) -> None:
             assert (dict(found.unknown), dict(found.read_only)) == ({}, {})
             read += 1
     assert read
+
+
+def test_a_rule_that_only_others_may_change_is_a_problem_of_the_plan(engine: EngineDriver) -> None:
+    def kept(name: str, *users: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "unprotect_access_levels": [{"access_level": 40, "user": user} for user in users], **more}
+
+    role = {"name": "role", "unprotect_access_levels": [{"access_level": 60}]}
+    service(engine, kept("theirs", "Eve", "max"), kept("ours", "Eve", "ada"), kept("same", "Eve"), role)
+    wanted: dict[str, Any] = {name: {"allow_force_push": True} for name in ("theirs", "ours", "role")}
+    more = {
+        "same": {},
+        "new": {"allowed_to_unprotect": [{"user": "eve"}]},
+        "mine": {"allowed_to_unprotect": [{"user": "ada"}]},
+    }
+    plan = engine.plan(branches({**wanted, **more}))
+    assert engine.requests().count("GET user") == 1
+    reason = "only eve, max may change this rule, by allowed_to_unprotect: not even an owner or an administrator"
+    assert sorted(f"{each.address.name}: {each.reason}" for each in plan.problems) == [
+        f"new: {reason.replace('eve, max', 'eve')}",
+        f"theirs: {reason}",
+    ]
+    assert engine.problems(branches({"same": None})) == [f"protected branch.None: {reason.replace('eve, max', 'eve')}"]
+    assert engine.problems(branches({"same": {}})) == []
+    assert "GET user" not in engine.requests()
+    engine.apply(plan)
+    assert f"PATCH {RULES}/ours" in [sent(line)[0] for line in engine.writes()]
+
+
+def test_who_the_token_is_may_stay_unknown(engine: EngineDriver) -> None:
+    service(engine, {"name": "main", "unprotect_access_levels": [{"access_level": 40, "user": "Eve"}]})
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "/user"}])
+    plan = engine.plan(branches({"main": {"allow_force_push": True}}))
+    assert list(plan.problems) == []
+    (refused,) = failures(engine.apply(plan))
+    assert "403 Forbidden" in refused
