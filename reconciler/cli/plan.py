@@ -106,8 +106,9 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     With an inventory, drift says how many targets were changed on the service since they were applied as declared, and
     how many have manifests that are merged and not applied.
 
-    --who says who made a difference, and when, wherever an audit event explains it: of approval settings and of the
-    allowlists of job tokens. It looks at the events since the last apply, or of the last 30 days without an inventory.
+    --who says who made a difference, and when, wherever an audit event explains it: of approval settings and rules, of
+    protected branches, and of the allowlists of job tokens. It looks at the events since the last apply, or of the last
+    30 days without an inventory.
 
     --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
     for public/index.html.
