@@ -30,16 +30,16 @@ def with_bared(
             general = f"each {part.title} for it alone {named.bare}"
             sections[named.section] = _told(section, dict.fromkeys(ending, general))
             continue
-        bared = [found for found in objects.own if _is_bared(found, field, ending)]
+        bared = [record for record in objects.own if _is_bared(record, field, ending)]
         words = {
-            number: ", ".join(f'the {part.title} "{found.names[0]}" {named.bare}' for found in those)
+            number: ", ".join(f'the {part.title} "{record.names[0]}" {named.bare}' for record in those)
             for number in ending
-            if (those := [found for found in bared if number in _ids(found, field)])
+            if (those := [record for record in bared if number in _ids(record, field)])
         }
         sections[named.section] = _told(section, words)
         alone = f"its {field} are deleted: it {named.bare}"
         if part.name in sections:
-            hints = {found.id: alone for found in bared}
+            hints = {record.id: alone for record in bared}
             sections[part.name] = _told(sections[part.name], hints, unless=field)
     return tuple(sections.values())
 
@@ -48,16 +48,18 @@ def _naming(kinds: Kinds) -> Iterator[Naming]:
     for kind in kinds.values():
         for part in kind.parts:
             if isinstance(part, Collection):
-                yield from ((part, field, each) for field, each in part.relations.named.items() if each.bare)
+                yield from (
+                    (part, field, reference) for field, reference in part.relations.named.items() if reference.bare
+                )
 
 
-def _ids(found: LiveRecord, field: str) -> set[int]:
-    return {row.id for row in found.entries.get(field, ())}
+def _ids(record: LiveRecord, field: str) -> set[int]:
+    return {row.id for row in record.entries.get(field, ())}
 
 
-def _is_bared(found: LiveRecord, field: str, ending: set[int | None]) -> bool:
+def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
     """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
-    return isinstance(getattr(found.resource, field), tuple) and _ids(found, field) <= ending
+    return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
 
 
 def _told(section: SectionPlan, words: dict[int | None, str], *, unless: str = "") -> SectionPlan:

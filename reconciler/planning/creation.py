@@ -54,9 +54,9 @@ def references(body: Json) -> Iterator[str]:
         case {"id_of": str() as name}:
             yield name
         case dict():
-            yield from (name for each in body.values() for name in references(each))
+            yield from (name for value in body.values() for name in references(value))
         case list():
-            yield from (name for each in body for name in references(each))
+            yield from (name for value in body for name in references(value))
 
 
 def creation_in(after: Fields) -> Creation:
@@ -92,7 +92,7 @@ def variables_of(planned: TargetPlan) -> Iterator[str]:
 
 def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Obstacle]) -> DesiredState:
     """Return the desired state without the targets of which nothing can be read."""
-    return replace(desired, targets=tuple(each for each in desired.targets if each.target.identity not in absent))
+    return replace(desired, targets=tuple(target for target in desired.targets if target.target.identity not in absent))
 
 
 def empty_parts(targets: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[tuple[PartAddress, LivePart]]:
@@ -120,16 +120,16 @@ def from_archives(
     The service never says whether an archive has arrived.
     """
     return {
-        each.target.identity: str(each.target.ref)
-        for each in declared
-        if each.creation is not None and each.creation.archive is not None and each.target.identity not in absent
+        target.target.identity: str(target.target.ref)
+        for target in declared
+        if target.creation is not None and target.creation.archive is not None and target.target.identity not in absent
     }
 
 
 def archive_around(target: Target, archives: Mapping[Identity, str]) -> str:
     """Return the nearest group around a group, or itself, that is from an archive; empty if none is."""
     above = [(Level.GROUP, path) for path in reversed(target.groups_above)]
-    return next((archives[each] for each in [target.identity, *above] if each in archives), "")
+    return next((archives[identity] for identity in [target.identity, *above] if identity in archives), "")
 
 
 def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
@@ -144,11 +144,11 @@ def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
             return ""
         return archive_around(planned.target, archives)
 
-    return replace(plan, targets=tuple(replace(each, arriving=arriving(each)) for each in plan.targets))
+    return replace(plan, targets=tuple(replace(target, arriving=arriving(target)) for target in plan.targets))
 
 
 def _unread(section: SectionPlan) -> SectionPlan:
     """Return a section with updates of which it is not known what was there before."""
-    changes = (replace(each, before={}) if isinstance(each, Update) else each for each in section.changes)
-    excepted = (replace(each, before={}) for each in section.excepted)
+    changes = (replace(change, before={}) if isinstance(change, Update) else change for change in section.changes)
+    excepted = (replace(exception, before={}) for exception in section.excepted)
     return replace(section, changes=tuple(changes), excepted=tuple(excepted))

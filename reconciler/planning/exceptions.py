@@ -25,11 +25,11 @@ class PartExceptions:
     def __init__(self, exceptions: Exceptions = (), part: Part | None = None) -> None:
         self._part = part
         self._by_item: dict[Key | None, list[tuple[int, DeclaredException]]] = {}
-        for place, each in enumerate(exceptions):
-            if each.item is None:
-                self._by_item.setdefault(None, []).append((place, each))
+        for place, exception in enumerate(exceptions):
+            if exception.item is None:
+                self._by_item.setdefault(None, []).append((place, exception))
             elif isinstance(part, Collection):
-                self._by_item.setdefault(part.identity(each.item), []).append((place, each))
+                self._by_item.setdefault(part.identity(exception.item), []).append((place, exception))
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -44,7 +44,9 @@ class PartExceptions:
         items: set[Key | None] = {None}
         if isinstance(self._part, Collection):
             items.update(map(self._part.identity, names))
-        return tuple(each for _, each in sorted(pair for item in items for pair in self._by_item.get(item, ())))
+        return tuple(
+            exception for _, exception in sorted(pair for item in items for pair in self._by_item.get(item, ()))
+        )
 
 
 NO_EXCEPTIONS = PartExceptions()
@@ -85,7 +87,7 @@ def held_back(
             yield replace(step, remedy=remedy)
         else:
             yield step
-    yield from _excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])
+    yield from _excepted(steps, kept, whole or [exception for exception in about if _names([exception], wanted)])
 
 
 def about_all(
@@ -107,7 +109,7 @@ def about_all(
         declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
         return about if declared and declared.issubset(_names(about, wanted)) else ()
     held = [_whole(exceptions.covering((name,)), part) for name in wanted]
-    return tuple(dict.fromkeys(each for item in held for each in item)) if all(held) and not prune else ()
+    return tuple(dict.fromkeys(exception for item in held for exception in item)) if all(held) and not prune else ()
 
 
 def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
@@ -116,7 +118,7 @@ def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple
     for name, wanted in section.wanted.items():
         part = kind.part(name)
         held.append(about_all(part, wanted, PartExceptions(exceptions, part), prune=section.prune))
-    return tuple(dict.fromkeys(each for part in held for each in part)) if all(held) else ()
+    return tuple(dict.fromkeys(exception for part in held for exception in part)) if all(held) else ()
 
 
 def hold_back(problem: Problem, about: Exceptions) -> Excepted:
@@ -155,19 +157,23 @@ def _less(section: Section, exceptions: Exceptions, kinds: Kinds) -> Section:
 
 def _whole(about: Exceptions, part: Part) -> tuple[DeclaredException, ...]:
     """Return the exceptions that cover all of an object; a section of several parts has fields of their names."""
-    return tuple(each for each in about if not each.fields or (part.name in each.fields and part.name != each.section))
+    return tuple(
+        exception
+        for exception in about
+        if not exception.fields or (part.name in exception.fields and part.name != exception.section)
+    )
 
 
 def _names(about: Exceptions, wanted: Resource) -> list[str]:
     """Return the excepted ones of some fields, as `fields_of` names them."""
-    excepted = {field for each in about for field in each.fields}
+    excepted = {field for exception in about for field in exception.fields}
     declared = [*fields_of(wanted), *sorted(POLICIES & wanted.model_fields_set)]
     return [name for name in declared if not excepted.isdisjoint((name, name.partition(".")[0]))]
 
 
 def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Excepted]:
     """Yield what the exceptions hold back: the steps less those that are kept."""
-    made = {(each.action, each.address): each for each in kept if isinstance(each, Create | Update | Delete)}
+    made = {(change.action, change.address): change for change in kept if isinstance(change, Create | Update | Delete)}
     for step in steps:
         if isinstance(step, Problem) and step not in kept:
             yield hold_back(step, about)
@@ -187,6 +193,6 @@ def _fields(change: Change) -> tuple[Fields, Fields]:
 
 
 def _held(step: Change | Problem, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Excepted:
-    reasons = dict.fromkeys(each.reason for each in about)
-    until = min(each.until for each in about)
+    reasons = dict.fromkeys(exception.reason for exception in about)
+    until = min(exception.until for exception in about)
     return Excepted(step.address, action, before, after, until, "; ".join(reasons), about[0].origin)

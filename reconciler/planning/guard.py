@@ -61,7 +61,7 @@ def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
         if deletes > limits.allow_deletes:
             yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
         return
-    lost = [each for target in plan.targets for section in target.sections for each in _loss(target, section)]
+    lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
     if lost:
         others = f", more than {SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}" if lost[1:] else ""
         yield f"it deletes {lost[0]}{others}; {remedy}"

@@ -65,8 +65,8 @@ def _ids_for(
 
 def gone_by(changes: Iterable[Change]) -> set[int | None]:
     """Return the IDs of the objects that are deleted, also to come back under another name."""
-    renamed = {each.read.id for each in changes if isinstance(each, Update) and makes_anew(each)}
-    return renamed | {each.read.id for each in changes if isinstance(each, Delete)}
+    renamed = {change.read.id for change in changes if isinstance(change, Update) and makes_anew(change)}
+    return renamed | {change.read.id for change in changes if isinstance(change, Delete)}
 
 
 def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obstacle | Lookup:
@@ -80,7 +80,7 @@ def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obs
     if section and isinstance(target.ref, str) and at.live.created(target.level, target.ref):
         names: Known | Obstacle | Vocabulary | None = _in_top_group(at, named, target.ref.partition("/")[0])
     elif isinstance(live, Objects):
-        objects = (*live.own, *(each for each, _ in live.inherited))
+        objects = (*live.own, *(record for record, _ in live.inherited))
         return _by_name((str(record.names[0]), (record.id or 0,)) for record in objects)
     else:
         names = names_in(at, named.within, named.key)

@@ -26,10 +26,15 @@ def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Problem:
 
 def without(desired: DesiredState, obstacles: Iterable[Obstacle]) -> DesiredState:
     """Return the desired state without the sections that an obstacle keeps from being read."""
-    unread = {(each.where.target, each.where.section) for each in obstacles if each.effect != "read only"}
+    unread = {
+        (obstacle.where.target, obstacle.where.section) for obstacle in obstacles if obstacle.effect != "read only"
+    }
     concerned = {target for target, _ in unread}
     targets = (
-        replace(target, sections=tuple(each for each in target.sections if (target.target, each.kind) not in unread))
+        replace(
+            target,
+            sections=tuple(section for section in target.sections if (target.target, section.kind) not in unread),
+        )
         if target.target in concerned
         else target
         for target in desired.targets
@@ -46,8 +51,8 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
         kinds: all kinds; the sections of a target are in their order.
     """
     by_target: dict[Target, list[Obstacle]] = {}
-    for each in obstacles:
-        by_target.setdefault(each.where.target, []).append(each)
+    for obstacle in obstacles:
+        by_target.setdefault(obstacle.where.target, []).append(obstacle)
     if not by_target:
         return plan
     order = {name: number for number, name in enumerate(kinds)}
@@ -55,7 +60,7 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
         _obstructed(target, by_target[target.target], order) if target.target in by_target else target
         for target in plan.targets
     )
-    closed = {target for target, found in by_target.items() if any(map(_closes, found))}
+    closed = {target for target, of_target in by_target.items() if any(map(_closes, of_target))}
     dependent = tuple(section for section in plan.dependent if section.target not in closed)
     return replace(plan, targets=tuple(targets), dependent=dependent)
 
@@ -74,16 +79,16 @@ def with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan
 
 def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: dict[str, int]) -> TargetPlan:
     """Return a target with what is in its way: of its sections, in their order, and then of the whole."""
-    about_sections = [each for each in obstacles if each.where.section]
+    about_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
     if about_sections:
-        left_out = [_left_out(each) for each in about_sections if each.effect != "read only"]
+        left_out = [_left_out(obstacle) for obstacle in about_sections if obstacle.effect != "read only"]
         kept = [_read_only(section, about_sections) for section in target.sections]
-        sections = sorted([*kept, *left_out], key=lambda each: order.get(each.section, -1))
-        exceptions = dict.fromkeys(each for obstacle in about_sections for each in obstacle.exceptions)
+        sections = sorted([*kept, *left_out], key=lambda section: order.get(section.section, -1))
+        exceptions = dict.fromkeys(exception for obstacle in about_sections for exception in obstacle.exceptions)
         target = replace(target, sections=tuple(sections), exceptions=(*target.exceptions, *exceptions))
     if any(map(_closes, obstacles)):
         target = replace(target, sections=tuple(replace(section, changes=()) for section in target.sections))
-    return with_problems(target, [as_problem(each) for each in obstacles if not each.where.section])
+    return with_problems(target, [as_problem(obstacle) for obstacle in obstacles if not obstacle.where.section])
 
 
 def _closes(obstacle: Obstacle) -> bool:
@@ -102,5 +107,7 @@ def _left_out(obstacle: Obstacle) -> SectionPlan:
 
 def _read_only(section: SectionPlan, obstacles: Collection[Obstacle]) -> SectionPlan:
     """Return a section with a problem instead of changes, where changes are impossible."""
-    problems = [as_problem(each) for each in obstacles if each.where.section == section.section and section.changes]
+    problems = [
+        as_problem(obstacle) for obstacle in obstacles if obstacle.where.section == section.section and section.changes
+    ]
     return replace(section, changes=(), problems=(*section.problems, *problems)) if problems else section

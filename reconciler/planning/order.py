@@ -18,7 +18,7 @@ def arranged(
         return {name: by_name[name] for name in sorted(by_name, key=lambda name: len(str(name)))}
     if not part.relations.refers:
         return by_name
-    shown = {part.identity(found.names[0]): found.resource for found in live}
+    shown = {part.identity(record.names[0]): record.resource for record in live}
     declared = {part.identity(name): resource for name, resource in by_name.items() if resource is not None}
     above = {name: set(references(part, resource).values()) for name, resource in (shown | declared).items()}
     for name, resource in declared.items():

@@ -130,7 +130,7 @@ class ChangesAbove:
                 continue
             self._changed.add(section.section)
             if isinstance(group, str):
-                updates = (each.after.items() for each in section.changes if isinstance(each, Update))
+                updates = (change.after.items() for change in section.changes if isinstance(change, Update))
                 locks = inherits(dict(chain.from_iterable(updates)))
                 self._locks[section.section, group.casefold()] = {
                     field: (value, _locked_by(planned.target, group, value)) for field, value in sorted(locks.items())
@@ -185,7 +185,7 @@ def plan_target(
     """Plan one target, given the changes of the plan to the groups above; the second value is as of `make_plan`."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
-    exceptions = tuple(each for each in target.exceptions if each.section in declared)
+    exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
     empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
     standing = live.absent.get(target.target.identity)
     to_create = standing if isinstance(standing, ToCreate) else None
@@ -232,7 +232,7 @@ def plan_section(
     before: Before = NOTHING_BEFORE,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
-    found = 0
+    count = 0
     steps: list[Step] = []
     unreadable: dict[str, Problem] = {}
     excepted: dict[str, Excepted] = {}
@@ -255,13 +255,13 @@ def plan_section(
             case Collection(), Mapping() as wanted, Objects(own=own):
                 at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken, before=before)
                 others = without_itself(at, own)
-                found += len(others)
+                count += len(others)
                 steps += planners.collection(at, wanted, others)
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     planned = SectionPlan(
         section.kind,
-        found,
+        count,
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
         (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
         tuple(step for step in steps if isinstance(step, Unmanaged)),

@@ -65,11 +65,13 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
             it is declared nowhere: see `Manifests.declaration`.
     """
     hints = []
-    for section in (each for target in plan.targets for each in target.sections if each.section and each.changes):
+    for section in (
+        section for target in plan.targets for section in target.sections if section.section and section.changes
+    ):
         for deleted, created in _pairs(section, kinds, declared):
-            found = declared(created.address, (*created.former_names, deleted.read.names[0]))
-            if found is not None:
-                place, (name, *former) = found
+            declared_at = declared(created.address, (*created.former_names, deleted.read.names[0]))
+            if declared_at is not None:
+                place, (name, *former) = declared_at
                 hints.append(RenameHint(section.section, created.address.title, name, tuple(former), place, targets=1))
     return united(hints)
 
@@ -102,16 +104,22 @@ def _pairs(section: SectionPlan, kinds: Kinds, declared: Declared) -> Iterator[t
             isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.writes.update is not None
         ):
             continue
-        changes = [each for each in section.changes if each.address.part == part.name]
-        created = [each for each in changes if isinstance(each, Create) and not each.replaces_ids]
+        changes = [change for change in section.changes if change.address.part == part.name]
+        created = [change for change in changes if isinstance(change, Create) and not change.replaces_ids]
         deleted = [
-            each
-            for each in changes
-            if isinstance(each, Delete) and each.successor_id is None and "renamed_from" not in each.read.read_only
+            change
+            for change in changes
+            if isinstance(change, Delete)
+            and change.successor_id is None
+            and "renamed_from" not in change.read.read_only
         ]
-        shapes = {_shape(each.after) for each in created}
-        new = [_signs(each, each.after, {_shape(each.after)}) for each in created] if deleted else []
-        old = [_signs(each, each.before, _compared(each, shapes, declared)) for each in deleted] if created else []
+        shapes = {_shape(creation.after) for creation in created}
+        new = [_signs(creation, creation.after, {_shape(creation.after)}) for creation in created] if deleted else []
+        old = (
+            [_signs(deletion, deletion.before, _compared(deletion, shapes, declared)) for deletion in deleted]
+            if created
+            else []
+        )
         for went, came in _one_to_one(old, new):
             before, after = deleted[went].before, created[came].after
             if all(before.get(name) == after[name] for name in part.writes.immutable if name in after):
@@ -155,7 +163,7 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
     def less_a_letter() -> set[Hashable]:
         text, numbers = "".join(words), tuple(int(word) for word in words if word.isdecimal())
         shorter = (text[:at] + text[at + 1 :] for at in range(len(text)))
-        return {(numbers, each) for each in (text, *shorter)} if len(text) >= FEW else set()
+        return {(numbers, sign) for sign in (text, *shorter)} if len(text) >= FEW else set()
 
     def emptiness() -> set[Hashable]:
         return {()} if () in compared else set()
@@ -169,8 +177,8 @@ def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[in
     for strength in range(len(old[0]) if old else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
         for side, signs in enumerate((went, came)):
-            for position, each in signs.items():
-                for sign in each[strength]():
+            for position, signs_of in signs.items():
+                for sign in signs_of[strength]():
                     by_sign.setdefault(sign, (set(), set()))[side].add(position)
         to_new = _others(by_sign.values())
         to_old = _others((others, those) for those, others in by_sign.values())
@@ -182,9 +190,9 @@ def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[in
 
 def _others(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
     """Return with which of the others each of these is, as far as it takes to know whether it is more than one."""
-    found: dict[int, set[int]] = {}
+    partners: dict[int, set[int]] = {}
     for these, others in pairs:
         few = set(islice(others, 2))
-        for each in these if few else ():
-            found.setdefault(each, set()).update(few)
-    return found
+        for position in these if few else ():
+            partners.setdefault(position, set()).update(few)
+    return partners

@@ -75,20 +75,20 @@ class WayBack:
         self._found: dict[tuple[Target, str], int] = {}
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
-        for section in (each for each in sections if each.done):
+        for section in (section_done for section_done in sections if section_done.done):
             origins.setdefault(section.target, section.origin)
             where = section.target, section.kind
             self._found[where] = self._found.get(where, 0) + section.found
             self._created |= {} if section.kind else {section.target: Obstacle(section.target.address, CREATED)}
-            for each in section.done:
-                self._objects.setdefault((*where, each.change.address.part), []).append(each)
+            for change_done in section.done:
+                self._objects.setdefault((*where, change_done.change.address.part), []).append(change_done)
         self._settings = {
-            (target, kind, part): each.change
+            (target, kind, part): change_done.change
             for (target, kind, part), done in self._objects.items()
-            for each in done
-            if isinstance(each.change, Update) and not kinds[kind].part(part).is_collection
+            for change_done in done
+            if isinstance(change_done.change, Update) and not kinds[kind].part(part).is_collection
         }
-        targets = (DesiredTarget(each, tuple(self._sections(each)), origins[each]) for each in origins)
+        targets = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
         self.left = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
 
     def plan(
@@ -114,7 +114,7 @@ class WayBack:
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
             left = {part.name: self._left(target, kind, part) for part in kind.parts}
-            wanted = {part: each for part, each in left.items() if each is not None}
+            wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
@@ -124,11 +124,11 @@ class WayBack:
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
             return restorable(model, self._settings[place].after)[0]
-        changes = [each.change for each in self._objects.get(place, ())]
+        changes = [change_done.change for change_done in self._objects.get(place, ())]
         left = {
-            each.address.name: None if isinstance(each, Delete) else restorable(part.model, each.after)[0]
-            for each in changes
-            if each.address.name is not None
+            change.address.name: None if isinstance(change, Delete) else restorable(part.model, change.after)[0]
+            for change in changes
+            if change.address.name is not None
         }
         return left or None
 
@@ -136,15 +136,15 @@ class WayBack:
         """Return a section with its settings as they were before the apply."""
         wanted = dict(section.wanted)
         for name in wanted:
-            part, found = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
-            if isinstance(part, Singleton) and isinstance(found, LiveRecord):
+            part, record = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
+            if isinstance(part, Singleton) and isinstance(record, LiveRecord):
                 at = DeclaredPart(section, part, live)
-                wanted[name] = former_values(at, None, self._settings[at.place], found)[0]
+                wanted[name] = former_values(at, None, self._settings[at.place], record)[0]
         return replace(section, wanted=wanted)
 
-    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, found: LiveRecord) -> Iterator[Step]:
-        yield from former_values(at, None, self._settings[at.place], found)[1]
-        yield from plan_settings(at, wanted, found)
+    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Iterator[Step]:
+        yield from former_values(at, None, self._settings[at.place], record)[1]
+        yield from plan_settings(at, wanted, record)
 
     def _plan_collection(
         self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
@@ -153,13 +153,13 @@ class WayBack:
 
 
 def former_values(
-    at: DeclaredPart[Any], name: Key | None, change: Update, found: LiveRecord
+    at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
 ) -> tuple[Resource, list[Problem]]:
     """Return the former values of an object's fields that still are as an update left them, and why others have none.
 
     With them come the fields that the service no longer shows because of the update.
     """
-    live = {**fields_of(found.resource), **found.unknown}
+    live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
     for field, left in change.after.items():
@@ -167,7 +167,7 @@ def former_values(
         if field not in change.before:
             problems.append(at.problem(name, UNKNOWN, field=field))
         elif field not in change.read.fields:
-            if _root(field) in found.unshown:
+            if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
         elif now == left and field in live:
             back[field] = was
@@ -176,7 +176,7 @@ def former_values(
             problems[-1] = replace(problems[-1], field=field)
     if back and not problems:
         back |= {field: value for field, value in change.read.fields.items() if field not in live}
-    wanted, others = restorable(type(found.resource), back)
+    wanted, others = restorable(type(record.resource), back)
     problems += [at.problem(name, _not_known(value), field=field) for field, value in others.items()]
     return wanted, problems
 
@@ -192,28 +192,30 @@ class _Objects:
         self, at: DeclaredPart[Collection], done: Sequence[Done], live: Sequence[LiveRecord], found_before: int
     ) -> None:
         self.at, self.part, self.live = at, at.part, live
-        self.created = [each for each in done if isinstance(each.change, Create)]
-        self.updated = [each.change for each in done if isinstance(each.change, Update)]
-        self.deleted = [each.change for each in done if isinstance(each.change, Delete)]
-        self.by_id = {found.id: found for found in live}
+        self.created = [change_done for change_done in done if isinstance(change_done.change, Create)]
+        self.updated = [change_done.change for change_done in done if isinstance(change_done.change, Update)]
+        self.deleted = [change_done.change for change_done in done if isinstance(change_done.change, Delete)]
+        self.by_id = {record.id: record for record in live}
         self.by_name: dict[Key, list[LiveRecord]] = {}
-        for found in live:
-            for name in self._identities(found):
-                self.by_name.setdefault(name, []).append(found)
+        for record in live:
+            for name in self._identities(record):
+                self.by_name.setdefault(name, []).append(record)
         self.former_names = {
-            each.address.name: each.renamed_from
-            for each in self.updated
-            if each.renamed_from is not None and each.address.name is not None
+            update.address.name: update.renamed_from
+            for update in self.updated
+            if update.renamed_from is not None and update.address.name is not None
         }
-        self.made = {each.created.id for each in self.created if each.created}
+        self.made = {change_done.created.id for change_done in self.created if change_done.created}
         self.found_before = found_before
         self.half_made: list[Pair] = []
         self.problems: list[Problem] = []
 
     def plan(self) -> Iterator[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
-        unwanted = [found for each in self.created if (found := self._left_as_created(each)) is not None]
-        going = {id(found) for found in unwanted}
+        unwanted = [
+            record for change_done in self.created if (record := self._left_as_created(change_done)) is not None
+        ]
+        going = {id(record) for record in unwanted}
         pairs = [pair for change in self.updated for pair in self._pairs(change, going)]
         unwanted = self._without_referred(unwanted, pairs)
         missing = self._missing()
@@ -226,7 +228,11 @@ class _Objects:
         for step in plan_matches(self.at, wanted, matches, self.live, ids=ids, unwanted=unwanted):
             name = step.address.name if isinstance(step, Create) else None
             if isinstance(step, Create) and name is not None:
-                namesakes = () if self.part.names.unique else tuple(each.id for each in self._named(name) if each.id)
+                namesakes = (
+                    ()
+                    if self.part.names.unique
+                    else tuple(namesake.id for namesake in self._named(name) if namesake.id)
+                )
                 yield replace(step, replaces_ids=namesakes, hint=self._hint(missing[name]))
             else:
                 yield step
@@ -234,8 +240,8 @@ class _Objects:
     def _problem(self, name: Key | None, reason: str, remedy: str = "") -> None:
         self.problems.append(self.at.problem(name, reason, remedy))
 
-    def _identities(self, found: LiveRecord) -> set[Key]:
-        return {self.part.identity(name) for name in found.names}
+    def _identities(self, record: LiveRecord) -> set[Key]:
+        return {self.part.identity(name) for name in record.names}
 
     def _named(self, name: Key | None) -> list[LiveRecord]:
         return [] if name is None else self.by_name.get(self.part.identity(name), [])
@@ -250,26 +256,26 @@ class _Objects:
         change, created = done.change, done.created
         name = change.address.name
         if created is not None:
-            found = self._object(created.id, name)
+            record = self._object(created.id, name)
         else:
             before = change.replaces_ids if isinstance(change, Create) else ()
-            candidates = [each for each in self._named(name) if each.ours and each.id not in before]
+            candidates = [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
             if len(candidates) > 1:
                 self._problem(name, "several objects have this name, and the report does not tell which is new", STAYS)
-            found = candidates[0] if len(candidates) == 1 else None
-        if found is None:
+            record = candidates[0] if len(candidates) == 1 else None
+        if record is None:
             return None
-        if issubclass(self.part.model, Item) and not self._has_name(found, name):
-            self._problem(name, f"was renamed since the apply, to {quoted(found.names[0])}, and is not deleted", STAYS)
+        if issubclass(self.part.model, Item) and not self._has_name(record, name):
+            self._problem(name, f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted", STAYS)
             return None
-        moved = _moved(created.fields if created else change.after if isinstance(change, Create) else {}, found)
+        moved = _moved(created.fields if created else change.after if isinstance(change, Create) else {}, record)
         if moved:
             self._problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
             return None
-        return found
+        return record
 
-    def _has_name(self, found: LiveRecord, name: Key | None) -> bool:
-        return name is not None and self.part.identity(name) in self._identities(found)
+    def _has_name(self, record: LiveRecord, name: Key | None) -> bool:
+        return name is not None and self.part.identity(name) in self._identities(record)
 
     def _pairs(self, change: Update, going: Container[int]) -> Iterator[Pair]:
         """Yield an updated object with the name and the fields that it had.
@@ -278,70 +284,74 @@ class _Objects:
             change: of the object.
             going: the `id()` of each object that is deleted.
         """
-        found, name = self._object(change.read.id, change.address.name), change.address.name
+        record, name = self._object(change.read.id, change.address.name), change.address.name
         if change.read.below:
             self._problem(name, PROMOTED, STAYS)
             return
-        if found is None:
+        if record is None:
             self._problem(name, "no longer exists, so that its former values cannot be restored")
             return
-        present, former = found.names[0], change.renamed_from
+        present, former = record.names[0], change.renamed_from
         now = None
-        if former is not None and not self._has_name(found, former):
-            taken = [each for each in self._named(former) if self.part.names.unique or id(each) not in going]
-            if not self._has_name(found, name):
+        if former is not None and not self._has_name(record, former):
+            taken = [
+                namesake for namesake in self._named(former) if self.part.names.unique or id(namesake) not in going
+            ]
+            if not self._has_name(record, name):
                 self._problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
             elif taken:
                 self._problem(name, f"its former name {quoted(former)} is taken", STAYS)
             else:
                 present, now = former, present
-        wanted, problems = former_values(self.at, name, change, found)
+        wanted, problems = former_values(self.at, name, change, record)
         self.problems += problems
         if wanted.model_fields_set or now is not None:
-            yield Pair(present, self._referring(wanted), found, now)
+            yield Pair(present, self._referring(wanted), record, now)
 
     def _without_referred(self, unwanted: list[LiveRecord], pairs: Iterable[Pair]) -> list[LiveRecord]:
         """Return created objects less those to which others refer that stay."""
         if not self.part.relations.refers:
             return unwanted
         back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
-        going = {id(found): found for found in unwanted}
+        going = {id(record): record for record in unwanted}
         by_reference: dict[Key, list[int]] = {}
-        for each in going.values():
-            for key in self._references(each):
-                by_reference.setdefault(key, []).append(id(each))
-        staying = [found for found in self.live if id(found) not in going]
+        for record in going.values():
+            for key in self._references(record):
+                by_reference.setdefault(key, []).append(id(record))
+        staying = [record for record in self.live if id(record) not in going]
         while staying:
             referring = {
-                value: found.names[0]
-                for found in staying
-                for field in {*self.part.relations.refers} - back.get(id(found), set())
-                if (value := getattr(found.resource, field)) is not None
+                value: record.names[0]
+                for record in staying
+                for field in {*self.part.relations.refers} - back.get(id(record), set())
+                if (value := getattr(record.resource, field)) is not None
             }
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
             staying = [going.pop(number) for number in referred]
-            for each, key in zip(staying, referred.values(), strict=True):
+            for record, key in zip(staying, referred.values(), strict=True):
                 by = quoted(referring[key])
-                self._problem(each.names[0], f"is not deleted, for {self.part.title} {by} refers to it", STAYS)
+                self._problem(record.names[0], f"is not deleted, for {self.part.title} {by} refers to it", STAYS)
         return list(going.values())
 
-    def _references(self, found: LiveRecord) -> set[Key]:
-        return self._identities(found) | ({found.id} if found.id else set())
+    def _references(self, record: LiveRecord) -> set[Key]:
+        return self._identities(record) | ({record.id} if record.id else set())
 
     def _missing(self) -> dict[Key, Delete]:
         """Return the deleted objects that are created again, each under the name that it will have."""
-        named = [(name, each) for each in self.deleted if (name := each.address.name)]
-        gone = [(name, each) for name, each in named if each.read.id not in self.by_id]
+        named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
+        gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.by_id]
         if self.part.deletion.fades and len(gone) < len(named):
             for name in dict(named).keys() - dict(gone).keys():
                 self._problem(
                     name, "is still there: the service deletes such objects in the background", "revert again later"
                 )
         if self.part.names.arrange:
-            created = sum(each.created is not None and each.created.id in self.by_id for each in self.created)
+            created = sum(
+                change_done.created is not None and change_done.created.id in self.by_id for change_done in self.created
+            )
             again = len(self.live) - (self.found_before - len(gone) + created)
             rest = gone[max(0, again) :]
-            return {str(len(self.live) + place): each for place, (_, each) in enumerate(rest, start=1)}
+            return {str(len(self.live) + place): deletion for place, (_, deletion) in enumerate(rest, start=1)}
         missing: dict[Key, Delete] = {}
         names: set[Key] = set()
         for name, change in gone:
@@ -360,10 +370,10 @@ class _Objects:
                 missing[name] = change
         return missing
 
-    def _is_half_made(self, change: Delete, found: LiveRecord) -> bool:
+    def _is_half_made(self, change: Delete, record: LiveRecord) -> bool:
         """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
         initial, *others = self.part.writes.events or (None,)
-        return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, found)
+        return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
 
     def _created_again(self, change: Delete) -> LiveRecord | None:
         """Return the object that was created since under the name of a deleted one.
@@ -372,8 +382,10 @@ class _Objects:
         """
         namesakes = self._named(change.address.name)
         if not self.part.names.unique:
-            new = [each for each in namesakes if each.ours and (each.id or 0) > (change.read.id or 0)]
-            namesakes = [each for each in new if each.id != change.successor_id and each.id not in self.made]
+            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (change.read.id or 0)]
+            namesakes = [
+                namesake for namesake in new if namesake.id != change.successor_id and namesake.id not in self.made
+            ]
         return namesakes[0] if namesakes else None
 
     def _as_before(self, name: Key, change: Delete) -> Resource:
@@ -400,10 +412,10 @@ class _Objects:
         return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
 
 
-def _moved(left: Fields, found: LiveRecord) -> str:
+def _moved(left: Fields, record: LiveRecord) -> str:
     """Return what is shown and no longer as it was left, as `state: "active" -> "closed"`; empty if nothing is."""
-    live = {**fields_of(found.resource), **found.unknown}
-    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in found.unshown}
+    live = {**fields_of(record.resource), **record.unknown}
+    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(f"{name}: {quoted(was)} -> {quoted(live.get(name))}" for name, was in moved.items())
 
 

@@ -196,7 +196,7 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
         kinds: all kinds.
     """
     homes = _Homes(whole, kinds)
-    targets = tuple(each for each in desired.targets if _number(homes.of(each), shard.total) == shard.number)
+    targets = tuple(target for target in desired.targets if _number(homes.of(target), shard.total) == shard.number)
     return replace(desired, targets=targets)
 
 
@@ -205,7 +205,7 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     targets = (
         DesiredTarget(
             target.target,
-            tuple(Section(target.target, each.section, {}) for each in target.sections),
+            tuple(Section(target.target, section.section, {}) for section in target.sections),
             creation=Creation("") if target.creation else None,
         )
         for target in plan.targets
@@ -274,9 +274,11 @@ def add_missing(
         selection: what else the plan is narrowed to; what lies outside is no problem.
     """
     planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
-    unmanaged = {each.address for each in plan.unmanaged}
+    unmanaged = {step.address for step in plan.unmanaged}
     missing: dict[Target, list[Problem]] = {}
-    for address in sorted(addresses, key=lambda each: (each.target.order, each.section, each.part, str(each.name))):
+    for address in sorted(
+        addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
+    ):
         section = planned.get((address.target, address.section))
         if not address.section:
             continue
@@ -295,20 +297,20 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
     """Yield the sections with their changes and problems; what is wrong with a section concerns all that is in it."""
     for section in target.sections:
         # A target that does not exist is created, whatever else is to be done of it.
-        changes = tuple(each for each in section.changes if each.address in addresses or not section.section)
+        changes = tuple(change for change in section.changes if change.address in addresses or not section.section)
         problems = tuple(
             problem
             for problem in section.problems
             if problem.address in addresses or problem.address.name is None or not section.section
         )
-        excepted = tuple(each for each in section.excepted if each.address in addresses)
+        excepted = tuple(exception for exception in section.excepted if exception.address in addresses)
         yield replace(section, changes=changes, problems=problems, excepted=excepted)
 
 
 def _spans(selection: Selection, address: Address) -> bool:
     """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
     target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
-    return any(each.sections for each in _selected([target], replace(selection, only=None)))
+    return any(selected.sections for selected in _selected([target], replace(selection, only=None)))
 
 
 def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
@@ -378,7 +380,7 @@ class _Homes:
         return target.creation is not None or self._inherits(target)
 
     def _inherits(self, target: DesiredTarget) -> bool:
-        return target.target.ref is not None and any(each.kind in self.inherited for each in target.sections)
+        return target.target.ref is not None and any(section.kind in self.inherited for section in target.sections)
 
 
 def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:
