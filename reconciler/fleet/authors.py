@@ -39,7 +39,7 @@ def with_authors(
         concurrency: how many requests at once.
         after: events before it do not count.
     """
-    asked = [target for target in targets if any(kinds[each.address.section].trace for each in _changes(target))]
+    asked = [target for target in targets if any(kinds[change.address.section].trace for change in _changes(target))]
     answers = side_by_side(lambda target: _events(target, reader, after), asked, concurrency)
     known = {
         target.target: events for target, events in zip(asked, answers, strict=True) if not isinstance(events, str)
@@ -81,7 +81,7 @@ def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds
     trace = kinds[section.section].trace if section.section else None
     if trace is None:
         return section
-    traced = [(event, each) for event in events for each in trace(event)]
+    traced = [(event, mark) for event in events for mark in trace(event)]
     changes = (replace(change, changed_by=_author(change, traced, kinds)) for change in section.changes)
     return replace(section, changes=tuple(changes))
 
@@ -91,14 +91,14 @@ def _author(change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: 
     part = kinds[change.address.section].part(change.address.part)
     names = {_identity(name, part) for name in _names(change)}
     about = [
-        (event, each)
-        for event, each in traced
-        if each.part == part.name
-        and (not part.is_collection or any(_identity(name, part) in names for name in each.names))
+        (event, mark)
+        for event, mark in traced
+        if mark.part == part.name
+        and (not part.is_collection or any(_identity(name, part) in names for name in mark.names))
     ]
     if isinstance(change, Update):
-        newest = {each.field: (event, each) for event, each in reversed(about) if each.field in change.after}
-        events = [event for event, each in newest.values() if each.has_left(change.before.get(str(each.field)))]
+        newest = {mark.field: (event, mark) for event, mark in reversed(about) if mark.field in change.after}
+        events = [event for event, mark in newest.values() if mark.has_left(change.before.get(str(mark.field)))]
         event = max(events, key=lambda event: event.time, default=None)
     else:
         last = next((pair for pair in about if pair[1].field is None), None)

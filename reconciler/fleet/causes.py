@@ -224,11 +224,11 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle
 
 def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     """Return the obstacles of one place as one; it has a cause if all of them share it."""
-    causes = {each.cause for each in obstacles}
+    causes = {obstacle.cause for obstacle in obstacles}
     return replace(
         obstacles[0],
-        reason="; ".join(each.reason for each in obstacles),
-        remedy="; ".join(each.remedy for each in obstacles),
+        reason="; ".join(obstacle.reason for obstacle in obstacles),
+        remedy="; ".join(obstacle.remedy for obstacle in obstacles),
         cause=causes.pop() if len(causes) == 1 else "",
     )
 
@@ -278,10 +278,14 @@ def with_causes(
     """
     failures = list(_failures(desired, live, kinds))
     explained: list[Explained] = []
-    if sum(each.may_lack_edition for each in failures) >= MANY and _version(reader).get("enterprise") is False:
-        explained = [each.because(_no_edition(each.target), absent=False) for each in failures if each.may_lack_edition]
-        failures = [each for each in failures if not each.may_lack_edition]
-    if MANY <= sum(each.absent for each in failures) == len(desired.targets):
+    if sum(failure.may_lack_edition for failure in failures) >= MANY and _version(reader).get("enterprise") is False:
+        explained = [
+            failure.because(_no_edition(failure.target), absent=False)
+            for failure in failures
+            if failure.may_lack_edition
+        ]
+        failures = [failure for failure in failures if not failure.may_lack_edition]
+    if MANY <= sum(failure.absent for failure in failures) == len(desired.targets):
         caller = _caller(reader)
         scope = ", and the token's scope admin_mode if the service uses admin mode" if caller.admin else ""
         raise ConfigurationError(
@@ -291,10 +295,10 @@ def with_causes(
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
     explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
-    left = [each for _, others in explanations for each in others]
-    explained += [each for each, _ in explanations]
+    left = [failure for _, others in explanations for failure in others]
+    explained += [parts_explained for parts_explained, _ in explanations]
     explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
-    parts = {**live.parts, **{place: part for each in explained for place, part in each.items()}}
+    parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 
 
@@ -338,7 +342,7 @@ class _Failure:
     @property
     def likeness(self) -> object:
         """A key that failures of one group share if they are alike."""
-        refused = frozenset((section, part, each.status) for (_, section, part), each in self.unread.items())
+        refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
         return self.target.level, _group(self.target) or self.target, refused
 
     def because(self, cause: Obstacle, *, absent: bool = True) -> Explained:
@@ -361,12 +365,12 @@ def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tu
     first, *others = failures
     if first.absent and len(failures) >= MANY:
         cause = why_group_absent(_group(first.target), reader, NOBODY)
-        return {place: part for each in failures for place, part in each.because(cause).items()}, []
+        return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
     if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
-    unread = [each for failure in failures for each in failure.unread.items()]
+    unread = [part for failure in failures for part in failure.unread.items()]
     return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 
@@ -458,8 +462,8 @@ def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]
     permissions = record.get("permissions")
     shown = permissions if isinstance(permissions, dict) else {}
     levels = {
-        key: each["access_level"]
-        for key, each in shown.items()
-        if isinstance(each, dict) and type(each.get("access_level")) is int
+        key: access["access_level"]
+        for key, access in shown.items()
+        if isinstance(access, dict) and type(access.get("access_level")) is int
     }
     return max(levels.values(), default=None), set(levels) == {"group_access"}

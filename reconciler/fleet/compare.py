@@ -65,7 +65,7 @@ def _changed_since_revision(
     digests = {target.target.identity: digest_of(target) for target in then}
     for target in now.targets:
         is_same = digests.get(target.target.identity) == digest_of(target)
-        if not is_same or any(each.may_select(target) for each in unlisted):
+        if not is_same or any(unlisted_set.may_select(target) for unlisted_set in unlisted):
             yield target.target
 
 
@@ -99,7 +99,7 @@ def _with_discovered(past: Revision, discovery: Discovery) -> Revision:
     """Return a revision with all sets applied. A group that does not exist counts as one without projects."""
     members = {group: discovery.groups[group] for group in past.manifests.groups}
     shown = {
-        group: () if isinstance(each, Obstacle) and each.cause == NO_SUCH_GROUP else each
-        for group, each in members.items()
+        group: () if isinstance(listed, Obstacle) and listed.cause == NO_SUCH_GROUP else listed
+        for group, listed in members.items()
     }
     return past.with_discovered(shown, discovery.paths) if shown or past.manifests.pathless else past

@@ -28,14 +28,14 @@ def discover(run: FleetSurvey) -> Added:
     Groups that the manifests create are asked for first, since none is listed that does not exist.
     """
     listings = _listings(run)
-    creating = [each for each in run.manifests.desired.targets if each.creation is not None]
+    creating = [target for target in run.manifests.desired.targets if target.creation is not None]
     selected = select(DesiredState(tuple(creating), ""), run.scope.selection, partly=True).targets
-    answers = _find_groups(run, listings, creating, [each for each in selected if each.creation is not None])
+    answers = _find_groups(run, listings, creating, [target for target in selected if target.creation is not None])
     missing = _missing_groups(listings, creating, answers)
     listed = {group: listing for group, listing in listings.items() if group not in missing}
-    pathless = {target for each in _revisions(run) for target in each.pathless}
+    pathless = {target for revision in _revisions(run) for target in revision.pathless}
     discovery = list_groups(listed, run.reader, run.concurrency, pathless, ahead=_ahead(run, missing))
-    if discovery.groups and all(isinstance(each, Obstacle) for each in discovery.groups.values()):
+    if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
         refuse_unless_api(run.reader, run.api_url)
     discovery = replace(discovery, groups={**discovery.groups, **missing})
     return {
@@ -56,9 +56,9 @@ def _listings(run: FleetSurvey) -> dict[str, Listing]:
     """Return what is to be known of the projects of each group."""
     groups: dict[str, Listing] = {}
     chosen = {*run.scope.selection.sections}
-    for each in _revisions(run):
-        with_archived = each.groups_with_archived
-        for group, sections in each.sections_below.items():
+    for revision in _revisions(run):
+        with_archived = revision.groups_with_archived
+        for group, sections in revision.sections_below.items():
             below = sections & chosen if chosen else sections
             switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
             listing = Listing(group in with_archived, switches)
@@ -75,9 +75,9 @@ def _find_groups(
     """
     listed = {Target(Level.GROUP, group).identity for group in groups}
     above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
-    needed = {each.target.identity for each in selected}
+    needed = {target.target.identity for target in selected}
     around = listed | (above & needed)
-    wanted = [each.target for each in creating if each.target.identity in around]
+    wanted = [target.target for target in creating if target.target.identity in around]
     return find_existing(wanted, run.reader, run.concurrency, {}, created=needed)
 
 
@@ -85,7 +85,7 @@ def _missing_groups(
     groups: Iterable[str], creating: Iterable[DesiredTarget], answers: Answers
 ) -> dict[str, tuple[()] | Obstacle]:
     """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
-    created = {each.target.identity for each in creating}
+    created = {target.target.identity for target in creating}
     missing: dict[str, tuple[()] | Obstacle] = {}
     for group in groups:
         target = Target(Level.GROUP, group)
@@ -129,6 +129,6 @@ def _nameless(discovery: Discovery) -> tuple[Obstacle, ...]:
     """Return an obstacle for each target whose placeholders cannot be filled in."""
     advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
     return tuple(
-        replace(each, reason=f"the path of {target} is not known ({each.reason}), and {advice}", effect="read only")
-        for target, each in discovery.unknown.items()
+        replace(reason, reason=f"the path of {target} is not known ({reason.reason}), and {advice}", effect="read only")
+        for target, reason in discovery.unknown.items()
     )

@@ -43,7 +43,9 @@ def absences(run: FleetSurvey) -> Added:
     if opened.ancestry is not None:
         standings = opened.ancestry.standings(commits)
     verdict = judge(candidates, standings, _proof(run, inventory, called).declares, opened.obstacle)
-    pruned = {(called(target), each.kind) for target in run.desired.targets for each in target.sections if each.prune}
+    pruned = {
+        (called(target), section.kind) for target in run.desired.targets for section in target.sections if section.prune
+    }
     stays = tuple(stay for stay in (*stays, *verdict.stays) if stay.line.key[:2] not in pruned)
     deleted: dict[PartAddress, dict[int, str]] = {}
     for line in verdict.deletions:
@@ -189,7 +191,7 @@ def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
     archived |= run.manifests.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
     )
-    hidden = [f"{each.obstacle.where.target.ref}/".casefold() for each in run.manifests.unlisted]
+    hidden = [f"{unlisted_set.obstacle.where.target.ref}/".casefold() for unlisted_set in run.manifests.unlisted]
     return frozenset(
         line.target
         for line in inventory.targets.values()
@@ -222,24 +224,24 @@ def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator
         if not isinstance(live, Objects):
             continue
         numbers = _known_ids(part, declared, run.live)
-        own = [found for found in live.own if found.id is not None and not found.below]
+        own = [record for record in live.own if record.id is not None and not record.below]
         wanted = {
             wished: tuple(_standing_for(wished, resource, part, own, numbers))
             for wished, resource in declared.items()
             if resource is not None
         }
-        yield PartAfter(name, section.kind, part.name, wanted, listed=tuple(found.id for found in own if found.id))
+        yield PartAfter(name, section.kind, part.name, wanted, listed=tuple(record.id for record in own if record.id))
 
 
 def _standing_for(
     name: Key, resource: object, part: Collection, live: list[LiveRecord], numbers: Mapping[Key, int]
 ) -> Iterator[int]:
     """Yield the IDs of the live objects that have a name, or a former name."""
-    accepted = {part.identity(each) for each in (name, *getattr(resource, "renamed_from", ()))}
-    meant = {numbers[each] for each in accepted if each in numbers}
-    for found in live:
-        if found.id is not None and (found.id in meant or accepted & set(map(part.identity, found.names))):
-            yield found.id
+    accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
+    meant = {numbers[spelling] for spelling in accepted if spelling in numbers}
+    for record in live:
+        if record.id is not None and (record.id in meant or accepted & set(map(part.identity, record.names))):
+            yield record.id
 
 
 def _partial(drawn: Plan, plan: Plan) -> frozenset[Target]:

@@ -31,12 +31,12 @@ def lacking_sections(run: Survey) -> Added:
 def inapplicable_sections(run: Survey) -> Added:
     """Leave out only the sections that may be left out without a problem."""
     lacking = find_lacking(run.desired, run.kinds, datetime.now(UTC).date())
-    return {"desired": without(run.desired, (each for each in lacking if each.effect != "problem"))}
+    return {"desired": without(run.desired, (obstacle for obstacle in lacking if obstacle.effect != "problem"))}
 
 
 def find_lacking(desired: DesiredState, kinds: Kinds, today: date) -> tuple[Obstacle, ...]:
     """Return an obstacle for each section that its project cannot have, as far as lists of projects show that."""
-    return tuple(each for target in desired.targets for each in _lacking(target, kinds, today))
+    return tuple(obstacle for target in desired.targets for obstacle in _lacking(target, kinds, today))
 
 
 def _below_the_top(run: Survey, today: date) -> Iterator[Obstacle]:

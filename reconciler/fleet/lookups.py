@@ -20,7 +20,7 @@ LOG = logging.getLogger("reconciler")
 def look_up(run: Survey) -> Added:
     """Plan what was read, and look up the IDs and names that are missing."""
     ids: dict[Reference, int | Obstacle] = {**run.ids, **run.live.ids}
-    creates = any(each.creation is not None for each in run.whole.targets)
+    creates = any(target.creation is not None for target in run.whole.targets)
     archives = from_archives(run.whole.targets, run.absent) if creates else {}
     parts = _forced(run.live) if run.desired.forced else run.live.parts
     live = replace(run.live, ids=ids, parts=parts, archives=archives)
@@ -30,7 +30,7 @@ def look_up(run: Survey) -> Added:
     while missing:
         absent = look_up_absent(run, live, missing)
         live = replace(live, ids={**live.ids, **absent})
-        live = with_lookups(live, [each for each in missing if each not in live.ids], run.reader, run.concurrency)
+        live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader, run.concurrency)
         plan, missing = run.make(run.desired, live, run.kinds, earlier)
     return {"live": live, "planned": _arriving(plan, run.importing, archives)}
 
@@ -38,7 +38,7 @@ def look_up(run: Survey) -> Added:
 def _arriving(plan: Plan, importing: frozenset[Target], archives: Mapping[Identity, str]) -> Plan:
     """Return a plan that says which targets imports are filling, and which groups the archives of earlier runs."""
     if importing:
-        targets = (replace(each, importing=True) if each.target in importing else each for each in plan.targets)
+        targets = (replace(target, importing=True) if target.target in importing else target for target in plan.targets)
         plan = replace(plan, targets=tuple(targets))
     return with_arrivals(plan, archives) if archives else plan
 

@@ -41,12 +41,12 @@ def missing_targets(run: Survey) -> Added:
         ConfigurationError: nothing is found, because the URL is not that of an API.
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    creating = [each for each in run.desired.targets if each.creation is not None]
+    creating = [target for target in run.desired.targets if target.creation is not None]
     numbers = {(reference.level, reference.path): number for reference, number in run.ids.items()} if creating else {}
-    names = {each.target.identity for each in creating}
+    names = {target.target.identity for target in creating}
     listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
     known = {**listed, **run.answers}
-    answers = find_existing((each.target for each in creating), run.reader, run.concurrency, known, created=names)
+    answers = find_existing((target.target for target in creating), run.reader, run.concurrency, known, created=names)
     if creating and not any(isinstance(answer, There) for answer in answers.values()):
         refuse_unless_api(run.reader, run.api_url)
     imports = _ask_imports(run, creating, answers)
@@ -55,15 +55,15 @@ def missing_targets(run: Survey) -> Added:
     taken = _ask_others(run, absent, answers)
     absent = find_absent(run.desired.targets, run.whole.targets, answers, taken) if taken else absent
     there = {name: answer for name, answer in answers.items() if isinstance(answer, There)}
-    ids = {Reference(level, str(path)): each.id for (level, path), each in there.items() if not each.personal}
-    running = (each for each, state in imports.items() if isinstance(state, ImportState) and state.is_running)
+    ids = {Reference(level, str(path)): place.id for (level, path), place in there.items() if not place.personal}
+    running = (target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running)
     return {
         "answers": answers,
         "absent": absent | _not_imported(imports),
         "ids": {**run.ids, **ids},
         "importing": frozenset(running),
         "archived": tuple(
-            Member(str(path), archived=True, id=each.id) for (_, path), each in there.items() if each.archived
+            Member(str(path), archived=True, id=place.id) for (_, path), place in there.items() if place.archived
         ),
     }
 
@@ -79,13 +79,13 @@ def archived_projects(run: FleetSurvey) -> Added:
     if manifests.groups:
         listed = {group: run.discovery.groups[group] for group in manifests.groups}
         manifests = manifests.with_discovered({**listed, "": run.archived}, run.discovery.paths)
-    names = {Target(Level.PROJECT, each.path).identity for each in run.archived}
-    again = {each.target.identity: each for each in manifests.desired.targets if each.target.identity in names}
+    names = {Target(Level.PROJECT, member.path).identity for member in run.archived}
+    again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
 
     def corrected(declared: DesiredTarget) -> DesiredTarget:
         kinds = {section.kind for section in declared.sections}
         own = again.get(declared.target.identity, declared)
-        return replace(own, sections=tuple(each for each in own.sections if each.kind in kinds))
+        return replace(own, sections=tuple(section for section in own.sections if section.kind in kinds))
 
     def composed_again(desired: DesiredState) -> DesiredState:
         return replace(desired, targets=tuple(map(corrected, desired.targets)))
@@ -101,9 +101,9 @@ def _ask_others(
     Nobody can have it in a group that is to be created itself; the namespace of a user holds no groups.
     """
     parents = {
-        name: answers.get((Level.GROUP, each.namespace.path.casefold()))
-        for name, each in absent.items()
-        if isinstance(each, ToCreate)
+        name: answers.get((Level.GROUP, to_create.namespace.path.casefold()))
+        for name, to_create in absent.items()
+        if isinstance(to_create, ToCreate)
     }
     inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
     taken = ask_each(partial(is_the_other, reader=run.reader), inside, run.concurrency)
@@ -115,9 +115,9 @@ def _ask_imports(
 ) -> Mapping[Target, ImportState | ServiceError]:
     """Ask how the imports into the projects that are there are going."""
     imported = {
-        each.target: os.environ.get(each.creation.source.token_env, "").strip()
-        for each in creating
-        if each.creation is not None and each.creation.source and isinstance(answers[each.target.identity], There)
+        target.target: os.environ.get(target.creation.source.token_env, "").strip()
+        for target in creating
+        if target.creation is not None and target.creation.source and isinstance(answers[target.target.identity], There)
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
@@ -165,21 +165,21 @@ def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> d
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    creations = {each.target.identity: each for each in run.whole.targets if each.creation is not None}
+    creations = {target.target.identity: target for target in run.whole.targets if target.creation is not None}
     ids: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
-    references = [each for each in missing if isinstance(each, Reference)] if creations else []
+    references = [lookup for lookup in missing if isinstance(lookup, Reference)] if creations else []
     spared = _spared_by_section(run.desired.targets) if references else frozenset()
-    for each in sorted(references, key=lambda reference: (reference.level, reference.path)):
-        target = Target(each.level, each.path)
+    for reference in sorted(references, key=lambda reference: (reference.level, reference.path)):
+        target = Target(reference.level, reference.path)
         standing = live.absent.get(target.identity)
         group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
         if isinstance(standing, Obstacle):
-            ids[each] = standing
+            ids[reference] = standing
         elif target.identity in creations and group is None:
-            asked[target.identity] = each
+            asked[target.identity] = reference
         elif group is not None:
-            ids[each] = _missing(target, creations, spared)
+            ids[reference] = _missing(target, creations, spared)
     doubtful = [creations[name].target for name in asked]
     for name, answer in find_existing(doubtful, run.reader, run.concurrency, {}, created=()).items():
         match answer:
@@ -208,15 +208,17 @@ def find_absent(
     """
     if not answers:
         return {}
-    creations = {each.target.identity: each for each in whole if each.creation is not None}
+    creations = {target.target.identity: target for target in whole if target.creation is not None}
     absent: dict[Identity, ToCreate | Obstacle] = {}
     targets = tuple(targets)
     spared = _spared_by_section(targets)
-    wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
-    for each in sorted(wanted, key=lambda each: str(each.target.ref).count("/")):
-        standing = taken.get(each.target.identity) or _standing(each, answers, absent, creations, spared)
+    wanted = [
+        target for target in targets if isinstance(target.target.ref, str) and (target.sections or target.creation)
+    ]
+    for target in sorted(wanted, key=lambda target: str(target.target.ref).count("/")):
+        standing = taken.get(target.target.identity) or _standing(target, answers, absent, creations, spared)
         if standing is not None:
-            absent[each.target.identity] = standing
+            absent[target.target.identity] = standing
     return absent
 
 
@@ -308,7 +310,7 @@ def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
 
 def _spared_by_section(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
     """Return the targets of which `--section` leaves nothing, not even the creation; other narrowings drop targets."""
-    return frozenset(each.target.identity for each in targets if not each.sections and each.creation is None)
+    return frozenset(target.target.identity for target in targets if not target.sections and target.creation is None)
 
 
 def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:

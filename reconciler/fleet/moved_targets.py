@@ -24,7 +24,7 @@ def moved_targets(run: Survey) -> Added:
         LOG.warning("%s %s %s %s", level, path, "is to be deleted, as" if move.doomed else "has moved to", move)
         moved[Target(level, path)] = move
     obstacles = (
-        each for target, move in moved.items() for each in find_obstacles(target, move, follow=run.follow_moved)
+        obstacle for target, move in moved.items() for obstacle in find_obstacles(target, move, follow=run.follow_moved)
     )
     return {"moved": moved, "obstacles": (*run.obstacles, *obstacles)}
 

@@ -18,17 +18,17 @@ def select(run: FleetSurvey) -> Added:
         NothingSelected, UsageError: see `selection.select`.
     """
     scope = run.scope
-    only = None if scope.failed is None else {(each.target, each.section) for each in scope.failed}
+    only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     unlisted = run.manifests.unlisted
     desired = selected(run.whole, replace(scope.selection, only=only), partly=bool(unlisted))
     for remark in () if unlisted else remarks(scope.selection, run.whole):
         LOG.warning("%s", remark)
     if run.changed is not None and not scope.everything and scope.failed is None:
-        changed = tuple(each for each in desired.targets if each.target in run.changed)
+        changed = tuple(target for target in desired.targets if target.target in run.changed)
         desired = replace(desired, targets=changed)
     desired, unknown = hold_unlisted(desired, unlisted)
-    held = {each.where.target for each in unknown}
-    told = (each for each in run.obstacles if each.effect != "problem" or each.where.target not in held)
+    held = {obstacle.where.target for obstacle in unknown}
+    told = (obstacle for obstacle in run.obstacles if obstacle.effect != "problem" or obstacle.where.target not in held)
     return {
         "desired": replace(desired, grace=scope.grace, forced=scope.forced),
         "obstacles": (*told, *unknown),

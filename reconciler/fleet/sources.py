@@ -87,7 +87,9 @@ def _as_read(run: FleetSurvey, now: DesiredTarget, then: DesiredTarget) -> Desir
         )
         for section in then.sections
     )
-    return replace(then, target=now.target, path=now.path, sections=tuple(each for each in sections if each.wanted))
+    return replace(
+        then, target=now.target, path=now.path, sections=tuple(section for section in sections if section.wanted)
+    )
 
 
 def _is_new(change: Change, before: Differences | None, kinds: Kinds) -> bool:

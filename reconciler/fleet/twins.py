@@ -15,7 +15,7 @@ def twins(run: Survey) -> Added:
     numbers = {reference: number for reference, number in run.live.ids.items() if isinstance(number, int)}
     numbers |= _numbers_of_moved(run)
     plans = run.planned.targets
-    busy = {(each.target, section.section) for each in plans for section in each.sections if section.changes}
+    busy = {(planned.target, section.section) for planned in plans for section in planned.sections if section.changes}
     for level in (Level.GROUP, Level.PROJECT):
         by_number, by_path = _doubtful(level, targets, busy, numbers)
         if len(by_path) < len(by_number):
@@ -26,10 +26,10 @@ def twins(run: Survey) -> Added:
             if isinstance(path, str) and isinstance(target.ref, int):
                 numbers[Reference(level, path.casefold())] = target.ref
     same: dict[tuple[Level, int], list[DesiredTarget]] = {}
-    for each in targets:
-        number = _number(each.target, numbers)
+    for declared in targets:
+        number = _number(declared.target, numbers)
         if number is not None:
-            same.setdefault((each.target.level, number), []).append(each)
+            same.setdefault((declared.target.level, number), []).append(declared)
     obstacles = (
         Obstacle(target.target.address, _reason(target, number, alike), effect="read only")
         for (_, number), alike in same.items()

@@ -23,15 +23,16 @@ def hold_unlisted(
     """
     obstacles: dict[Target, Obstacle] = {}
     targets = {target.target.identity: target for target in desired.targets}
-    for each in unlisted:
+    for unlisted_set in unlisted:
         for name, target in targets.items():
-            if each.may_select(target):
+            if unlisted_set.may_select(target):
                 targets[name] = replace(target, sections=(), creation=None)
-                reason = f"its sets are unknown, because the projects of {each.obstacle.where.target} cannot be listed"
+                listed = unlisted_set.obstacle.where.target
+                reason = f"its sets are unknown, because the projects of {listed} cannot be listed"
                 obstacles[target.target] = Obstacle(target.target.address, reason)
-    for each in unlisted:
-        named = each.obstacle.where.target
-        group = targets.setdefault(named.identity, DesiredTarget(named, (), each.origin))
-        obstacles.setdefault(group.target, each.obstacle.at(group.target.address))
+    for unlisted_set in unlisted:
+        named = unlisted_set.obstacle.where.target
+        selector = targets.setdefault(named.identity, DesiredTarget(named, (), unlisted_set.origin))
+        obstacles.setdefault(selector.target, unlisted_set.obstacle.at(selector.target.address))
     ordered = sorted(targets.values(), key=lambda target: target.target.order)
     return replace(desired, targets=tuple(ordered)), tuple(obstacles.values())
