@@ -217,8 +217,8 @@ class Sandbox:
         if len(held) < exchange.fault.together:
             await asyncio.wait([future], timeout=exchange.fault.timeout)
         if not future.done():
-            for each, waiting in self._held.pop(path):
-                waiting.set_result(self._end(each))
+            for waiting_exchange, waiting in self._held.pop(path):
+                waiting.set_result(self._end(waiting_exchange))
         return future.result()
 
     def _end(self, exchange: "_Exchange") -> Answer:
@@ -282,7 +282,7 @@ class _Request:
     def shown_body(self) -> Any:
         """Return the JSON of the body, or its form, without any token, for the log; None for any other body."""
         if self.form:
-            shown = {name: each.shown() if isinstance(each, Upload) else each for name, each in self.form.items()}
+            shown = {name: value.shown() if isinstance(value, Upload) else value for name, value in self.form.items()}
             return without_secrets(shown)
         with suppress(Refusal):
             return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None

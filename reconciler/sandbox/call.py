@@ -258,8 +258,8 @@ def _point_in_time(text: str) -> datetime | None:
     """Return a date in the format of headers, or in ISO 8601; None for anything else."""
     for parse in (moment, parsedate_to_datetime):
         with suppress(ValueError):
-            found = parse(text)
-            return found if found.tzinfo else found.replace(tzinfo=UTC)
+            value = parse(text)
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
     return None
 
 
@@ -270,8 +270,8 @@ def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:
     bearer = headers.get("authorization", "")
     if bearer[:7].lower() == "bearer ":
         return bearer[7:].strip()
-    found = sent.get("private_token") or sent.get("access_token")
-    return found if isinstance(found, str) else None
+    token = sent.get("private_token") or sent.get("access_token")
+    return token if isinstance(token, str) else None
 
 
 def find_project(call: Call, key: str) -> Project:

@@ -83,20 +83,20 @@ class Collection(Generic[I]):
             rules: further arguments of each `Route`.
         """
         one = f"{self.path}/:{self.part}"
-        found = {
+        by_operation = {
             "list": Route("GET", self.path, self.list_items, **rules),
             "get": Route("GET", one, self.get, **rules),
             "create": Route("POST", self.path, self.create, **rules),
             "update": Route(update, one, self.update, **rules),
             "delete": Route("DELETE", one, self.delete, **rules),
         }
-        return tuple(found[name] for name in operations or found)
+        return tuple(by_operation[name] for name in operations or by_operation)
 
     def list_items(self, call: Call) -> Answer:
         """Answer with a page of items."""
         sent = read(call, *self.filters, *PAGE)
-        found = self.in_order(self.select(call, self.owner(call), sent), sent)
-        return page_of(call, found, lambda pair: self.show(call, *pair))
+        items = self.in_order(self.select(call, self.owner(call), sent), sent)
+        return page_of(call, items, lambda pair: self.show(call, *pair))
 
     def get(self, call: Call) -> Answer:
         """Answer with one item."""
@@ -164,11 +164,11 @@ class Collection(Generic[I]):
         """Return the items to be listed, each with its owner."""
         return [(owner, item) for item in self.items(call, owner)]
 
-    def in_order(self, found: Sequence[tuple[Any, I]], sent: dict[str, Any]) -> list[tuple[Any, I]]:
+    def in_order(self, items: Sequence[tuple[Any, I]], sent: dict[str, Any]) -> list[tuple[Any, I]]:
         """Return items, each with its owner, in the order that was asked for."""
         by = sent.get("order_by") or next(iter(self.order), "id")
         backwards = bool(self.order) and sent.get("sort") != "asc"
-        return sorted(found, key=lambda pair: (getattr(pair[1], by), pair[1].id), reverse=backwards)
+        return sorted(items, key=lambda pair: (getattr(pair[1], by), pair[1].id), reverse=backwards)
 
     def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - for overrides
         """Return the owner's items that the caller can see."""
@@ -238,11 +238,11 @@ class Collection(Generic[I]):
     def remove(self, call: Call, owner: Any, item: I) -> None:
         """Remove an item."""
         kept = self.section.of(owner)
-        kept[:] = [each for each in kept if each is not item]
+        kept[:] = [other for other in kept if other is not item]
         call.changed = True
 
 
-def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answer:
+def page_of(call: Call, rows: Sequence[T], render: Callable[[T], Any]) -> Answer:
     """Return one page of rendered items, with the headers that link to the other pages.
 
     The endpoint has read `PAGE` with its own parameters, before it checked the caller.
@@ -251,10 +251,10 @@ def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answe
     size = wanted.get("per_page")
     size = DEFAULT_SIZE if size is None or size < 0 else min(size, LARGEST_SIZE)
     page = max(wanted.get("page") or 1, 1)
-    pages = max(-(-len(found) // size), 1)
+    pages = max(-(-len(rows) // size), 1)
     start = (page - 1) * size
-    body = [render(item) for item in found[start : start + size]]
-    return Answer(200, body, _headers(call, page, size, len(found), pages))
+    body = [render(item) for item in rows[start : start + size]]
+    return Answer(200, body, _headers(call, page, size, len(rows), pages))
 
 
 def _headers(call: Call, page: int, size: int, total: int, pages: int) -> list[tuple[str, str]]:

@@ -119,15 +119,15 @@ class Faults:
 
     def next_for(self, method: str, target: str) -> Fault:
         """Return the first fault that applies to this request, or `NO_FAULT`. Every fault counts the request."""
-        found = NO_FAULT
+        first = NO_FAULT
         for fault, met in self._armed:
             if fault.method in (None, method) and fault.match in target:
                 met[""] += 1
                 request = f"{method} {target}"
                 met[request] += 1
-                if found is NO_FAULT and _applies(fault, met[""], f"{fault.seed} {request} {met[request]}"):
-                    found = fault
-        return found
+                if first is NO_FAULT and _applies(fault, met[""], f"{fault.seed} {request} {met[request]}"):
+                    first = fault
+        return first
 
 
 def parse_fault(spec: str) -> Fault:

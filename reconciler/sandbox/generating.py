@@ -71,12 +71,12 @@ def generate(projects: int, seed: int) -> Plain:
 
 def _group_paths(draw: Random, wanted: int) -> list[str]:
     """Paths below the top group, parents first, up to three deep."""
-    found: list[str] = []
+    paths: list[str] = []
     for number in range(wanted):
-        above = [path for path in found if path.count("/") < 2]
+        above = [path for path in paths if path.count("/") < 2]
         parent = f"{draw.choice(above)}/" if above and draw.random() < 0.4 else ""
-        found.append(f"{parent}{draw.choice(_AREAS)}-{number + 1}")
-    return found
+        paths.append(f"{parent}{draw.choice(_AREAS)}-{number + 1}")
+    return paths
 
 
 def _project(draw: Random, index: int, paths: list[str], groups: int) -> Plain:
@@ -114,7 +114,7 @@ def _with_rules(project: Plain, seed: int) -> Plain:
     """A project with rules that protect it, some of them of people who have left, or of groups that are hidden."""
     number = project["id"]
     draw = Random(f"{seed} {number} rules")  # noqa: S311 - repeatable
-    members = [each["user"] for each in project["members"]]
+    members = [member["user"] for member in project["members"]]
     main = {"id": number, "name": "main", "push_access_levels": _roles(draw.choice((_MAINTAINERS, _DEVELOPERS)))}
     release = {
         "name": draw.choice(("release/*", "stable")),

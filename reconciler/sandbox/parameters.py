@@ -25,10 +25,10 @@ _NO_VALUE = "does not have a valid value"
 
 def merged(query: str, body: Any) -> dict[str, Any]:
     """Return all parameters; the body overrides the query."""
-    found = from_pairs(parse_qsl(query, keep_blank_values=True)) if query else {}
+    sent = from_pairs(parse_qsl(query, keep_blank_values=True)) if query else {}
     if isinstance(body, dict):
-        found.update(body)
-    return found
+        sent.update(body)
+    return sent
 
 
 def read_body(content_type: str, body: bytes) -> Any:
@@ -48,16 +48,16 @@ def read_body(content_type: str, body: bytes) -> Any:
 
 def from_pairs(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Return fields from the notation of forms: `iids[]` makes a list, `variables[KEY]` a mapping."""
-    found: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     for key, value in pairs:
         name, bracket, inner = key.partition("[")
         if not bracket:
-            found[name] = value
+            sent[name] = value
         elif inner == "]":
-            _under(found, name, list).append(value)
+            _under(sent, name, list).append(value)
         else:
-            _under(found, name, dict)[inner.rstrip("]")] = value
-    return found
+            _under(sent, name, dict)[inner.rstrip("]")] = value
+    return sent
 
 
 def without_secrets(value: Any) -> Any:
@@ -106,10 +106,10 @@ def _as_text(value: Any) -> str:
     return ""
 
 
-def _under(found: dict[str, Any], name: str, sort: type) -> Any:
-    if not isinstance(found.get(name), sort):
-        found[name] = sort()
-    return found[name]
+def _under(sent: dict[str, Any], name: str, sort: type) -> Any:
+    if not isinstance(sent.get(name), sort):
+        sent[name] = sort()
+    return sent[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,36 +141,36 @@ def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[s
     Raises:
         Refusal: 400 where one is missing, blank, of the wrong type or not in its list, or all of `any_of` are missing.
     """
-    found: dict[str, Any] = {}
-    missing = [each for each in declared if each.required and each.name not in call.sent]
+    values: dict[str, Any] = {}
+    missing = [attribute for attribute in declared if attribute.required and attribute.name not in call.sent]
     wrong: dict[str, str] = {}
-    for each in declared:
-        if each.name in call.sent:
-            reason = _check(each, call.sent[each.name], found)
+    for attribute in declared:
+        if attribute.name in call.sent:
+            reason = _check(attribute, call.sent[attribute.name], values)
             if reason:
-                wrong[each.name] = reason
+                wrong[attribute.name] = reason
     none_of = bool(any_of) and not any(name in call.sent for name in any_of)
     if none_of and not (call.state.deployed and (missing or wrong)):
         raise _none_of(call, any_of)
     if missing or wrong:
         raise _refusal(call, declared, missing, wrong, any_of if none_of else ())
-    return found
+    return values
 
 
-def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
-    if not each.blank and (value is None or (isinstance(value, str) and not value.strip())):
+def _check(attribute: Attribute, value: Any, values: dict[str, Any]) -> str | None:
+    if not attribute.blank and (value is None or (isinstance(value, str) and not value.strip())):
         return "is empty"
-    if value is None and not each.null:
-        return _NO_VALUE if each.values else "is invalid"
+    if value is None and not attribute.null:
+        return _NO_VALUE if attribute.values else "is invalid"
     try:
-        coerced = None if value is None else each.coerce(value)
+        coerced = None if value is None else attribute.coerce(value)
     except ValueError:
         return "is invalid"
-    if each.values and coerced is not None and not set(_listed(coerced)) <= set(each.values):
+    if attribute.values and coerced is not None and not set(_listed(coerced)) <= set(attribute.values):
         return _NO_VALUE
-    if coerced in each.never:
+    if coerced in attribute.never:
         return "has a value not allowed"
-    found[each.name] = coerced
+    values[attribute.name] = coerced
     return None
 
 
@@ -183,16 +183,19 @@ def _refusal(
 ) -> Refusal:
     if not call.state.deployed:
         if missing:
-            return refused(400, f'400 (Bad request) "{", ".join(each.name for each in missing)}" not given')
+            return refused(400, f'400 (Bad request) "{", ".join(attribute.name for attribute in missing)}" not given')
         return invalid(call.state, wrong)
-    absent = {each.name: "is missing" if each.blank else f"is missing, {each.name} is empty" for each in missing}
+    absent = {
+        attribute.name: "is missing" if attribute.blank else f"is missing, {attribute.name} is empty"
+        for attribute in missing
+    }
     reasons = absent | wrong
     parts = []
-    for each in declared:
-        if each.name in reasons:
-            parts.append(f"{each.name} {reasons[each.name]}")
-            if each.values and reasons[each.name] in ("is missing", "is invalid"):
-                parts.append(f"{each.name} {_NO_VALUE}")
+    for attribute in declared:
+        if attribute.name in reasons:
+            parts.append(f"{attribute.name} {reasons[attribute.name]}")
+            if attribute.values and reasons[attribute.name] in ("is missing", "is invalid"):
+                parts.append(f"{attribute.name} {_NO_VALUE}")
     parts += [_none_given(none_of)] if none_of else []
     return Refusal(400, {"error": ", ".join(parts)})
 

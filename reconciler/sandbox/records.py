@@ -26,9 +26,9 @@ SEED = "2026-01-01T00:00:00.000Z"
 
 def moment(text: str) -> datetime:
     """Return the moment of an ISO 8601 text; without an offset it is UTC. Raises `ValueError`."""
-    found = datetime.fromisoformat(text)
+    when = datetime.fromisoformat(text)
     try:
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
     except OverflowError as error:
         raise ValueError(error) from None
 
@@ -56,12 +56,12 @@ def each_once(name: str) -> Callable[[list[M]], list[M]]:
     """Return a validator for lists in which no two records have the same value of that field."""
 
     def validate(records: list[M]) -> list[M]:
-        found: set[Any] = set()
+        values: set[Any] = set()
         for record in records:
             value = getattr(record, name)
-            if value in found:
+            if value in values:
                 raise ValueError(f"the {name} {value!r} is given twice")
-            found.add(value)
+            values.add(value)
         return records
 
     return validate
@@ -120,7 +120,7 @@ class Record(BaseModel):
     def _without_nulls(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return {name: each for name, each in value.items() if each is not None or name not in cls.model_fields}
+        return {name: inner for name, inner in value.items() if inner is not None or name not in cls.model_fields}
 
 
 class Item(Record):
@@ -222,19 +222,19 @@ _FOUND = {dict: "a mapping", list: "a list", str: "a string", bool: "true or fal
 
 def first_error(model: type[BaseModel], error: ValidationError) -> str:
     """Return the first error with its place: `projects[3].milestones[0].title: is missing`."""
-    found = error.errors()[0]
-    steps = [step for step in found["loc"] if step != "[key]"]
-    key = steps.pop() if found["type"] in ("extra_forbidden", "invalid_key") else None
+    first = error.errors()[0]
+    steps = [step for step in first["loc"] if step != "[key]"]
+    key = steps.pop() if first["type"] in ("extra_forbidden", "invalid_key") else None
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
-    value = found["input"]
-    message = _MESSAGES.get(found["type"], found["msg"]).format(
-        **found.get("ctx", {}),
+    value = first["input"]
+    message = _MESSAGES.get(first["type"], first["msg"]).format(
+        **first.get("ctx", {}),
         input=value,
         found=_FOUND.get(type(value), f"the {type(value).__name__} {value!r}"),
         key=key,
         known=", ".join(_model_at(model, steps).model_fields),
     )
-    hint = "; quote it" if found["type"] == "string_type" and isinstance(value, int | float | date) else ""
+    hint = "; quote it" if first["type"] == "string_type" and isinstance(value, int | float | date) else ""
     return f"{place}: {message}{hint}" if place else message
 
 
@@ -249,4 +249,4 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     """Return the model within `list[Annotated[Model, ...]] | None` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := _model_in(inner))), None)

@@ -57,12 +57,12 @@ def read_entries(call: Call, name: str, levels: Sequence[int], keys: Sequence[st
     sent = call.sent.get(name)
     if sent is None:
         return None
-    if not isinstance(sent, list) or not all(isinstance(each, Mapping) for each in sent):
+    if not isinstance(sent, list) or not all(isinstance(entry, Mapping) for entry in sent):
         raise invalid(call.state, {name: "is invalid"})
-    found = [{key: each[key] for key in keys if key in each} for each in sent]
-    if not {each.get("access_level") for each in found} <= {None, *levels}:
+    entries = [{key: entry[key] for key in keys if key in entry} for entry in sent]
+    if not {entry.get("access_level") for entry in entries} <= {None, *levels}:
         raise invalid(call.state, {f"{name}[access_level]": "does not have a valid value"})
-    return found
+    return entries
 
 
 def changed_entry(state: State, entry: E, sent: Mapping[str, Any]) -> E:
@@ -108,7 +108,7 @@ def _fault(state: State, owner: Place, entry: Entry) -> str:
 def taken(entries: Sequence[Entry], wanted: Entry, label: str) -> str:
     """Return why an entry cannot join the others; empty if it can."""
     word, _ = wanted.subject
-    same = any(each.subject == wanted.subject and each.id != wanted.id for each in entries)
+    same = any(entry.subject == wanted.subject and entry.id != wanted.id for entry in entries)
     return f"{label} {word} {_TAKEN}" if same else ""
 
 

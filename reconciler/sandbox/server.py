@@ -191,11 +191,11 @@ def _listed(given: Any) -> list[Any]:
 def _open_socket(host: str, port: int) -> socket.socket:
     """Return a bound socket that declares TCP: asyncio sends small packets at once only then."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
     except OSError:
-        found.close()
+        listening.close()
         raise
-    return found
+    return listening

@@ -265,8 +265,8 @@ class Section(Generic[T]):
 
     def of(self, owner: Owner) -> T:
         """Return the owner's data."""
-        found: T = getattr(owner, self.name)
-        return found
+        data: T = getattr(owner, self.name)
+        return data
 
     def put(self, owner: Owner, value: T) -> None:
         """Replace the owner's data."""
@@ -400,13 +400,17 @@ class State:
         """Return the user's role as a member, inherited or of an invited group; 0 for none, for administrators too."""
         if isinstance(place, Project) and place.parent_path.lower() == user.username.lower():
             return OWNER
-        own = max(each.role_of(user) for each in (place, *self.groups_above(place)))
+        own = max(above.role_of(user) for above in (place, *self.groups_above(place)))
         return max(own, *(min(role, self.membership(user, group)) for group, role in self.invited_to(place)), 0)
 
     def invited_to(self, place: Place) -> list[tuple[Group, int]]:
         """Return the groups that are invited to a project, each with the highest role that its members have there."""
         invitations = place.invited_groups if isinstance(place, Project) else []
-        return [(self.groups[each.group_id], ROLES[each.role]) for each in invitations if each.group_id in self.groups]
+        return [
+            (self.groups[invitation.group_id], ROLES[invitation.role])
+            for invitation in invitations
+            if invitation.group_id in self.groups
+        ]
 
     def visible(self, user: User | None, place: Place) -> bool:
         """Whether the user can see the place: public, internal, a member of it or, for groups, of anything below."""
@@ -431,14 +435,14 @@ class State:
     def move(self, place: Place, path: str) -> None:
         """Give a place and all that lies in it another path: projects are still found at the old one, groups not."""
         start, renamed = len(place.path), {}
-        for each in self.below(place):
-            index: dict[str, Any] = self.groups_by_path if isinstance(each, Group) else self.projects_by_path
-            del index[each.path.lower()]
-            if isinstance(each, Project):
-                each.renamed_from = [*each.renamed_from, each.path]
-                self.moved[each.path.lower()] = each
-            renamed[each.path] = each.path = path + each.path[start:]
-            index[each.path.lower()] = each
+        for below in self.below(place):
+            index: dict[str, Any] = self.groups_by_path if isinstance(below, Group) else self.projects_by_path
+            del index[below.path.lower()]
+            if isinstance(below, Project):
+                below.renamed_from = [*below.renamed_from, below.path]
+                self.moved[below.path.lower()] = below
+            renamed[below.path] = below.path = path + below.path[start:]
+            index[below.path.lower()] = below
         self._numbers = {
             (module, name, renamed.get(within, within)): numbers
             for (module, name, within), numbers in self._numbers.items()
@@ -447,24 +451,26 @@ class State:
 
     def below(self, place: Place) -> list[Place]:
         """Return the place, and all that lies in it."""
-        return [each for each in self._places() if f"{each.path}/".lower().startswith(f"{place.path}/".lower())]
+        return [inner for inner in self._places() if f"{inner.path}/".lower().startswith(f"{place.path}/".lower())]
 
     def remove(self, place: Place) -> None:
         """Remove a place, and all that lies in it."""
-        for each in self.below(place):
-            if isinstance(each, Project):
-                del self.projects[each.id], self.projects_by_path[each.path.lower()]
-                self.moved = {old: project for old, project in self.moved.items() if project is not each}
+        for inner in self.below(place):
+            if isinstance(inner, Project):
+                del self.projects[inner.id], self.projects_by_path[inner.path.lower()]
+                self.moved = {old: project for old, project in self.moved.items() if project is not inner}
             else:
-                del self.groups[each.id], self.groups_by_path[each.path.lower()]
+                del self.groups[inner.id], self.groups_by_path[inner.path.lower()]
         self.forget_access()
 
     def remove_user(self, user: User, sections: Iterable["Section[Any]"]) -> None:
         """Remove a user, their tokens, memberships and projects, and what is theirs in these sections everywhere."""
-        for project in [each for each in self.projects.values() if each.parent_path.lower() == user.username.lower()]:
+        for project in [
+            project for project in self.projects.values() if project.parent_path.lower() == user.username.lower()
+        ]:
             self.remove(project)
         for place in self._places():
-            place.members = [each for each in place.members if each.user != user.username]
+            place.members = [member for member in place.members if member.user != user.username]
             for section in sections:
                 _forget(user.username, getattr(place, section.name, None))
         for token in user.tokens:
@@ -504,7 +510,7 @@ def _forget(username: str, data: Any) -> None:
     if isinstance(data, dict):
         data.pop(username, None)
     elif isinstance(data, list):
-        data[:] = [each for each in data if username not in (getattr(each, "owner", ""), getattr(each, "author", ""))]
+        data[:] = [item for item in data if username not in (getattr(item, "owner", ""), getattr(item, "author", ""))]
 
 
 def _is_path(key: str) -> bool:

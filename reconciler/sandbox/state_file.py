@@ -138,8 +138,8 @@ def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
 def _number_sections(state: State, owner: Owner) -> None:
     """Assign the missing IDs of the items in its sections, and their numbers within the owner."""
     for section in sections():
-        found = getattr(owner, section.name, None)
-        items = [each for each in found if isinstance(each, Item)] if isinstance(found, list) else []
+        data = getattr(owner, section.name, None)
+        items = [item for item in data if isinstance(item, Item)] if isinstance(data, list) else []
         _numbered(state, items)
         counted = [item for item in items if isinstance(item, CountedItem)]
         if counted:

@@ -39,8 +39,8 @@ def modules() -> tuple[ModuleType, ...]:
     Raises:
         SandboxError: the module of a package cannot be used; the message names the package.
     """
-    found = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
-    taken = {section.name for module in found for section in getattr(module, "SECTIONS", ())}
+    loaded = [import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    taken = {section.name for module in loaded for section in getattr(module, "SECTIONS", ())}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             module = entry.load()
@@ -50,9 +50,9 @@ def modules() -> tuple[ModuleType, ...]:
             raise _unusable(entry, f"{type(error).__name__}: {error}") from error
         if names & taken:
             raise _unusable(entry, f"another module keeps {', '.join(sorted(names & taken))}")
-        found.append(module)
+        loaded.append(module)
         taken |= names
-    return tuple(found)
+    return tuple(loaded)
 
 
 def _unusable(entry: EntryPoint, reason: str) -> SandboxError:

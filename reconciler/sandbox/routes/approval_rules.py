@@ -62,9 +62,9 @@ class _ApprovalRules(Collection[ApprovalRule]):
         """Answer with rules by type and ID; those of code owners are not listed."""
         read(call, *PAGE)
         owner = self.owner(call)
-        found = [each for each in self.section.of(owner) if each.rule_type != "code_owner"]
-        found.sort(key=lambda each: (TYPES.index(each.rule_type), each.id))
-        return page_of(call, found, lambda each: self.show(call, owner, each))
+        rules = [rule for rule in self.section.of(owner) if rule.rule_type != "code_owner"]
+        rules.sort(key=lambda rule: (TYPES.index(rule.rule_type), rule.id))
+        return page_of(call, rules, lambda rule: self.show(call, owner, rule))
 
     def create(self, call: Call) -> Insertion:
         """Check a new rule; an unknown type is an error that nobody expects."""
@@ -132,8 +132,8 @@ class _ApprovalRules(Collection[ApprovalRule]):
 
     def check(self, call: Call, owner: Project, wanted: ApprovalRule, before: ApprovalRule | None) -> None:
         """Refuse an invalid rule with 400."""
-        others = [each for each in self.items(call, owner) if each is not before and each.rule_type == wanted.rule_type]
-        taken = any(each.name == wanted.name for each in others)
+        others = [rule for rule in self.items(call, owner) if rule is not before and rule.rule_type == wanted.rule_type]
+        taken = any(rule.name == wanted.name for rule in others)
         wrong = {
             "name": _name_faults(wanted, taken=taken and wanted.rule_type != "any_approver"),
             "approvals_required": _number_faults(wanted.approvals_required),
@@ -145,7 +145,7 @@ class _ApprovalRules(Collection[ApprovalRule]):
 
     def check_again(self, call: Call, owner: Project, wanted: ApprovalRule) -> None:
         """Refuse a second rule for any approver."""
-        same = any(each.rule_type == "any_approver" for each in self.items(call, owner))
+        same = any(rule.rule_type == "any_approver" for rule in self.items(call, owner))
         _refuse({"rule_type": _TAKEN} if same and wanted.rule_type == "any_approver" else {})
 
     def show(self, call: Call, owner: Project, item: ApprovalRule) -> dict[str, Any]:
@@ -179,8 +179,8 @@ class _ApprovalRules(Collection[ApprovalRule]):
         """Keep a new rule."""
         super().add(call, owner, item)
         message = f"Added approval rule with number of required approvals of {item.approvals_required}"
-        for each in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
-            note_event(call, owner, "approval_rule_created", each, _about(item))
+        for text in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
+            note_event(call, owner, "approval_rule_created", text, _about(item))
         branches = _branches(call.state, owner, item)
         if branches != _branches(call.state, owner, ApprovalRule(name="")):
             note_event(call, owner, "update_approval_rules", f"Changed target branch to {branches}", _about(item))
@@ -224,7 +224,7 @@ class _ApprovalRules(Collection[ApprovalRule]):
             hidden = [number for number in before.group_ids if not _is_seen(call, number)]
             numbers = [*(sent.get("group_ids") or ()), *(sent.get("groups") or ())]
             kept = [] if sent.get("remove_hidden_groups") else hidden
-            values["group_ids"] = [*kept, *(each for each in dict.fromkeys(numbers) if _is_seen(call, each))]
+            values["group_ids"] = [*kept, *(number for number in dict.fromkeys(numbers) if _is_seen(call, number))]
         if "protected_branch_ids" in sent:
             known = {rule.id for _, rule in all_rules(state, owner)}
             wanted = sent["protected_branch_ids"] or ()
@@ -248,15 +248,15 @@ def _approver_changes(state: State, before: ApprovalRule, after: ApprovalRule) -
         for rule in (before, after)
     )
     where = f"approval group on {after.name} rule"
-    added = [f"Added {each} to {where}" for each in new if each not in old]
-    return [*added, *(f"Removed {each} from {where}" for each in old if each not in new)]
+    added = [f"Added {name} to {where}" for name in new if name not in old]
+    return [*added, *(f"Removed {name} from {where}" for name in old if name not in new)]
 
 
 def _branches(state: State, project: Project, rule: ApprovalRule) -> str:
     """Return the branches of a rule in the words of the audit."""
     if rule.applies_to_all_protected_branches:
         return "all protected branches"
-    names = [each.name for _, each in all_rules(state, project) if each.id in rule.protected_branch_ids]
+    names = [branch.name for _, branch in all_rules(state, project) if branch.id in rule.protected_branch_ids]
     return f"{', '.join(names)} branch{'es' * (len(names) > 1)}" if names else "all branches"
 
 

@@ -42,7 +42,7 @@ class ProjectApprovals(Record):
         """The two `require_` names are one setting; `require_reauthentication_to_approve` takes precedence."""
         if not isinstance(value, Mapping) or PASSWORD not in value:
             return value
-        kept = {name: each for name, each in value.items() if name != PASSWORD and each is not None}
+        kept = {name: inner for name, inner in value.items() if name != PASSWORD and inner is not None}
         return {AGAIN: value[PASSWORD], **kept}
 
 

@@ -61,7 +61,7 @@ class _TagRules(Collection[TagRule]):
     def list_items(self, call: Call) -> Answer:
         """Answer with all rules that have levels, without pages."""
         owner = self.owner(call)
-        return Answer(200, [self.show(call, owner, each) for each in self.section.of(owner) if not each.immutable])
+        return Answer(200, [self.show(call, owner, rule) for rule in self.section.of(owner) if not rule.immutable])
 
     def create(self, call: Call) -> Any:
         """Check a new rule, and return the function that inserts it."""
@@ -159,8 +159,8 @@ class _TagRules(Collection[TagRule]):
             raise refused(422, _FULL)
 
     def _taken(self, owner: Project, wanted: TagRule) -> list[str]:
-        same = (each for each in self.section.of(owner) if each.tag_name_pattern == wanted.tag_name_pattern)
-        return [_TAKEN] if any(not each.immutable and each.id != wanted.id for each in same) else []
+        same = (rule for rule in self.section.of(owner) if rule.tag_name_pattern == wanted.tag_name_pattern)
+        return [_TAKEN] if any(not rule.immutable and rule.id != wanted.id for rule in same) else []
 
 
 def _pattern_faults(pattern: str) -> list[str]:

@@ -95,8 +95,8 @@ class _Labels(Collection[Label]):
         sent = read(call, boolean("include_ancestor_groups"), boolean("only_group_labels"), *PAGE)
         group = call.visible_group()
         groups = call.state.groups_above(group) if sent.get("include_ancestor_groups", True) else [group]
-        found = sorted((each for owner in groups for each in self.section.of(owner)), key=lambda each: each.name)
-        return page_of(call, found, lambda item: self.show(call, group, item))
+        labels = sorted((label for owner in groups for label in self.section.of(owner)), key=lambda label: label.name)
+        return page_of(call, labels, lambda item: self.show(call, group, item))
 
 
 class _Epics(Collection[Epic]):
@@ -106,9 +106,9 @@ class _Epics(Collection[Epic]):
         group = self.owner(call)
         below = sent.get("include_descendant_groups", True)
         inside = f"{group.path}/" if below else group.path + "//"
-        groups = [group, *(each for each in call.state.groups.values() if each.path.startswith(inside))]
-        found = [(owner, item) for owner in groups for item in self.items(call, owner)]
-        return page_of(call, self.in_order(found, sent), lambda pair: self._show_below(call, group, *pair))
+        groups = [group, *(other for other in call.state.groups.values() if other.path.startswith(inside))]
+        epics = [(owner, item) for owner in groups for item in self.items(call, owner)]
+        return page_of(call, self.in_order(epics, sent), lambda pair: self._show_below(call, group, *pair))
 
     def owner(self, call: Call) -> Group:
         """The group, if the caller may see it, and production's edition has epics; else 404 or 403."""
@@ -126,7 +126,7 @@ class _Epics(Collection[Epic]):
     def items(self, call: Call, owner: Group) -> list[Epic]:
         """Those that the caller can see: confidential ones need a planner."""
         planner = call.state.access(call.user, owner) >= PLANNER
-        return [each for each in self.section.of(owner) if planner or not each.confidential]
+        return [epic for epic in self.section.of(owner) if planner or not epic.confidential]
 
     def find(self, call: Call, owner: Group, key: int) -> Epic:
         """The epic of that number; else 404, and in production 403, for the right is asked of nothing."""
@@ -277,7 +277,7 @@ class _Epics(Collection[Epic]):
 
     def _epic(self, call: Call, number: int | None) -> Epic | None:
         """The epic of that ID, of whichever group."""
-        return next((each for each in self._all(call) if each.id == number), None)
+        return next((epic for epic in self._all(call) if epic.id == number), None)
 
     def _readable(self, call: Call, epic: Epic) -> bool:
         """Whether the caller can see an epic, of whichever group."""
@@ -285,27 +285,27 @@ class _Epics(Collection[Epic]):
         return any(epic in self.items(call, group) for group in groups)
 
     def _children(self, call: Call, item: Epic) -> list[Epic]:
-        return [each for each in self._all(call) if item.id and each.parent_id == item.id]
+        return [epic for epic in self._all(call) if item.id and epic.parent_id == item.id]
 
     def _all(self, call: Call) -> list[Epic]:
-        return [each for group in call.state.groups.values() for each in self.section.of(group)]
+        return [epic for group in call.state.groups.values() for epic in self.section.of(group)]
 
     def _above(self, call: Call, epic: Epic | None) -> list[Epic]:
         """An epic and those above it."""
-        found: list[Epic] = []
+        ancestors: list[Epic] = []
         while epic is not None:
-            found.append(epic)
+            ancestors.append(epic)
             epic = self._epic(call, epic.parent_id)
-        return found
+        return ancestors
 
     def _discloses(self, call: Call, wanted: Epic) -> bool:
         parent = self._epic(call, wanted.parent_id)
         hidden = parent is not None and parent.confidential and not wanted.confidential
-        return hidden or (wanted.confidential and not all(each.confidential for each in self._children(call, wanted)))
+        return hidden or (wanted.confidential and not all(child.confidential for child in self._children(call, wanted)))
 
     def _inherited(self, call: Call, item: Epic, name: str) -> str | None:
         """The first or the last of the fixed dates of the children."""
-        days = [getattr(each, name) for each in self._children(call, item) if getattr(each, f"{name}_is_fixed")]
+        days = [getattr(child, name) for child in self._children(call, item) if getattr(child, f"{name}_is_fixed")]
         days = [day for day in days if day]
         return (min(days) if name == "start_date" else max(days)) if days else None
 

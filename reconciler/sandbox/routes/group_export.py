@@ -78,21 +78,21 @@ def download(call: Call) -> Answer:
     """`GET /groups/:id/export/download`."""
     group = call.group(OWNER)
     settings = EXPORTS.of(call.state.instance)
-    found: Export | None = call.state.jobs.get(_key(call, group))
-    if found is None:
+    job: Export | None = call.state.jobs.get(_key(call, group))
+    if job is None:
         raise refused(404, "404 Not found or has expired")
-    found.downloads = [each for each in found.downloads if each > monotonic() - MINUTE]
-    if settings.downloads_per_minute and len(found.downloads) >= settings.downloads_per_minute:
+    job.downloads = [moment for moment in job.downloads if moment > monotonic() - MINUTE]
+    if settings.downloads_per_minute and len(job.downloads) >= settings.downloads_per_minute:
         raise _too_many()
-    found.downloads.append(monotonic())
-    if settings.fails or found.looks:
-        found.looks = max(found.looks - 1, 0)
+    job.downloads.append(monotonic())
+    if settings.fails or job.looks:
+        job.looks = max(job.looks - 1, 0)
         raise refused(404, "The group export file is not available yet")
     headers = [
-        ("etag", f'"{md5(found.archive, usedforsecurity=False).hexdigest()}"'),
-        ("last-modified", format_datetime(found.at, usegmt=True)),
+        ("etag", f'"{md5(job.archive, usedforsecurity=False).hexdigest()}"'),
+        ("last-modified", format_datetime(job.at, usegmt=True)),
     ]
-    return Answer(200, found.archive, headers, content_type="application/octet-stream")
+    return Answer(200, job.archive, headers, content_type="application/octet-stream")
 
 
 def _too_many() -> Refusal:
@@ -108,9 +108,9 @@ def _archive(state: State, group: Group) -> bytes:
     """Return a group and all groups below it, packed, with paths relative to the group above it."""
     cut = len(group.path) - len(group.slug)
     shown = [
-        {**each.model_dump(include=set(ARCHIVED)), "path": each.path[cut:]}
-        for each in state.below(group)
-        if isinstance(each, Group)
+        {**group_below.model_dump(include=set(ARCHIVED)), "path": group_below.path[cut:]}
+        for group_below in state.below(group)
+        if isinstance(group_below, Group)
     ]
     return gzip.compress(json.dumps({"groups": shown}).encode(), mtime=0)
 

@@ -116,7 +116,7 @@ class _Arrival:
 
     def __init__(self, group: Group, owner: User, archived: Sequence[_Archived], looks: int) -> None:
         """Divide what is in an archive by the number of looks; with none, it is there at once."""
-        things = [thing for each in archived for thing in each.things(archived[0])]
+        things = [thing for group in archived for thing in group.things(archived[0])]
         bounds = [0, *(len(things) * look // looks if looks else len(things) for look in range(looks + 1))]
         self._shares = [things[start:end] for start, end in pairwise(bounds)]
         self._groups: dict[str, Group] = {"": group}
@@ -158,7 +158,9 @@ class _Arrival:
             group.visibility = lowered(archived.visibility, state.groups_by_path.get(group.parent_path.lower()))
         known = {member.user for member in group.members}
         group.members += [
-            each for each in archived.members if each.user not in known and each.user.lower() in state.users_by_name
+            member
+            for member in archived.members
+            if member.user not in known and member.user.lower() in state.users_by_name
         ]
 
     def _bring_item(self, call: Call, path: str, item: Label | Milestone | Epic) -> None:

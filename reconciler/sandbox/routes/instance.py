@@ -128,13 +128,13 @@ def get_group(call: Call) -> Answer:
 def list_groups(call: Call) -> Answer:
     """`GET /groups`: those that the caller can see, by name."""
     wanted, state = read(call, boolean("top_level_only"), *PAGE), call.state
-    found = [
-        each
-        for each in state.groups.values()
-        if state.visible(call.user, each) and not (wanted.get("top_level_only") and each.parent_path)
+    groups = [
+        group
+        for group in state.groups.values()
+        if state.visible(call.user, group) and not (wanted.get("top_level_only") and group.parent_path)
     ]
-    found.sort(key=lambda each: (each.name.lower(), each.id))
-    return page_of(call, found, lambda each: show_group(call, each))
+    groups.sort(key=lambda group: (group.name.lower(), group.id))
+    return page_of(call, groups, lambda group: show_group(call, group))
 
 
 def list_subgroups(call: Call) -> Answer:
@@ -142,13 +142,13 @@ def list_subgroups(call: Call) -> Answer:
     read(call, *PAGE)
     group, state = call.visible_group(), call.state
     deep = call.route.path.endswith("/descendant_groups")
-    found = [
-        each
-        for each in state.groups.values()
-        if group in list(state.groups_above(each))[1 : None if deep else 2] and state.visible(call.user, each)
+    groups = [
+        below
+        for below in state.groups.values()
+        if group in list(state.groups_above(below))[1 : None if deep else 2] and state.visible(call.user, below)
     ]
-    found.sort(key=lambda each: (each.name.lower(), each.id))
-    return page_of(call, found, lambda each: show_group(call, each))
+    groups.sort(key=lambda below: (below.name.lower(), below.id))
+    return page_of(call, groups, lambda below: show_group(call, below))
 
 
 def list_projects(call: Call) -> Answer:
@@ -169,7 +169,7 @@ def list_projects(call: Call) -> Answer:
         *PAGE,
     )
     group, state = call.visible_group(), call.state
-    found = [
+    projects = [
         project
         for project in state.projects.values()
         if group in (state.groups_above(project) if wanted.get("include_subgroups") else (state.group_of(project),))
@@ -178,7 +178,7 @@ def list_projects(call: Call) -> Answer:
         and wanted.get("active") in (None, not (state.is_archived(project) or _is_doomed(state, project)))
         and state.visible(call.user, project)
     ]
-    found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
+    projects.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
     simple = wanted.get("simple", False)
     call.cost = 0.0
 
@@ -186,7 +186,7 @@ def list_projects(call: Call) -> Answer:
         call.cost += SIMPLE_RECORD if simple else WHOLE_RECORD
         return show_project(call, project, simple=simple)
 
-    return page_of(call, found, show)
+    return page_of(call, projects, show)
 
 
 def _is_doomed(state: State, project: Project) -> bool:
@@ -204,7 +204,7 @@ def show_group(call: Call, group: Group) -> dict[str, Any]:
         "description": group.description,
         "visibility": group.visibility,
         "avatar_url": None,
-        "full_name": " / ".join(reversed([each.name for each in call.state.groups_above(group)])),
+        "full_name": " / ".join(reversed([above.name for above in call.state.groups_above(group)])),
         "full_path": group.path,
         "created_at": call.state.show_time(group.created_at),
         "parent_id": _parent_id(call.state, group),
@@ -223,11 +223,11 @@ def show_project(call: Call, project: Project, *, simple: bool = False) -> dict[
 def get_namespace(call: Call) -> Answer:
     """`GET /namespaces/:id`: a group for its members, a personal namespace for its user and for administrators."""
     user, state = call.caller(), call.state
-    found = state.find_namespace(call.parts["id"])
-    mine = state.access(user, found) > 0 if isinstance(found, Group) else user.admin or found is user
-    if found is None or not mine:
+    namespace = state.find_namespace(call.parts["id"])
+    mine = state.access(user, namespace) > 0 if isinstance(namespace, Group) else user.admin or namespace is user
+    if namespace is None or not mine:
         raise refused(404, "404 Namespace Not Found")
-    return Answer(200, _show_namespace(state, found, call.url))
+    return Answer(200, _show_namespace(state, namespace, call.url))
 
 
 def namespace_path(namespace: Group | User) -> str:
@@ -235,11 +235,11 @@ def namespace_path(namespace: Group | User) -> str:
     return namespace.path if isinstance(namespace, Group) else namespace.username
 
 
-def _show_namespace(state: State, found: Group | User, url: str) -> dict[str, Any]:
-    group, path = found if isinstance(found, Group) else None, namespace_path(found)
+def _show_namespace(state: State, namespace: Group | User, url: str) -> dict[str, Any]:
+    group, path = namespace if isinstance(namespace, Group) else None, namespace_path(namespace)
     return {
-        "id": found.id if isinstance(found, Group) else found.namespace_id,
-        "name": found.name,
+        "id": namespace.id if isinstance(namespace, Group) else namespace.namespace_id,
+        "name": namespace.name,
         "path": path.rpartition("/")[2],
         "kind": "group" if group else "user",
         "full_path": path,

@@ -47,9 +47,9 @@ class _Issues(Collection[Issue]):
         """Return those of a state and of an author."""
         author, wanted = sent.get("author_id"), sent.get("state") or "all"
         return [
-            (owner, each)
-            for each in self.items(call, owner)
-            if wanted in ("all", each.state) and author in (None, call.state.user(each.author).id)
+            (owner, issue)
+            for issue in self.items(call, owner)
+            if wanted in ("all", issue.state) and author in (None, call.state.user(issue.author).id)
         ]
 
     def owner(self, call: Call) -> Project:
@@ -70,7 +70,7 @@ class _Issues(Collection[Issue]):
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Return what is to change; an event becomes the state."""
-        names = [each.name for each in self.changes]
+        names = [attribute.name for attribute in self.changes]
         sent = _with_assignees(call, read(call, *self.changes, any_of=names))
         event = sent.pop("state_event", None)
         return sent | ({"state": _EVENTS[event]} if event else {})
@@ -142,8 +142,8 @@ def list_users(call: Call) -> Answer:
     sent = read(call, text("username"), *PAGE)
     call.caller()
     name = (sent.get("username") or "").lower()
-    found = [user for user in call.state.users.values() if name in ("", user.username.lower())]
-    return page_of(call, found, lambda user: show_user(call.state, user, call.url))
+    users = [user for user in call.state.users.values() if name in ("", user.username.lower())]
+    return page_of(call, users, lambda user: show_user(call.state, user, call.url))
 
 
 ISSUES = _Issues(

@@ -81,7 +81,7 @@ class _Allowlist:
         if self.what == "project" and call.state.deployed:
             numbers.append(project.id)
         targets = self.targets(call.state)
-        return page_of(call, [targets[number] for number in sorted(numbers)], lambda each: _show(call, each))
+        return page_of(call, [targets[number] for number in sorted(numbers)], lambda target: _show(call, target))
 
     def add(self, call: Call) -> Insertion:
         """Check a new entry, which may be the project itself; return the function that inserts it."""
@@ -142,9 +142,9 @@ class _Allowlist:
     def entries(self, state: State, project: Project) -> list[int]:
         """Return the IDs on the list, without those of projects and groups that were removed."""
         scope = SCOPE.of(project)
-        found = scope.project_allowlist if self.what == "project" else scope.group_allowlist
-        found[:] = [number for number in found if number in self.targets(state)]
-        return found
+        numbers = scope.project_allowlist if self.what == "project" else scope.group_allowlist
+        numbers[:] = [number for number in numbers if number in self.targets(state)]
+        return numbers
 
     def targets(self, state: State) -> Mapping[int, Place]:
         """Return the projects or groups that can be on the list."""

@@ -53,11 +53,11 @@ class _MergeRequests(Collection[MergeRequest]):
         """Return those of a state and of some branches."""
         state = sent.get("state") or "all"
         return [
-            (owner, each)
-            for each in self.items(call, owner)
-            if state in ("all", each.state)
-            and sent.get("source_branch", each.source_branch) == each.source_branch
-            and sent.get("target_branch", each.target_branch) == each.target_branch
+            (owner, merge_request)
+            for merge_request in self.items(call, owner)
+            if state in ("all", merge_request.state)
+            and sent.get("source_branch", merge_request.source_branch) == merge_request.source_branch
+            and sent.get("target_branch", merge_request.target_branch) == merge_request.target_branch
         ]
 
     def owner(self, call: Call) -> Project:
@@ -78,7 +78,7 @@ class _MergeRequests(Collection[MergeRequest]):
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Return what is to change; an event becomes the state."""
-        sent = read(call, *self.changes, any_of=[each.name for each in self.changes])
+        sent = read(call, *self.changes, any_of=[attribute.name for attribute in self.changes])
         event = sent.pop("state_event", None)
         return sent | ({"state": _EVENTS[event]} if event else {})
 
@@ -91,10 +91,10 @@ class _MergeRequests(Collection[MergeRequest]):
         branches = wanted.source_branch, wanted.target_branch
         if branches[0] == branches[1]:
             raise Refusal(422, {"message": ["You can't use same project/branch for source and target"]})
-        for each in self.section.of(owner):
-            is_other = each is not before and each.state == wanted.state == "opened"
-            if is_other and (each.source_branch, each.target_branch) == branches:
-                reason = f"Another open merge request already exists for this source branch: !{each.iid}"
+        for other in self.section.of(owner):
+            is_other = other is not before and other.state == wanted.state == "opened"
+            if is_other and (other.source_branch, other.target_branch) == branches:
+                reason = f"Another open merge request already exists for this source branch: !{other.iid}"
                 raise Refusal(409, {"message": [reason]})
 
     def show(self, call: Call, owner: Project, item: MergeRequest) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Note(DatedItem):
 
 
 def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
-    known = {each.iid for each in info.data.get("merge_requests", ())}
+    known = {merge_request.iid for merge_request in info.data.get("merge_requests", ())}
     for note in notes:
         if note.merge_request not in known:
             raise ValueError(f"there is no merge request {note.merge_request}")
@@ -161,8 +161,8 @@ class _Notes(Collection[Note]):
         kept = {"only_comments": (False,), "only_activity": (True,)}.get(
             sent.get("activity_filter") or "", (False, True)
         )
-        found = [each for each in self.section.of(project) if each.merge_request == number and each.system in kept]
-        answer = page_of(call, self.in_order([(project, each) for each in found], sent), lambda pair: pair)
+        notes = [note for note in self.section.of(project) if note.merge_request == number and note.system in kept]
+        answer = page_of(call, self.in_order([(project, note) for note in notes], sent), lambda pair: pair)
         shown = [self.show(call, *pair) for pair in answer.body if _may_see(call, *pair)]
         return Answer(answer.status, shown, answer.headers)
 
@@ -177,7 +177,7 @@ class _Notes(Collection[Note]):
     def items(self, call: Call, owner: Project) -> list[Note]:
         """Return the notes of the merge request that the caller may see."""
         number = call.number("merge_request_iid")
-        return [each for each in self.section.of(owner) if each.merge_request == number and _may_see(call, owner, each)]
+        return [note for note in self.section.of(owner) if note.merge_request == number and _may_see(call, owner, note)]
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
         """Return a new note; carriage returns and trailing blanks are removed from its body."""
@@ -237,7 +237,7 @@ def _body(state: State, sent: str | None) -> str:
 
 
 def _has(project: Project, number: int) -> bool:
-    return any(each.iid == number for each in MERGE_REQUESTS.section.of(project))
+    return any(merge_request.iid == number for merge_request in MERGE_REQUESTS.section.of(project))
 
 
 NOTES = _Notes(

@@ -85,15 +85,18 @@ class _Milestones(Collection[Milestone]):
             below = call.state.below(owner) if sent.get("include_descendants") else []
             others = [place for place in (*places, *below) if place is not owner and _is_shown(call, place)]
             places = [owner, *others]
-        found = [
-            (place, each) for place in places for each in self.section.of(place) if _matches(each, sent, ancestors)
+        milestones = [
+            (place, milestone)
+            for place in places
+            for milestone in self.section.of(place)
+            if _matches(milestone, sent, ancestors)
         ]
-        found.sort(key=lambda pair: -pair[1].id)
+        milestones.sort(key=lambda pair: -pair[1].id)
         wanted, _, way = (sent.get("sort") or "due_date_asc").rpartition("_")
         if wanted in _SORTS and way in ("asc", "desc"):
-            found.sort(key=lambda pair: _rank(pair[1], _SORTS[wanted]), reverse=way == "desc")
-            found.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
-        return page_of(call, found, lambda pair: self.show(call, *pair))
+            milestones.sort(key=lambda pair: _rank(pair[1], _SORTS[wanted]), reverse=way == "desc")
+            milestones.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
+        return page_of(call, milestones, lambda pair: self.show(call, *pair))
 
     def owner(self, call: Call) -> Place:
         """Return the owner, if the caller can see it and, in a project, issues or merge requests are on."""
@@ -176,9 +179,9 @@ class _Milestones(Collection[Milestone]):
             raise refused(403, "403 Forbidden")
         call.require(group, PLANNER)
         promoted = self.find(call, project, number).model_copy(update={"state": "active"})
-        for each in [each for each in state.projects.values() if state.group_of(each) is group]:
-            for same in [same for same in self.section.of(each) if same.title == promoted.title]:
-                self.remove(call, each, same)
+        for inside in [place for place in state.projects.values() if state.group_of(place) is group]:
+            for same in [same for same in self.section.of(inside) if same.title == promoted.title]:
+                self.remove(call, inside, same)
         self.add(call, group, promoted)
         return Answer(200, 200) if state.deployed else Answer(201, self.show(call, group, promoted))
 
@@ -189,22 +192,22 @@ def _is_shown(call: Call, place: Place) -> bool:
     return is_on and call.state.visible(call.user, place)
 
 
-def _rank(each: Milestone, field: str) -> str | int:
+def _rank(milestone: Milestone, field: str) -> str | int:
     """Return the sort key: a number, or a text in lower case, empty for null."""
-    value: str | int | None = getattr(each, field)
+    value: str | int | None = getattr(milestone, field)
     return value if isinstance(value, int) else (value or "").lower()
 
 
-def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
+def _matches(milestone: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
     return (
-        (ancestors or not sent.get("iids") or each.iid in sent["iids"])
-        and _is_asked_for(each, sent)
-        and sent.get("state") in (None, "", "all", each.state)
-        and _has_words(sent.get("search"), each.title, each.description)
-        and _has_words(sent.get("search_title"), each.title)
-        and (not sent.get("updated_after") or each.updated_at >= sent["updated_after"])
-        and (not sent.get("updated_before") or each.updated_at <= sent["updated_before"])
-        and _in_time(each, sent)
+        (ancestors or not sent.get("iids") or milestone.iid in sent["iids"])
+        and _is_asked_for(milestone, sent)
+        and sent.get("state") in (None, "", "all", milestone.state)
+        and _has_words(sent.get("search"), milestone.title, milestone.description)
+        and _has_words(sent.get("search_title"), milestone.title)
+        and (not sent.get("updated_after") or milestone.updated_at >= sent["updated_after"])
+        and (not sent.get("updated_before") or milestone.updated_at <= sent["updated_before"])
+        and _in_time(milestone, sent)
     )
 
 
@@ -219,18 +222,18 @@ def _has_words(wanted: str | None, *columns: str | None) -> bool:
     parts = whole.split('"')
     terms = [term for part in parts[::2] for term in part.split()] + parts[1::2]
     terms = [term for term in terms if len(term) > 1]
-    found = [column.lower() for column in columns if column]
-    return any(all(term in column for term in terms) if terms else column == whole for column in found)
+    texts = [column.lower() for column in columns if column]
+    return any(all(term in column for term in terms) if terms else column == whole for column in texts)
 
 
-def _is_asked_for(each: Milestone, sent: dict[str, Any]) -> bool:
+def _is_asked_for(milestone: Milestone, sent: dict[str, Any]) -> bool:
     """Whether `ids` or `title` selects the milestone; each of them adds to the other."""
     ids, title = sent.get("ids"), sent.get("title")
-    return not (ids or title) or each.id in (ids or ()) or each.title == title
+    return not (ids or title) or milestone.id in (ids or ()) or milestone.title == title
 
 
-def _in_time(each: Milestone, sent: dict[str, Any]) -> bool:
-    begins, ends = each.start_date or "0000", each.due_date or "9999"
+def _in_time(milestone: Milestone, sent: dict[str, Any]) -> bool:
+    begins, ends = milestone.start_date or "0000", milestone.due_date or "9999"
     day, first, last = (sent.get(name) for name in ("containing_date", "start_date", "end_date"))
     return (not day or begins <= day <= ends) and (not (first and last) or (begins <= last and ends >= first))
 
@@ -273,8 +276,8 @@ def title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]
     """Return why nothing in that place can have that title; nothing if it can."""
     if not title:
         return {"title": ["can't be blank"]}
-    places = {id(each): each for each in (*state.below(owner), *_with_groups_above(state, owner))}.values()
-    taken = any(each.title == title for place in places for each in MILESTONES.section.of(place))
+    places = {id(place): place for place in (*state.below(owner), *_with_groups_above(state, owner))}.values()
+    taken = any(milestone.title == title for place in places for milestone in MILESTONES.section.of(place))
     return {"title": [_TAKEN]} if taken else {}
 
 

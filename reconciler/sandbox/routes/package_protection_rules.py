@@ -60,7 +60,7 @@ class _PackageRules(Collection[PackageRule]):
     def list_items(self, call: Call) -> Answer:
         """Answer with all rules, without pages; a changed one is the last."""
         owner = self.owner(call)
-        return Answer(200, [self.show(call, owner, each) for each in self.section.of(owner)])
+        return Answer(200, [self.show(call, owner, rule) for rule in self.section.of(owner)])
 
     def read_new(self, call: Call) -> dict[str, Any]:
         """Return the attributes of a new rule: one of the levels must be sent."""
@@ -115,7 +115,7 @@ class _PackageRules(Collection[PackageRule]):
         return {name: "" if name == PATTERN and value is None else value for name, value in sent.items()}
 
     def _is_taken(self, owner: Project, wanted: PackageRule) -> bool:
-        return any(_key(each) == _key(wanted) for each in self.section.of(owner))
+        return any(_key(rule) == _key(wanted) for rule in self.section.of(owner))
 
 
 def _key(rule: PackageRule) -> tuple[str, Type]:

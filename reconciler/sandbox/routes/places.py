@@ -76,18 +76,18 @@ def add_group(state: State, owner: User, parent: Group | None, sent: Mapping[str
 
 def add_missing_groups(call: Call, path: str) -> Group | None:
     """Make the groups of a path that are missing; None where one cannot be, although those above it stay."""
-    found: Group | None = None
+    group: Group | None = None
     for slug in path.split("/"):
-        parent = found
-        found = call.state.groups_by_path.get(f"{parent.path}/{slug}".lower() if parent else slug.lower())
-        if found is None:
+        parent = group
+        group = call.state.groups_by_path.get(f"{parent.path}/{slug}".lower() if parent else slug.lower())
+        if group is None:
             try:
                 find_parent(call, parent.id if parent else None)
-                found = add_group(call.state, call.caller(), parent, {"path": slug, "name": slug})
+                group = add_group(call.state, call.caller(), parent, {"path": slug, "name": slug})
                 call.changed = True
             except Refusal:
                 return None
-    return found
+    return group
 
 
 def create_project(call: Call) -> Insertion:
@@ -144,15 +144,19 @@ def _is_above(visibility: str, group: Group) -> bool:
 def _is_free(state: State, path: str, this: Place | None) -> bool:
     """Whether no user, group or project has the path, other than this one."""
     key = path.lower()
-    found = [each[key] for each in (state.users_by_name, state.groups_by_path, state.projects_by_path) if key in each]
-    return found in ([], [this])
+    places = [
+        by_path[key]
+        for by_path in (state.users_by_name, state.groups_by_path, state.projects_by_path)
+        if key in by_path
+    ]
+    return places in ([], [this])
 
 
 def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | None) -> bool:
     """Whether one of the places beside that path has that name, other than this one."""
     parent = path.rpartition("/")[0].lower()
     return any(
-        each.name == name and each is not this and each.parent_path.lower() == parent for each in places.values()
+        place.name == name and place is not this and place.parent_path.lower() == parent for place in places.values()
     )
 
 

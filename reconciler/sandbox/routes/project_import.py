@@ -138,7 +138,7 @@ class Imports(Record):
         """Return the repository of that ID or path."""
         if self.repositories is None:
             return Repository.model_validate({source: key})
-        return next((each for each in self.repositories if getattr(each, source) == key), None)
+        return next((repository for repository in self.repositories if getattr(repository, source) == key), None)
 
     def accepts(self, token: str) -> bool:
         """Whether the other hosts accept that token."""
@@ -210,18 +210,18 @@ def import_bitbucket_server(call: Call) -> Insertion:
 def get_import(call: Call) -> Answer:
     """`GET /projects/:id/import`: how far it is; each look takes it further."""
     project = call.visible_project()
-    found = IMPORTED.of(project)
-    if found and found.status not in FINAL and not (found.looks or found.endless):
-        _end(call, project, found)
-    answer = Answer(200, _show_progress(call, project, found))
-    if found and found.status not in FINAL:
-        found.looks, found.status = max(found.looks - 1, 0), "started"
+    progress = IMPORTED.of(project)
+    if progress and progress.status not in FINAL and not (progress.looks or progress.endless):
+        _end(call, project, progress)
+    answer = Answer(200, _show_progress(call, project, progress))
+    if progress and progress.status not in FINAL:
+        progress.looks, progress.status = max(progress.looks - 1, 0), "started"
     return answer
 
 
-def _end(call: Call, project: Project, found: Import) -> None:
-    found.status = "finished" if found.fails is None else "failed"
-    for milestone in found.holds.milestones if found.fails is None else ():
+def _end(call: Call, project: Project, progress: Import) -> None:
+    progress.status = "finished" if progress.fails is None else "failed"
+    for milestone in progress.holds.milestones if progress.fails is None else ():
         MILESTONES.add(call, project, milestone.model_copy())
     call.changed = False  # by the import, not by the request
 
@@ -238,15 +238,17 @@ def _insertion(
     def insert() -> Answer:
         wrong = wrong_project(state, path, name)
         if wrong:
-            raise refuse(422, ", ".join(f"{_human(key)} {each}" for key, reasons in wrong.items() for each in reasons))
+            raise refuse(
+                422, ", ".join(f"{_human(key)} {reason}" for key, reasons in wrong.items() for reason in reasons)
+            )
         project = state.add_project({"path": path, "name": name})
         if isinstance(namespace, Group) and not repository.private:
             project.visibility = namespace.visibility
         course = {field: getattr(repository, field) for field in Course.model_fields}
-        found = Import(type=repository.host, source=repository.name, status="scheduled", **course)
-        IMPORTED.put(project, found)
+        progress = Import(type=repository.host, source=repository.name, status="scheduled", **course)
+        IMPORTED.put(project, progress)
         call.changed = True
-        return Answer(201, show_import(call, project, found))
+        return Answer(201, show_import(call, project, progress))
 
     return insert
 
@@ -271,10 +273,10 @@ def _bitbucket_namespace(call: Call, user: User, sent: dict[str, Any]) -> Group 
     """Return the namespace that is asked for; in production make its groups, or take the caller's own."""
     state = call.state
     wish = sent.get("target_namespace") or (state.deployed and sent.get("new_namespace")) or user.username
-    found = state.namespace_at(_plain(state, wish))
-    if found is None and not state.deployed:
+    namespace = state.namespace_at(_plain(state, wish))
+    if namespace is None and not state.deployed:
         raise _message(422, _NO_NAMESPACE)
-    return found or add_missing_groups(call, wish) or user
+    return namespace or add_missing_groups(call, wish) or user
 
 
 def _may_import(state: State, user: User, namespace: Group | User) -> bool:
@@ -284,10 +286,10 @@ def _may_import(state: State, user: User, namespace: Group | User) -> bool:
     return may_create(state, user, namespace, MAINTAINER) and not state.is_archived(namespace)
 
 
-def show_import(call: Call, project: Project, found: Import) -> dict[str, Any]:
+def show_import(call: Call, project: Project, progress: Import) -> dict[str, Any]:
     """Return the imported project (spec section 2); paths in it are those of addresses."""
     basic = show_basic_project(call.state, project, call.url)
-    absolute = found.source.startswith(("http://", "https://"))
+    absolute = progress.source.startswith(("http://", "https://"))
     return {
         "id": project.id,
         "name": project.name,
@@ -295,42 +297,42 @@ def show_import(call: Call, project: Project, found: Import) -> dict[str, Any]:
         "full_name": basic["name_with_namespace"],
         "refs_url": f"/{project.path}/refs",
         **({"forked": False} if call.state.deployed else {}),
-        "import_source": found.source,
-        "import_status": found.status,
-        "human_import_status_name": found.status,
-        "provider_link": found.source if absolute else f"/{found.source}",
+        "import_source": progress.source,
+        "import_status": progress.status,
+        "human_import_status_name": progress.status,
+        "provider_link": progress.source if absolute else f"/{progress.source}",
         "relation_type": None,
         **({} if call.state.deployed else {"import_warning": None}),
     }
 
 
-def _show_progress(call: Call, project: Project, found: Import | None) -> dict[str, Any]:
+def _show_progress(call: Call, project: Project, progress: Import | None) -> dict[str, Any]:
     basic = show_basic_project(call.state, project, call.url)
     names = ("id", "description", "name", "name_with_namespace", "path", "path_with_namespace", "created_at")
     record = {
         **{name: basic[name] for name in names},
-        "import_status": found.status if found else "none",
-        "import_type": found.type if found else None,
-        "correlation_id": f"{project.id:032x}" if found else None,
+        "import_status": progress.status if progress else "none",
+        "import_type": progress.type if progress else None,
+        "correlation_id": f"{project.id:032x}" if progress else None,
         "failed_relations": [],
         "import_error": None,
         "stats": None,
     }
-    if found and found.status == "failed" and found.fails:
+    if progress and progress.status == "failed" and progress.fails:
         told = call.state.access(call.user, project) >= MAINTAINER
-        record["import_error"] = found.fails if told else _ASK
-    if found and found.type == "github":
-        imported = {"milestone": len(found.holds.milestones)}
-        fetched = {**imported, **{name: imported.get(name, 0) + number for name, number in found.left_out.items()}}
+        record["import_error"] = progress.fails if told else _ASK
+    if progress and progress.type == "github":
+        imported = {"milestone": len(progress.holds.milestones)}
+        fetched = {**imported, **{name: imported.get(name, 0) + number for name, number in progress.left_out.items()}}
         record["stats"] = {
-            "fetched": fetched if found.status != "scheduled" else {},
-            "imported": imported if found.status == "finished" else {},
+            "fetched": fetched if progress.status != "scheduled" else {},
+            "imported": imported if progress.status == "finished" else {},
         }
-    if found and found.status in FINAL:
+    if progress and progress.status in FINAL:
         at = basic["created_at"]
         record["failed_relations"] = [
-            {"id": number, "created_at": at, **each.model_dump(), "line_number": None}
-            for number, each in enumerate(found.failed_relations, start=1)
+            {"id": number, "created_at": at, **relation.model_dump(), "line_number": None}
+            for number, relation in enumerate(progress.failed_relations, start=1)
         ]
     return record
 

@@ -65,8 +65,8 @@ class ProtectedBranch(DatedItem):
 
     def entries(self, sort: str) -> list[Any]:
         """Return the entries of one of the lists."""
-        found: list[Any] = getattr(self, f"{sort}_access_levels")
-        return found
+        entries: list[Any] = getattr(self, f"{sort}_access_levels")
+        return entries
 
     def matches(self, branch: str) -> bool:
         """Whether the name, in which `*` stands for any characters, is that of the branch."""
@@ -90,7 +90,7 @@ class BranchDefaults(Record):
     def protects(self) -> bool:
         """Whether they restrict anybody at all."""
         both = (*self.allowed_to_push, *self.allowed_to_merge)
-        return not (self.allow_force_push and all(each.access_level == DEVELOPER for each in both))
+        return not (self.allow_force_push and all(entry.access_level == DEVELOPER for entry in both))
 
 
 DEFAULTS: Section[BranchDefaults] = Section(
@@ -107,14 +107,14 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         """Answer with rules by ID; `search` is a part of the name."""
         sent = read(call, text("search"), *PAGE)
         owner = self.owner(call)
-        found = [(owner, item) for item in self.items(call, owner)]
+        rules = [(owner, item) for item in self.items(call, owner)]
         root = root_of(call.state, owner) if isinstance(owner, Project) else None
         if root is not None:
-            found += [(root, item) for item in self.section.of(root)]
+            rules += [(root, item) for item in self.section.of(root)]
         wanted = sent.get("search")
-        found = [pair for pair in found if not wanted or has_part(pair[1].name, wanted)]
-        found.sort(key=lambda pair: pair[1].id)
-        return page_of(call, found, lambda pair: self.show_in(call, owner, *pair))
+        rules = [pair for pair in rules if not wanted or has_part(pair[1].name, wanted)]
+        rules.sort(key=lambda pair: pair[1].id)
+        return page_of(call, rules, lambda pair: self.show_in(call, owner, *pair))
 
     def owner(self, call: Call) -> Place:
         """Return the group for its owners, or the project for whoever may read its code."""
@@ -139,9 +139,9 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             for sort in _SORTS:
                 kept = rule.entries(sort)
                 kept[:] = [
-                    each
-                    for each in kept
-                    if exists(state, owner, each) and (sort == "unprotect" or belongs(state, owner, each))
+                    entry
+                    for entry in kept
+                    if exists(state, owner, entry) and (sort == "unprotect" or belongs(state, owner, entry))
                 ]
         return sorted(self.section.of(owner), key=lambda rule: rule.id)
 
@@ -168,7 +168,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             role = sent.get(f"{sort}_access_level")
             given = [{"access_level": role}] if role is not None else []
             given += sent.get(f"allowed_to_{sort}") or []
-            lists[f"{sort}_access_levels"] = [changed_entry(call.state, entry(), each) for each in given or [{}]]
+            lists[f"{sort}_access_levels"] = [changed_entry(call.state, entry(), sent) for sent in given or [{}]]
         return ProtectedBranch.model_construct(
             name=sent["name"] or "",
             allow_force_push=bool(sent.get("allow_force_push")),
@@ -187,7 +187,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         faults: list[str] = []
         for sort in _SORTS:
             known = before.entries(sort) if before else []
-            new = [each for each in wanted.entries(sort) if each not in known]
+            new = [new_entry for new_entry in wanted.entries(sort) if new_entry not in known]
             faults += entry_faults(call.state, owner, new, f"{sort.capitalize()} access levels")
         unprocessable([nested, blank, *faults])
 
@@ -196,7 +196,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         entries = item.unprotect_access_levels
         if isinstance(owner, Project) and entries and call.state.instance.licensed:
             user = call.caller()
-            if not any(each.allows(call.state, user, owner) for each in entries):
+            if not any(new_entry.allows(call.state, user, owner) for new_entry in entries):
                 raise refused(403, "403 Forbidden")
 
     def update(self, call: Call) -> Answer:
@@ -305,7 +305,7 @@ _FORCE, _CODE = "allow force push", "code owner approval required"
 def _told(state: State, owner: Place, rule: ProtectedBranch) -> dict[str, tuple[str, Any]]:
     """Return what the audit tells of a rule, in its words, with the event of a change: not who may unprotect."""
     pushers, mergers = (
-        [show_entry(state, owner, each, with_key=False)["access_level_description"] for each in rule.entries(sort)]
+        [show_entry(state, owner, shown, with_key=False)["access_level_description"] for shown in rule.entries(sort)]
         for sort in ("push", "merge")
     )
     return {
@@ -329,7 +329,7 @@ def show_rule(state: State, place: Place, owner: Place, rule: ProtectedBranch) -
     record: dict[str, Any] = {"id": rule.id, "name": rule.name, "allow_force_push": rule.allow_force_push}
     for sort in _SORTS if state.instance.enterprise else ("push", "merge"):
         record[f"{sort}_access_levels"] = [
-            show_entry(state, owner, each, with_key=sort == "push") for each in rule.entries(sort)
+            show_entry(state, owner, shown, with_key=sort == "push") for shown in rule.entries(sort)
         ]
     if state.instance.enterprise:
         record[_OWNERS_KEY] = rule.code_owner_approval_required
@@ -378,8 +378,8 @@ def _protect(state: State, project: Project) -> None:
         return
     rule = ProtectedBranch(
         name=project.default_branch,
-        push_access_levels=[PushEntry(access_level=each.access_level) for each in defaults.allowed_to_push],
-        merge_access_levels=[MergeEntry(access_level=each.access_level) for each in defaults.allowed_to_merge],
+        push_access_levels=[PushEntry(access_level=role.access_level) for role in defaults.allowed_to_push],
+        merge_access_levels=[MergeEntry(access_level=role.access_level) for role in defaults.allowed_to_merge],
         allow_force_push=defaults.allow_force_push,
         code_owner_approval_required=defaults.code_owner_approval_required,
     )
@@ -407,14 +407,14 @@ def _merged(
     """Return the entries of a list after a change, and why they are refused; 404 for an ID that is not among them."""
     before, faults = rule.entries(sort), []
     label, after = f"{sort.capitalize()} access levels", list(before)
-    for each in sent:
-        old = next((entry for entry in before if entry.id == each["id"]), None) if each.get("id") else None
-        if each.get("id") and old is None:
+    for change in sent:
+        old = next((entry for entry in before if entry.id == change["id"]), None) if change.get("id") else None
+        if change.get("id") and old is None:
             raise refused(404, "404 Not found")
-        if each.get("_destroy"):
+        if change.get("_destroy"):
             after = [entry for entry in after if entry is not old]
             continue
-        wanted = changed_entry(call.state, old or _SORTS[sort](), each)
+        wanted = changed_entry(call.state, old or _SORTS[sort](), change)
         faults.append(taken(before, wanted, label))
         after = [wanted if entry is old else entry for entry in after] if old else [*after, wanted]
     return after, faults

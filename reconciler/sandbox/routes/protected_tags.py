@@ -49,7 +49,9 @@ class _ProtectedTags(Collection[ProtectedTag]):
         """Return the rules, without entries of groups and keys that are gone, and of deleted users."""
         for rule in self.section.of(owner):
             kept = rule.create_access_levels
-            kept[:] = [each for each in kept if exists(call.state, owner, each) and invites(call.state, owner, each)]
+            kept[:] = [
+                entry for entry in kept if exists(call.state, owner, entry) and invites(call.state, owner, entry)
+            ]
         return self.section.of(owner)
 
     def key(self, call: Call) -> str:
@@ -58,7 +60,7 @@ class _ProtectedTags(Collection[ProtectedTag]):
 
     def find(self, call: Call, owner: Project, key: str) -> ProtectedTag:
         """Return the rule of that name; else 404."""
-        rule = next((each for each in self.items(call, owner) if each.name == key), None)
+        rule = next((tag for tag in self.items(call, owner) if tag.name == key), None)
         if rule is None:
             raise refused(404, "404 Not found")
         return rule
@@ -73,7 +75,7 @@ class _ProtectedTags(Collection[ProtectedTag]):
         role = sent.get("create_access_level")
         given = [] if role is None else [{"access_level": role}]
         given += sent[_LIST] or []
-        entries = [changed_entry(call.state, CreateEntry(), each) for each in given or [{}]]
+        entries = [changed_entry(call.state, CreateEntry(), sent) for sent in given or [{}]]
         return ProtectedTag.model_construct(name=sent["name"] or "", create_access_levels=entries)
 
     def check(self, call: Call, owner: Project, wanted: ProtectedTag, before: ProtectedTag | None) -> None:  # noqa: ARG002 - no rule changes
@@ -88,7 +90,7 @@ class _ProtectedTags(Collection[ProtectedTag]):
 
     def show(self, call: Call, owner: Project, item: ProtectedTag) -> dict[str, Any]:
         """Return the record of a rule, which has no ID."""
-        entries = [show_entry(call.state, owner, each, with_key=True) for each in item.create_access_levels]
+        entries = [show_entry(call.state, owner, entry, with_key=True) for entry in item.create_access_levels]
         return {"name": item.name, "create_access_levels": entries}
 
     def add(self, call: Call, owner: Project, item: ProtectedTag) -> None:
@@ -97,7 +99,7 @@ class _ProtectedTags(Collection[ProtectedTag]):
         super().add(call, owner, item)
 
     def _taken(self, call: Call, owner: Project, wanted: ProtectedTag) -> str:
-        same = any(each.name == wanted.name for each in self.items(call, owner))
+        same = any(tag.name == wanted.name for tag in self.items(call, owner))
         return "Name has already been taken" if same else ""
 
 

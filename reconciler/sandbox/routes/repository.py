@@ -74,7 +74,7 @@ def get_file(call: Call) -> Answer:
         "ref": sent["ref"],
         "blob_id": _blob(content),
         "commit_id": commit.id,
-        "last_commit_id": next(each.id for each in _commits_of(project, commit, path)),
+        "last_commit_id": next(change.id for change in _commits_of(project, commit, path)),
         "execute_filemode": False,
     }
     headers = [(f"x-gitlab-{name.replace('_', '-')}", str(value)) for name, value in record.items()]
@@ -151,12 +151,12 @@ def list_commits(call: Call) -> Answer:
     start, apart = _commit(project, ref), _commit(project, without) if without else None
     path = (sent.get("path") or "").lstrip("/")
     if start is None or (without and apart is None):
-        found = []
+        commits = []
     else:
-        known = {each.id for each in _ancestors(project, apart)} if apart else set()
-        commits = _commits_of(project, start, path) if path else _ancestors(project, start)
-        found = [each for each in commits if each.id not in known]
-    answer = page_of(call, found, lambda commit: _show(call, project, commit))
+        known = {ancestor.id for ancestor in _ancestors(project, apart)} if apart else set()
+        reachable = _commits_of(project, start, path) if path else _ancestors(project, start)
+        commits = [commit for commit in reachable if commit.id not in known]
+    answer = page_of(call, commits, lambda commit: _show(call, project, commit))
     kept = [header for header in answer.headers if not header[0].startswith("x-total")]
     return Answer(answer.status, answer.body, kept)
 
@@ -272,13 +272,13 @@ def _carry_out(project: Project, onto: Commit | None, action: Mapping[str, Any],
     before = str(action["previous_path"]) if name == "move" else path
     if name in ("create", "move") and path in files:
         raise refused(400, "A file with this name already exists")
-    if name in ("create", "move") and any(each.startswith(f"{path}/") for each in files):
+    if name in ("create", "move") and any(name.startswith(f"{path}/") for name in files):
         raise refused(400, "A directory with this name already exists")
     if name != "create" and before not in files:
         raise refused(400, "A file with this name doesn't exist")
     seen = _commit(project, str(action["last_commit_id"])) if action.get("last_commit_id") else None
     if onto is not None and seen is not None and before in seen.files and name != "create":
-        changed, as_seen = (next(_commits_of(project, each, before)) for each in (onto, seen))
+        changed, as_seen = (next(_commits_of(project, start, before)) for start in (onto, seen))
         if changed.id != as_seen.id:
             raise refused(400, f"The file has changed since you started editing it: {before}")
     content = files.pop(before, "")
@@ -311,25 +311,25 @@ def _commit(project: Project, ref: str) -> Commit | None:
     repository = _repository(project)
     name = project.default_branch if ref == "HEAD" else ref
     wanted = repository.branches.get(name, name)
-    return next((each for each in repository.commits if each.id == wanted), None)
+    return next((commit for commit in repository.commits if commit.id == wanted), None)
 
 
 def _ancestors(project: Project, commit: Commit) -> Iterator[Commit]:
     """Yield a commit, its parent, and so on."""
-    by_id = {each.id: each for each in _repository(project).commits}
-    each: Commit | None = commit
-    while each is not None:
-        yield each
-        each = by_id.get(each.parent or "")
+    by_id = {ancestor.id: ancestor for ancestor in _repository(project).commits}
+    ancestor: Commit | None = commit
+    while ancestor is not None:
+        yield ancestor
+        ancestor = by_id.get(ancestor.parent or "")
 
 
 def _commits_of(project: Project, commit: Commit, path: str) -> Iterator[Commit]:
     """Yield those commits, from this one back, that changed a file, or files in a folder."""
     following: Commit | None = None
-    for each in [*_ancestors(project, commit), None]:
-        if following is not None and _below(following, path) != (_below(each, path) if each else {}):
+    for ancestor in [*_ancestors(project, commit), None]:
+        if following is not None and _below(following, path) != (_below(ancestor, path) if ancestor else {}):
             yield following
-        following = each
+        following = ancestor
 
 
 def _below(commit: Commit, path: str) -> dict[str, str]:
@@ -352,7 +352,7 @@ def _writable(call: Call, branch: str) -> Project:
     rules = rules_for(call.state, project, branch)
     user = call.caller()
     if rules and not user.admin:
-        allowed = any(each.allows(call.state, user, project) for rule in rules for each in rule.push_access_levels)
+        allowed = any(entry.allows(call.state, user, project) for rule in rules for entry in rule.push_access_levels)
     else:
         allowed = branch != project.default_branch or call.state.access(user, project) >= MAINTAINER
     if not allowed:

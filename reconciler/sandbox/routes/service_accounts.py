@@ -74,12 +74,14 @@ class _Accounts(Collection[Account]):
 
     def check(self, call: Call, owner: Instance, wanted: Account, before: Account | None) -> None:
         """Usernames and addresses are unique among all users, without regard to case; usernames among groups too."""
-        others: list[Account] = [each for each in self.section.of(owner) if each is not before]
+        others: list[Account] = [account for account in self.section.of(owner) if account is not before]
         users = list(call.state.users_by_name.values())
         reasons = []
-        if wanted.email and wanted.email in {each.email for each in others}.union(*(user.emails for user in users)):
+        if wanted.email and wanted.email in {account.email for account in others}.union(
+            *(user.emails for user in users)
+        ):
             reasons.append("Email has already been taken")
-        names = {each.username for each in others} | {user.username for user in users}
+        names = {account.username for account in others} | {user.username for user in users}
         reasons += self._against(call, wanted.username, names)
         if reasons:
             raise refused(400, f"400 Bad request - {(' and ' if before is None else '. ').join(reasons)}")

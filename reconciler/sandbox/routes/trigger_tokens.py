@@ -64,7 +64,7 @@ class _Triggers(Collection[Trigger]):
     def items(self, call: Call, owner: Project) -> list[Trigger]:
         """Return the project's tokens that have not expired."""
         now = stamp(call.state.now)
-        return [each for each in self.section.of(owner) if each.expires_at is None or each.expires_at > now]
+        return [trigger for trigger in self.section.of(owner) if trigger.expires_at is None or trigger.expires_at > now]
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Trigger:
         """Return a new token. Its expiry must be within a year; an expired token is created, and gone."""
@@ -115,7 +115,7 @@ def trigger_pipeline(call: Call) -> Answer:
         raise invalid(call.state, {"variables": "is invalid"})
     project = call.state.find_project(call.parts["id"])
     alive = TRIGGERS.items(call, project) if project else ()
-    trigger = next((each for each in alive if each.token == sent["token"]), None)
+    trigger = next((other for other in alive if other.token == sent["token"]), None)
     user = call.state.user(trigger.owner) if trigger and trigger.owner else _of_job(call, sent["token"])
     if project is None or user is None or not call.state.visible(user, project):
         raise refused(404, "404 Not Found")

@@ -29,7 +29,7 @@ def delete_user(call: Call) -> Answer:
     if any(account.id == number for account in ACCOUNTS.section.of(state.instance)):
         return ACCOUNTS.delete(call)
     user = user_of(call, number)
-    alone = [group for group in state.groups.values() if [each.user for each in group.owners] == [user.username]]
+    alone = [group for group in state.groups.values() if [owner.user for owner in group.owners] == [user.username]]
     if alone and not sent.get("hard_delete"):
         raise refused(409, "User cannot be removed while is the sole-owner of a group")
     for group in alone:
