@@ -179,8 +179,8 @@ class _ApprovalRules(Collection[ApprovalRule]):
         """Keep a new rule."""
         super().add(call, owner, item)
         message = f"Added approval rule with number of required approvals of {item.approvals_required}"
-        for text in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
-            note_event(call, owner, "approval_rule_created", text, _about(item))
+        for line in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
+            note_event(call, owner, "approval_rule_created", line, _about(item))
         branches = _branches(call.state, owner, item)
         if branches != _branches(call.state, owner, ApprovalRule(name="")):
             note_event(call, owner, "update_approval_rules", f"Changed target branch to {branches}", _about(item))
