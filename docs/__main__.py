@@ -14,9 +14,8 @@ RELEASE = re.compile(r"(?P<of>rev: v|/(gitops(-sharded)?|fleet)@v|/reconciler:)(
 """How a page names a release: its tag, its component, its image."""
 
 NAMING = (
-    FOLDER / "how-to" / "docker.md",
     FOLDER / "how-to" / "existing-group.md",
-    FOLDER / "how-to" / "pre-commit.md",
+    FOLDER / "how-to" / "your-machine.md",
     ROOT / "templates" / "README.md",
     ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml",
     ROOT / "examples" / "ci" / "github.yml",

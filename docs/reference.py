@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from docs.messages import messages
 from docs.tables import Schema, example, in_yaml, keys, table, type_words
 from reconciler.cli import COMMANDS, cli
 from reconciler.cli.options import (
@@ -126,6 +127,7 @@ def pages() -> dict[str, str]:
         "configuration.md": WARNING + "".join(_configuration()),
         "commands.md": WARNING + "".join(_commands()),
         "outputs.md": WARNING + "".join(_outputs()),
+        "messages.md": WARNING + messages(),
     }
 
 
