@@ -193,7 +193,7 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
     top = repository(Path())
     if top is None:
         raise ConfigurationError(f"--merge-request needs a git checkout: run it in the clone of {project}")
-    found = {}
+    committed = {}
     for path, text in texts.items():
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(top):
@@ -203,8 +203,8 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
             raise ConfigurationError(
                 f"{path}: the name of the file is not UTF-8, which --merge-request needs: rename it"
             )
-        found[name] = text
-    return found
+        committed[name] = text
+    return committed
 
 
 def _description(accepted: "Acceptance", texts: Mapping[str, str], deferral: "Deferral | None") -> str:
@@ -239,7 +239,9 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         run = begin(session, client, progress, None, locks_bind=deferral is None)
         run = survey(run, STAGES)
         inapplicable = {
-            (each.where.target, each.where.section) for each in run.obstacles if each.effect == "not applicable"
+            (obstacle.where.target, obstacle.where.section)
+            for obstacle in run.obstacles
+            if obstacle.effect == "not applicable"
         }
         progress.begin("comparing")
         folders = roots(given)

@@ -660,8 +660,8 @@ def held_journal(
                 raise ConfigurationError(
                     f"{path} holds unconfirmed writes to {left.service}; run there first, or name another journal"
                 )
-            for found in recover(left, client, kinds, sink):
-                LOG.log(logging.INFO if found.settled else logging.WARNING, "%s", found)
-                if not found.settled:
-                    held.unsettled.append(found.intent)
+            for recovered in recover(left, client, kinds, sink):
+                LOG.log(logging.INFO if recovered.settled else logging.WARNING, "%s", recovered)
+                if not recovered.settled:
+                    held.unsettled.append(recovered.intent)
         yield held

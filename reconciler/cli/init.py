@@ -85,8 +85,8 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     session.info(f"{targets}{counted(len(new), 'file')} written{archived}.")
     if shared:
         session.info(f"Not in the manifests, one by one in {LEFT_OUT}:")
-        for each in shared:
-            session.info(f"  {each}")
+        for cause in shared:
+            session.info(f"  {cause}")
     if new:
         _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
     if PIPELINE_FILE in new:

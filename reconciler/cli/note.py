@@ -218,9 +218,9 @@ def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
 
     style = Style(links=session.links)
     job = os.environ.get("CI_JOB_URL")
-    found = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
+    origin = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
     parts = [
-        f"Live settings differ from the manifests. {found} reconciler updates this issue in place, and closes it when "
+        f"Live settings differ from the manifests. {origin} reconciler updates this issue in place, and closes it when "
         "everything is in order."
     ]
     news = unseen(saved, before.marks)
@@ -236,8 +236,8 @@ def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory")
 
     news = unseen(saved, before.marks).plan
     labels = [each.labels for each in news.targets if any(each.changes) or any(each.problems)]
-    found = (responsible.get(name, {}).get(value, ()) for each in labels for name, value in each.items())
-    return list(dict.fromkeys(username for usernames in found for username in usernames))
+    owners = (responsible.get(name, {}).get(value, ()) for each in labels for name, value in each.items())
+    return list(dict.fromkeys(username for usernames in owners for username in usernames))
 
 
 def _refuse_link(file: Path) -> None:

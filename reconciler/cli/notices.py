@@ -71,9 +71,9 @@ def notify_of_report(hook: "Webhook | None", report: "Report") -> None:
     from reconciler.render.wording import report_in_a_line
 
     targets = (
-        each.target
-        for each in report.targets
-        if any(each.problems) or any(outcome.status is not Status.DONE for outcome in each.outcomes)
+        target.target
+        for target in report.targets
+        if any(target.problems) or any(outcome.status is not Status.DONE for outcome in target.outcomes)
     )
     _post(hook, report.service, [report_in_a_line(report), _named("Not done, or a problem, in", targets)])
 

@@ -201,7 +201,7 @@ def _holds(paths: Iterable[str], path: Path) -> bool:
 def _identity(path: Path) -> object:
     """Return a value that is equal for two names of one file, whether it exists or not."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return os.path.realpath(path)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -97,7 +97,7 @@ class Session:
 
         inputs = self.inputs
         secrets = tokens_of(self.given)
-        found = read_manifests(
+        manifests = read_manifests(
             inputs.paths,
             inputs.kinds,
             values=inputs.values(),
@@ -105,8 +105,8 @@ class Session:
             secrets=secrets,
             locks_bind=locks_bind,
         )
-        self.warn(() if quiet else found.warnings)
-        return found
+        self.warn(() if quiet else manifests.warnings)
+        return manifests
 
     def revision(self, name: str, present: "Manifests") -> "Revision":
         """Read the manifests of a git revision whole; warn if HEAD does not descend from it.

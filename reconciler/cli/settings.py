@@ -151,10 +151,10 @@ def tokens_of(given: Given) -> frozenset[str]:
     file = Path(given.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
     try:
         # A pipe, such as the output of a command, can be read only once: that is left to the client.
-        found = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
+        token = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
     except OSError:
-        found = ""
-    return tokens | {secret for secret in (found, given.notify) if secret}
+        token = ""
+    return tokens | {secret for secret in (token, given.notify) if secret}
 
 
 def _refuse_redirected_token(given: Given) -> None:

@@ -53,9 +53,9 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
 
     check_outputs(given, "diagnosis")
     session = Session(given)
-    found = _check_pipeline(session) if pipeline else _check(session, read_only=read_only)
-    session.write_result(partial(render_diagnosis, found))
-    return of_targets(complete=not found.counts.error, targets=found.targets or found.pipeline)
+    diagnosis = _check_pipeline(session) if pipeline else _check(session, read_only=read_only)
+    session.write_result(partial(render_diagnosis, diagnosis))
+    return of_targets(complete=not diagnosis.counts.error, targets=diagnosis.targets or diagnosis.pipeline)
 
 
 def today() -> date:
@@ -183,8 +183,9 @@ def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
     """Yield a finding for each group whose projects cannot be listed."""
     from reconciler.doctor import Finding, Verdict
 
-    for each in {each.obstacle.where: each for each in reversed(manifests.unlisted)}.values():
-        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.obstacle.reason}", each.obstacle.remedy)
+    groups = {group.obstacle.where: group for group in reversed(manifests.unlisted)}
+    for group in groups.values():
+        yield Finding(Verdict.ERROR, "manifests", f"{group.origin}: {group.obstacle.reason}", group.obstacle.remedy)
 
 
 def _unprotected(client: "Client") -> "Iterator[Finding]":

@@ -53,8 +53,8 @@ def sections(_context: click.Context, _parameter: click.Parameter, incomplete: s
 
 def reports(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return `FORMAT=FILE`, with a usual name for the file."""
-    found = [f"{name}={REPORTS.get(name, f'{name}.json')}" for name in FORMATS]
-    return [each for each in found if each.startswith(incomplete)]
+    names = [f"{name}={REPORTS.get(name, f'{name}.json')}" for name in FORMATS]
+    return [each for each in names if each.startswith(incomplete)]
 
 
 def targets(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -68,10 +68,10 @@ def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: 
 
     top = repository(Path())
     try:
-        found = [*git(top, REFERENCES).stdout.decode(errors="replace").split(), "applied"] if top else []
+        names = [*git(top, REFERENCES).stdout.decode(errors="replace").split(), "applied"] if top else []
     except OSError:
         return []
-    return _offered(found, incomplete)
+    return _offered(names, incomplete)
 
 
 def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
