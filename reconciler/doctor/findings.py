@@ -238,7 +238,7 @@ class Diagnosis:
         yield from (section.verdict for section in sections)
 
 
-def diagnosis_content(found: Diagnosis) -> dict[str, Json]:
+def diagnosis_content(diagnosis: Diagnosis) -> dict[str, Json]:
     """Return a diagnosis as JSON."""
-    content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(found, mode="json")
+    content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(diagnosis, mode="json")
     return content

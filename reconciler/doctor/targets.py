@@ -77,7 +77,9 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
     unseen = {each.target: each for each in context.desired.targets if context.live.shows_nothing_of(each)}
     hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}
     asked = [
-        each.target for each in context.desired.targets if each.target in hidden or _record_would_tell(each, context)
+        settings.target
+        for settings in context.desired.targets
+        if settings.target in hidden or _record_would_tell(settings, context)
     ]
 
     def ask(target: Target) -> Record:
@@ -146,12 +148,12 @@ def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Ob
     else:
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Access.UNASKED
     sections = (
-        SectionState(each.section, access, access, findings=tuple(map(_problem, each.problems)))
-        for each in planned.sections
-        if each.section
+        SectionState(plan.section, access, access, findings=tuple(map(_problem, plan.problems)))
+        for plan in planned.sections
+        if plan.section
     )
-    found = Finding(verdict, str(target.target.level), said, remedy)
-    return TargetState(target.target, target.origin, (found,), tuple(sections))
+    creation = Finding(verdict, str(target.target.level), said, remedy)
+    return TargetState(target.target, target.origin, (creation,), tuple(sections))
 
 
 def _check_section(section: Section, record: Record | None, context: CheckContext) -> SectionState:
