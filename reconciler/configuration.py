@@ -286,12 +286,12 @@ def _refused(errors: Iterable[LocatedDiagnostic]) -> ConfigurationError:
     return ConfigurationError("\n".join(str(each) for each in sorted(errors)))
 
 
-def _located(found: Diagnostic, document: Document) -> LocatedDiagnostic:
-    location = document.find(found.steps, key=found.at_key)
-    message = found.text(location)
-    if not found.at_key:
-        message = f"`{found.steps[0]}` {message}"
-    elif found.steps == ("token",):
+def _located(diagnostic: Diagnostic, document: Document) -> LocatedDiagnostic:
+    location = document.find(diagnostic.steps, key=diagnostic.at_key)
+    message = diagnostic.text(location)
+    if not diagnostic.at_key:
+        message = f"`{diagnostic.steps[0]}` {message}"
+    elif diagnostic.steps == ("token",):
         message = "a token does not belong here; set RECONCILER_TOKEN or token_file"
     position = location.position
     return located(document.source.path, message, line=position.line, column=position.column)

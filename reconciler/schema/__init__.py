@@ -244,18 +244,18 @@ def _section(kind: Kind, levels: Collection[Level]) -> Schema:
 
 def _definitions(kind: Kind) -> Schema:
     """Return the schemas of a section at all its levels, and of its items, by the names they are referred to by."""
-    found: Schema = {}
+    definitions: Schema = {}
     for level, model in kind.models.items():
         name = _name(kind, level)
         schema = TypeAdapter(model).json_schema(ref_template=f"#/$defs/{name}.{{model}}", schema_generator=Written)
-        found |= {f"{name}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
+        definitions |= {f"{name}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
         items = schema.get("additionalProperties")
         if items:
             items["description"] = (
                 "`{}`: it must exist; null: it must not exist; otherwise: it must exist with these values."
             )
-        found[name] = schema
-    return found
+        definitions[name] = schema
+    return definitions
 
 
 def _name(kind: Kind, level: Level) -> str:
