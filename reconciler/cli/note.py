@@ -198,15 +198,19 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
     from reconciler.documents.comparison import seen_in
     from reconciler.documents.plan_file import utc
     from reconciler.gitops.issues import Drift, Memory
+    from reconciler.render import Style
+    from reconciler.render.markdown import restored
 
     time = utc(saved.created_at)
+    in_order = f"**In order since {time}: nothing differs from the manifests, and there are no problems.**"
+    put_back = restored(saved, Style(links=session.links))
     settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
     return Drift(
         Memory(time, seen_in(saved.plan)),
         partial(_issue_text, saved, session),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
-        in_order=f"**In order since {time}: nothing differs from the manifests, and there are no problems.**",
+        in_order=f"{in_order}\n\n{put_back}".strip(),
     )
 
 

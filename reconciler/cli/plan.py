@@ -15,14 +15,14 @@ from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
 from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
-from reconciler.errors import ConfigurationError, InventoryUnreadable, Outdated, PlanRefused
+from reconciler.cli.settings import duration
+from reconciler.errors import ConfigurationError, InventoryUnreadable, Outdated, PlanRefused, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.render import Style
-    from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
@@ -93,7 +93,15 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     is_flag=True,
     help="Ask the service's audit who made each difference: one request for each target that differs.",
 )
-def drift(given: Given, baseline: Path | None, who: bool) -> int:
+@click.option(
+    "--restored",
+    is_flag=True,
+    help="Report also what was changed and put back since the baseline, or --after: one request for each target.",
+)
+@click.option(
+    "--after", metavar="TIME", help="With --restored: since a day, such as 2026-11-20, or for a duration, such as 7d."
+)
+def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after: str | None) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 even if there are problems too, and with 3 if there are only
@@ -110,6 +118,9 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     protected branches, and of the allowlists of job tokens. It looks at the events since the last apply, or of the last
     30 days without an inventory.
 
+    --restored reports, in what manifests declare, what was changed and put back: who, when, from what, to what, and who
+    put it back. It knows what audit events know, and leaves the exit code alone: nothing is left to do.
+
     --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
     for public/index.html.
 
@@ -123,11 +134,18 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
 
     given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
+    if after is not None and not restored:
+        raise UsageError("--after goes with --restored")
+    if restored and after is None and baseline is None:
+        raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
     session, hook = Session(given), webhook(given)
     with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
         before = _baseline(session, baseline, client.api_url)
-        saved = draw(session, client, inventory=inventory)
-        saved = _with_authors(session, client, saved) if who else saved
+        since = _restored_after(after, client.now(), before)
+        who_after = (_last_apply(given) or client.now() - SPAN) if who else None
+        saved = draw(
+            session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
+        )
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved), unmanaged_in(before.plan))
 
     saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))
@@ -136,7 +154,7 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
         return render_plan(saved if format_ in WHOLE else news.plan, format_, style)
 
     known = news.plan.known
-    silent = not news.is_new and (given.quiet or known is None or not known.total)
+    silent = not news.is_new and not any(saved.plan.restored) and (given.quiet or known is None or not known.total)
     with job.keeping_history(given):
         session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     job.keep_issue(session, saved)
@@ -144,14 +162,28 @@ def drift(given: Given, baseline: Path | None, who: bool) -> int:
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
 
 
-def _with_authors(session: Session, client: "Client", saved: "SavedPlan") -> "SavedPlan":
-    """Return a plan whose changes say who made what is live, since the last apply, or in the last 30 days."""
-    from reconciler.fleet.authors import with_authors
+def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | None") -> "datetime | None":
+    """Return since when changes that were put back are told: since a day or a duration, else since the baseline.
 
-    after = _last_apply(session.given) or saved.created_at - SPAN
-    authors = with_authors(saved.targets, client, session.kinds, client.concurrency, after)
-    session.warn(authors.unknown)
-    return replace(saved, targets=authors.targets)
+    Raises:
+        UsageError: neither a day that has begun nor a duration.
+    """
+    from datetime import UTC, date, datetime, time
+
+    if after is None:
+        return before.created_at if before else None
+    try:
+        moment = datetime.combine(date.fromisoformat(after), time(), UTC)
+    except ValueError:
+        try:
+            moment = now - duration("--after", after)
+        except UsageError:
+            raise UsageError(
+                f"--after takes a day, such as 2026-11-20, or a duration, such as 7d; not {after}"
+            ) from None
+    if moment > now:
+        raise UsageError(f"--after {after} is in the future")
+    return moment
 
 
 def _last_apply(given: Given) -> "datetime | None":

@@ -44,6 +44,8 @@ def draw(
     *,
     commit: bool = False,
     inventory: OpenInventory = NO_INVENTORY,
+    who_after: datetime | None = None,
+    restored_after: datetime | None = None,
 ) -> SavedPlan:
     """Read the manifests and live state and return the plan. Nothing is written: see `fleet.STAGES`.
 
@@ -53,6 +55,8 @@ def draw(
         grace: see `DesiredState.grace`.
         commit: whether the plan records the commit of the manifests.
         inventory: the list of what was applied.
+        who_after: see `Scope`.
+        restored_after: likewise.
     """
     given = session.given
     failed = failed_before(session)
@@ -60,6 +64,7 @@ def draw(
         progress.begin("reading manifests")
         run = begin(session, client, progress, failed, grace=grace)
         secrets = tokens_of(given)
+        run = replace(run, scope=replace(run.scope, who_after=who_after, restored_after=restored_after))
         run = survey(replace(run, inventory=inventory, inputs=session.inputs, secrets=secrets), STAGES)
     plan = with_inventory_problem(run, run.plan)
     _warn_of_variables(plan)
@@ -72,7 +77,8 @@ def draw(
     saved = _saved(session, client, plan, run.desired.digest, run.scope.shard)
     narrowed = given.narrowed or (given.since is not None and not given.everything)
     saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
-    saved = replace(saved, remarks=run.absences.remarks, since=run.past.then.revision if run.past else "")
+    saved = replace(saved, remarks=run.absences.remarks, restored_since=restored_after)
+    saved = replace(saved, since=run.past.then.revision if run.past else "")
     if not commit and inventory.store is None:
         return saved
     known = committed(session.inputs, run.manifests)

@@ -179,6 +179,7 @@ def _nest_addresses(content: dict[str, Json]) -> None:
                 section.get("problems"),
                 section.get("unmanaged"),
                 section.get("excepted"),
+                section.get("restored"),
             ):
                 for each in _objects(held):
                     place = {"target": target["target"], "section": section.get("section")}

@@ -166,6 +166,8 @@ class SavedPlan:
     """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
     since: str = ""
     """The revision of `--since`: changes whose `source` is not `change` are not of the change. Empty without one."""
+    restored_since: AwareDatetime | None = None
+    """Since when sections tell what was changed and put back, UTC; null if that was not asked for."""
     reverts: str = ""
     """The apply that the plan undoes: its full ID, or the name of its report; empty if the plan is no way back."""
     limits: Limits = NO_LIMITS

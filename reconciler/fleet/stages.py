@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from reconciler.fleet.audit import audit
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
 from reconciler.fleet.discover import discover
@@ -33,7 +34,7 @@ DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, m
 PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
 """What becomes of what was read."""
 
-STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources)
+STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources, audit)
 """From manifests to a plan."""
 
 CHECKED: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)

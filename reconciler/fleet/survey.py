@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
@@ -128,6 +128,8 @@ class Scope:
         shard: which part of the targets; None for all of them.
         grace: see `DesiredState.grace`.
         forced: see `DesiredState.forced`.
+        who_after: events since this moment tell who made a difference; None if that is not asked for.
+        restored_after: likewise, what was changed and put back.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -137,6 +139,8 @@ class Scope:
     shard: Shard | None = None
     grace: timedelta = timedelta()
     forced: bool = False
+    who_after: datetime | None = None
+    restored_after: datetime | None = None
 
     @property
     def tells_of_the_whole(self) -> bool:

@@ -18,6 +18,8 @@ class AuditEvent:
         time: with a time zone.
         target_id: the ID of what was changed, or None.
         details: all that the service tells.
+        entity: the type and the ID of the group, project or user in which it was changed, such as `("Project", 7)`.
+        path: its full path at that time; empty if unknown.
     """
 
     name: str
@@ -25,6 +27,8 @@ class AuditEvent:
     time: datetime
     target_id: int | None
     details: Mapping[str, Json]
+    entity: tuple[str, int] = ("", 0)
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +76,7 @@ def read_event(answer: Json) -> AuditEvent | None:
             number = answer["details"].get("target_id")
             if moment.tzinfo is None or not author:
                 return None
-            return AuditEvent(name, author, moment, number if isinstance(number, int) else None, answer["details"])
+            details, entity = answer["details"], (str(answer.get("entity_type", "")), answer.get("entity_id", 0))
+            own = number if isinstance(number, int) else None
+            return AuditEvent(name, author, moment, own, details, entity, str(details.get("entity_path", "")))
     return None

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.protocols import Request
+from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Lookup, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
@@ -237,6 +237,23 @@ class Excepted(Addressed):
     """Where the manifests declare the exception, as path:line."""
 
 
+@dataclass(frozen=True, slots=True)
+class Restored(Addressed):
+    """Something declared that was changed on the service and put back: nothing is left to do."""
+
+    address: Annotated[Address, Field(exclude=True)]
+    field: str | None
+    """The field, or null for the whole object."""
+    before: Json
+    """The value before and after; of a whole object, whether it was there."""
+    meanwhile: Json
+    """The value in between; of a whole object, whether it was there."""
+    changed_by: ChangedBy
+    """Who changed it, and when."""
+    restored_by: ChangedBy
+    """Who put it back, and when."""
+
+
 Step = Change | Problem | Unmanaged | Excepted | Lookup
 """One result of planning. A lookup is what must be asked for before its object can be planned."""
 
@@ -259,6 +276,8 @@ class SectionPlan:
     """Changes that exceptions hold back, one each."""
     not_applicable: str = ""
     """Why the target cannot have the section, which is left out; empty if it can."""
+    restored: tuple[Restored, ...] = ()
+    """Declared settings that were changed and put back, for `drift --restored`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +400,11 @@ class Plan:
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
         return (each for target in self.targets for each in target.excepted)
+
+    @property
+    def restored(self) -> Iterator[Restored]:
+        """All that was changed and put back."""
+        return (each for target in self.targets for section in target.sections for each in section.restored)
 
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:

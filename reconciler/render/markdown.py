@@ -56,6 +56,8 @@ from reconciler.render.wording import (
     rename_notes,
     report_in_a_line,
     requests_made,
+    restored_heading,
+    restored_text,
     revert_notes,
     subject,
     waits,
@@ -130,8 +132,22 @@ def plan(saved: SavedPlan, style: Style) -> str:
             *(_changes(targets, groups, "to {}", links, is_open=is_open) for targets, groups in changes),
             _list("excepted change", first.excepted(fewest), _excepted, links),
             *_differing_already(saved, others, fewest, links),
+            _restored(saved, links),
         ],
     )
+
+
+def restored(saved: SavedPlan, style: Style) -> str:
+    """Return what was changed and put back, under its heading; empty if nothing was."""
+    return str(_restored(saved, links_of(saved, style)))
+
+
+def _restored(saved: SavedPlan, links: Links) -> Block:
+    entries = (
+        f"- {_which([each.address.target], links)}: {code(f'{label(each.address)}: {restored_text(each)}')}\n"
+        for each in saved.plan.restored
+    )
+    return Block("change that was put back", f"### {restored_heading(saved)}\n\n", tuple(entries))
 
 
 def _differing_already(saved: SavedPlan, chapters: Sequence[Chapter], fewest: float, links: Links) -> Iterator[Block]:

@@ -51,6 +51,8 @@ from reconciler.render.wording import (
     refusal_notes,
     rename_notes,
     requests_made,
+    restored_heading,
+    restored_text,
     revert_notes,
     rewritten,
     status_text,
@@ -89,14 +91,16 @@ def plan(saved: SavedPlan, style: Style) -> str:
 
     Of a plan with nothing that a baseline has not, only the line that says so is left.
     """
+    restored = _restored(saved, style)
     if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
-        return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
+        return "".join(f"{line}\n" for line in (*restored, *_folded(baseline_note(saved), style)))
     lines = _chapter(saved.chapters[0], style)
     if saved.not_of_change:
         lines += [_painted(line, "target", style) for line in _folded(not_of_this_change(saved), style)]
     for chapter in () if style.quiet else saved.chapters[1:]:
         lines += [f"{chapter.name.capitalize()}:"] if len(saved.chapters) > 2 else []
         lines += _chapter(chapter, style)
+    lines += restored
     numbers = saved.summary
     refusals = refusal_notes(saved)
     notes = [
@@ -225,6 +229,17 @@ def _chapter(chapter: Chapter, style: Style) -> list[str]:
     if style.deletions_last and not style.quiet:
         parts = chain(parts, _parts(chapter.grouped(fewest, is_last), dict.fromkeys(stays, ()), style))
     return _joined(parts)
+
+
+def _restored(saved: SavedPlan, style: Style) -> list[str]:
+    """Return what was changed and put back, under its heading."""
+    heading = restored_heading(saved)
+    lines = [_painted(line, "target", style) for line in _folded(heading, style)] if heading else []
+    for target in saved.targets if lines and not style.quiet else ():
+        own = [each for section in target.sections for each in section.restored]
+        lines += [_painted(escaped(str(target.target)), "target", style)] if own else []
+        lines += [line for each in own for line in _entry("=", label(each.address), (restored_text(each),), style)]
+    return lines
 
 
 def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:

@@ -22,7 +22,19 @@ from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.diff import Fields, inside
-from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
+from reconciler.model.plan import (
+    ACTIONS,
+    Change,
+    ChangedBy,
+    Create,
+    Delete,
+    Excepted,
+    Plan,
+    Problem,
+    Restored,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import advised, counted, listed
@@ -229,6 +241,27 @@ def who(entries: Sequence[Entry]) -> str:
     span = " to ".join(dict.fromkeys(f"{moment:%Y-%m-%d %H:%M}" for moment in (moments[0], moments[-1])))
     of = f" ({len(known):,} of {len(changes):,})" if len(known) < len(changes) else ""
     return f"by {listed(map(escaped, dict.fromkeys(each.name for each in known)))}, {span} UTC{of}"
+
+
+def restored_heading(saved: SavedPlan) -> str:
+    """Return how much was changed and put back, and since when; empty if nothing was, or nobody asked."""
+    number = sum(1 for _ in saved.plan.restored)
+    if not number or saved.restored_since is None:
+        return ""
+    return f"Changed and put back since {saved.restored_since:%Y-%m-%d %H:%M} UTC: {number:,}"
+
+
+def restored_text(each: Restored) -> str:
+    """Return what was changed and put back, and by whom: `enabled: true -> false by mona, TIME; back by ada, TIME`."""
+    if each.field is None:
+        was, again = ("removed", "back") if each.before else ("added", "removed again")
+    else:
+        was, again = f"{escaped(each.field)}: {value(each.before)} -> {value(each.meanwhile)}", "back"
+    return f"{was} {_by(each.changed_by)}; {again} {_by(each.restored_by)}"
+
+
+def _by(author: ChangedBy) -> str:
+    return f"by {escaped(author.name)}, {author.time:%Y-%m-%d %H:%M} UTC"
 
 
 def losses(change: Change) -> Iterator[str]:

@@ -166,9 +166,9 @@ def test_whoever_changes_a_setting_back_and_whatever_is_older_explains_nothing(c
 def test_without_a_licence_one_line_says_so_and_the_exit_code_stays(
     cli_runner: CliRunner, role: str, licensed: bool
 ) -> None:
-    fleet(cli_runner, role, audit_events_licensed=licensed)
-    as_mona(cli_runner, *WRITES)
-    done = cli_runner("drift --who --section approval_settings")
+    fleet(cli_runner, role, licensed=licensed)
+    as_mona(cli_runner, ("POST", f"{LIST}/allowlist", {"target_project_id": 102}))
+    done = cli_runner("drift --who --section job_token_scope")
     assert done.code == (2 if role == "maintainer" else 3)
     assert "by Mona" not in done.out
     told = [line for line in done.err.splitlines() if "who changed" in line]

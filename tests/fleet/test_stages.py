@@ -88,6 +88,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "moved_targets",
         "twins",
         "sources",
+        "audit",
     ]
     assert [stage.__name__ for stage in CHECKED if stage not in STAGES] == ["inapplicable_sections"]
     assert [stage.__name__ for stage in GIVEN] == ["read", "causes", "look_up", "moved_targets", "twins"]

@@ -18,7 +18,7 @@ from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Unmanaged, Update
+from reconciler.model.plan import Change, Create, Delete, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
@@ -31,6 +31,7 @@ from reconciler.render.wording import (
     known_of,
     label,
     losses,
+    restored_text,
     subject,
     unused_names,
     who,
@@ -82,12 +83,14 @@ LEFT_ALONE = (
     Kind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
 )
 ALREADY = Kind("already", "\u2260", "Not of this change", State.CHANGES)
+RESTORED = Kind("restored", "=", "Changed and put back", State.IN_ORDER)
 PLANNED = (
     Kind("delete", "\u2212", "Deletions", State.CHANGES),
     PROBLEM,
     Kind("create", "+", "Creations", State.CHANGES),
     Kind("update", "~", "Updates", State.CHANGES),
     ALREADY,
+    RESTORED,
     *LEFT_ALONE,
 )
 
@@ -120,7 +123,15 @@ class Card:
 def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
     """Return what a plan would do, and what cannot be planned."""
     least = _least(style)
-    return _ordered((card for chapter in saved.chapters for card in _of_chapter(chapter, least)), PLANNED)
+    cards = (card for chapter in saved.chapters for card in _of_chapter(chapter, least))
+    return _ordered(chain(cards, _restored(saved)), PLANNED)
+
+
+def _restored(saved: SavedPlan) -> Iterator[Card]:
+    """Yield a card for each thing that was changed and put back."""
+    for each in saved.plan.restored:
+        about, text = label(each.address), restored_text(each)
+        yield Card("restored", f"{about}: {text}", [Problem(each.address, text)], about)
 
 
 def of_report(report: Report, style: Style) -> list[Card]:

@@ -1,22 +1,26 @@
-"""Audit events of projects and groups: who changed what, as far as the service notes it (deployed behaviour).
+"""Audit events of projects, groups and all of them: who changed what, as far as the service notes it.
 
-The spec does not define these endpoints; they follow production servers, which note approval settings and the
-allowlists of job tokens, and neither the switch beside these, nor milestones, tokens and notification settings. A
-licence has them or not: the state's `audit_events_licensed`.
+The spec does not define these endpoints; they follow production servers (deployed behaviour), which note approval
+settings and the allowlists of job tokens, and neither the switch beside these, nor milestones, tokens and notification
+settings. Only the paid tiers have them: the state's `licensed`.
 """
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
-from ..parameters import read, time
+from ..parameters import Attribute, integer, read, text, time
 from ..records import stamp
-from ..state import DEVELOPER, MAINTAINER, OWNER, Place, Project, Section, User
+from ..state import DEVELOPER, MAINTAINER, OWNER, Place, Project, User
 
-LICENSED: Section[bool] = Section("audit_events_licensed", ("instance",), bool, True)
-SECTIONS = (LICENSED,)
+ENTITIES = ("Project", "User", "Group", "Gitlab::Audit::InstanceScope")
+
+TOTALS = ("x-total", "x-total-pages")
+LAST = re.compile(r', <[^>]*>; rel="last"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +63,53 @@ def list_of_group(call: Call) -> Answer:
 
 
 def _listed(call: Call, place: Place, whole: int) -> Answer:
-    """Answer with the events of a place, the newest first; both bounds belong to the span."""
-    if not call.state.instance.enterprise:
-        raise Refusal(404, {"error": "404 Not Found"})
-    sent = read(call, *PAGE, time("created_after"), time("created_before"))
+    """Answer with the events of a place: all of them to who has that role there, else the caller's own."""
+    sent = _read(call)
     call.require(place, DEVELOPER)
-    if not LICENSED.of(call.state.instance):
-        raise refused(403, "403 Forbidden")
-    after, before = sent.get("created_after") or "", sent.get("created_before") or "~"
+    _require_licence(call)
     user = call.caller()
     sees_all = call.state.access(user, place) >= whole
+    events = [event for event in _within(call, sent) if event.place is place and (sees_all or event.author is user)]
+    return page_of(call, events, lambda event: _show(call, event))
+
+
+def list_of_all(call: Call) -> Answer:
+    """`GET /audit_events`: those of all projects and groups, for administrators; its pages have no totals."""
+    sent = _read(call, text("entity_type", values=ENTITIES), integer("entity_id"))
+    call.instance()
+    _require_licence(call)
+    if "entity_id" in sent and "entity_type" not in sent:
+        raise Refusal(400, {"error": "entity_type is missing"})
+    entity = (sent.get("entity_type"), sent.get("entity_id"))
     events = [
         event
-        for event in reversed(call.state.events)
-        if event.place is place and after <= event.created_at <= before and (sees_all or event.author is user)
+        for event in _within(call, sent)
+        if all(wanted in (None, own) for wanted, own in zip(entity, (_entity(event), event.place.id), strict=True))
     ]
-    return page_of(call, events, lambda event: _show(call, event))
+    answer = page_of(call, events, lambda event: _show(call, event))
+    headers = [(name, LAST.sub("", text)) for name, text in answer.headers if name not in TOTALS]
+    return replace(answer, headers=headers)
+
+
+def _read(call: Call, *parameters: Attribute) -> dict[str, Any]:
+    if not call.state.instance.enterprise:
+        raise Refusal(404, {"error": "404 Not Found"})
+    return read(call, *PAGE, time("created_after"), time("created_before"), *parameters)
+
+
+def _require_licence(call: Call) -> None:
+    if not call.state.instance.licensed:
+        raise refused(403, "403 Forbidden")
+
+
+def _within(call: Call, sent: dict[str, Any]) -> Iterator[AuditEvent]:
+    """Yield the events of a span, the newest first; both bounds belong to it."""
+    after, before = sent.get("created_after") or "", sent.get("created_before") or "~"
+    return (event for event in reversed(call.state.events) if after <= event.created_at <= before)
+
+
+def _entity(event: AuditEvent) -> str:
+    return "Project" if isinstance(event.place, Project) else "Group"
 
 
 def _show(call: Call, event: AuditEvent) -> dict[str, Any]:
@@ -83,7 +118,7 @@ def _show(call: Call, event: AuditEvent) -> dict[str, Any]:
         "id": event.id,
         "author_id": event.author.id,
         "entity_id": event.place.id,
-        "entity_type": "Project" if isinstance(event.place, Project) else "Group",
+        "entity_type": _entity(event),
         "event_name": event.name,
         "details": {
             **event.details,
@@ -100,4 +135,5 @@ def _show(call: Call, event: AuditEvent) -> dict[str, Any]:
 ROUTES = (
     Route("GET", "/projects/:id/audit_events", list_of_project, anonymous=True),
     Route("GET", "/groups/:id/audit_events", list_of_group, anonymous=True),
+    Route("GET", "/audit_events", list_of_all),
 )

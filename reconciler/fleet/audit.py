@@ -1,0 +1,136 @@
+"""The stage of the audit, for `drift --who` and `--restored`: it reads the events of targets, each target's once.
+
+An administrator's token reads those of all targets as one list. Any other one is refused that, and asks for each.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from reconciler.errors import Forbidden, ServiceError
+from reconciler.fleet.authors import with_authors
+from reconciler.fleet.restored import with_restored
+from reconciler.fleet.survey import Added, FleetSurvey
+from reconciler.live.read import side_by_side
+from reconciler.model.audit import AuditEvent, read_event
+from reconciler.model.protocols import Json
+from reconciler.model.state import Reference
+from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.wording import counted
+from reconciler.planning.creation import existing
+
+LOG = logging.getLogger("reconciler")
+
+MOST = 100
+"""How many of the newest events are read of a target: one page."""
+
+LEVELS = {"Group": Level.GROUP, "Project": Level.PROJECT}
+"""By the type of an event's entity."""
+
+
+def audit(run: FleetSurvey) -> Added:
+    """Return the plan with who made its differences, and with what was changed and put back, if that is asked."""
+    who, back = run.scope.who_after, run.scope.restored_after
+    if who is None and back is None:
+        return {}
+    told = {kind.name for kind in run.kinds.values() if kind.trace}
+    declared = {target.target: target for target in existing(run.desired, run.absent).targets}
+    asked = [
+        target.target
+        for target in run.plan.targets
+        if who and any(change.address.section in told for change in target.changes)
+    ]
+    if back:
+        asked += [name for name, each in declared.items() if any(section.kind in told for section in each.sections)]
+    after = min(moment for moment in (who, back) if moment)
+    events = _read(run, [*dict.fromkeys(asked)], after, as_one=back is not None)
+
+    def since(moment: datetime, target: Target) -> list[AuditEvent]:
+        return [event for event in events.get(target, ()) if event.time >= moment]
+
+    targets = run.planned.targets
+    if who:
+        targets = tuple(with_authors(each, since(who, each.target), run.kinds) for each in targets)
+    if back:
+        targets = tuple(
+            with_restored(each, declared[each.target], run.live, since(back, each.target), run.kinds)
+            if each.target in declared
+            else each
+            for each in targets
+        )
+    return {"planned": replace(run.planned, targets=targets)}
+
+
+Events = Mapping[Target, Sequence[AuditEvent]]
+"""The events of targets, the newest first."""
+
+
+def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_one: bool) -> Events:
+    """Return the events of targets since some moment, and warn of those that cannot be read.
+
+    Args:
+        run: all that is known.
+        targets: whose events are wanted.
+        after: the moment.
+        as_one: whether a list of the events of all targets is worth a request.
+    """
+    since = after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if as_one and len(targets) > 1:
+        try:
+            return _by_target(run, targets, run.reader.pages(f"audit_events?created_after={since}"))
+        except Forbidden:
+            LOG.debug("this token does not see the audit events of the whole service")
+        except ServiceError as error:
+            _warn_of_unread({error.reason: len(targets)})
+            return {}
+
+    def ask(target: Target) -> Sequence[AuditEvent] | str:
+        try:
+            answer = run.reader.get(f"{target.url}audit_events?per_page={MOST}&created_after={since}")
+        except ServiceError as error:
+            return error.reason
+        return _newest_first(answer if isinstance(answer, list) else ())
+
+    answers = dict(zip(targets, side_by_side(ask, targets, run.concurrency), strict=True))
+    _warn_of_unread(Counter(answer for answer in answers.values() if isinstance(answer, str)))
+    events = {target: answer for target, answer in answers.items() if not isinstance(answer, str)}
+    cut = [target for target, answer in events.items() if len(answer) >= MOST]
+    if cut:
+        LOG.warning(
+            "of %s, such as %s, only the newest %d audit events count", counted(len(cut), "target"), cut[0], MOST
+        )
+    return events
+
+
+def _by_target(run: FleetSurvey, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
+    """Return the events of targets, out of those of all; by ID where that is known, else by path."""
+    ids = {**run.ids, **run.live.ids}
+    known: dict[Identity, Target] = {}
+    for target in targets:
+        number = ids.get(Reference(target.level, target.ref.casefold())) if isinstance(target.ref, str) else target.ref
+        known[(target.level, number) if isinstance(number, int) else target.identity] = target
+    events: dict[Target, list[AuditEvent]] = {}
+    for event in _newest_first(answer):
+        sort, number = event.entity
+        level = LEVELS.get(sort)
+        places = () if level is None else ((level, number), (level, event.path.casefold()))
+        for target in [known[place] for place in places if place in known][:1]:
+            events.setdefault(target, []).append(event)
+    return events
+
+
+def _newest_first(answer: Iterable[Json]) -> tuple[AuditEvent, ...]:
+    return tuple(sorted(filter(None, map(read_event, answer)), key=lambda event: event.time, reverse=True))
+
+
+def _warn_of_unread(reasons: Mapping[str, int]) -> None:
+    """Warn once of each reason why events cannot be read."""
+    for reason, number in reasons.items():
+        LOG.warning(
+            "who changed %s is not known: %s; audit events need a licence (Premium or Ultimate) and the role "
+            "Maintainer in a project, Owner in a group",
+            counted(number, "target"),
+            reason,
+        )

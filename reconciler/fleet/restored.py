@@ -1,0 +1,145 @@
+"""What was changed on the service and put back, in what manifests declare, by its audit events: never a guess. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from reconciler.fleet.authors import changed_by
+from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.diff import fields_of
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Restored, SectionPlan, TargetPlan, Update
+from reconciler.model.protocols import Json
+from reconciler.model.resource import LiveRecord, Objects, Resource
+from reconciler.model.state import DesiredTarget, LiveState, Section
+from reconciler.model.targets import Address, Key
+
+Pairs = Sequence[tuple[AuditEvent, Traced]]
+"""Events, the oldest first, each with what it did to a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A field, or an object, that is as the manifests declare it.
+
+    Attributes:
+        address: of the object.
+        names: the identities of all that it is called; None for a settings section.
+        field: None for the whole object.
+        value: as it is; of an object, whether it is there.
+    """
+
+    address: Address
+    names: frozenset[Key] | None
+    field: str | None
+    value: Json
+
+
+def with_restored(
+    planned: TargetPlan, desired: DesiredTarget, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+) -> TargetPlan:
+    """Return a target whose sections tell what was changed and put back.
+
+    Args:
+        planned: of a plan; what differs now is an ordinary difference.
+        desired: what is declared of it.
+        live: what was read.
+        events: of the target, the newest first.
+        kinds: all kinds.
+    """
+    declared = {section.kind: section for section in desired.sections}
+    sections = (
+        replace(section, restored=tuple(_of_section(section, declared[section.section], live, events, kinds)))
+        if section.section in declared
+        else section
+        for section in planned.sections
+    )
+    return replace(planned, sections=tuple(sections))
+
+
+def _of_section(
+    planned: SectionPlan, declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+) -> Iterator[Restored]:
+    kind = kinds[declared.kind]
+    traced = [(event, each) for event in reversed(events) for each in (kind.trace(event) if kind.trace else ())]
+    for part in kind.parts if traced else ():
+        about = [(event, each) for event, each in traced if each.part == part.name]
+        differing = [*_differing(planned, part)]
+        for each in _declared(declared, part, live, about):
+            if not any(_concerns(names, field, each) for names, field in differing):
+                yield from _round_trips(each, about, part)
+
+
+def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[Declared]:
+    """Yield all that the manifests declare of a part, with its value now."""
+    address = partial(Address, section.target, section.kind, part.name, part.title)
+    wanted = section.wanted.get(part.name)
+    live_part = live.parts.get((section.target, section.kind, part.name))
+    if isinstance(wanted, Resource) and isinstance(live_part, LiveRecord):
+        yield from _fields(wanted, live_part, address(), None)
+    if not (isinstance(wanted, Mapping) and isinstance(live_part, Objects) and isinstance(part, Collection)):
+        return
+    known = {name for record in live_part.own for name in _names(record, part)}
+    for name, resource in wanted.items():
+        records = [record for record in live_part.own if part.identity(name) in map(part.identity, record.names)]
+        names = frozenset({part.identity(name)}.union(*(_names(record, part) for record in records)))
+        known |= names
+        if bool(records) is (resource is not None):
+            yield Declared(address(name), names, None, bool(records))
+        if resource is not None and len(records) == 1:
+            yield from _fields(resource, records[0], address(name), names)
+    for _, each in about if section.prune else ():
+        names = frozenset(map(part.identity, each.names))
+        if names and not names & known:
+            known |= names
+            yield Declared(address(each.names[0]), names, None, False)
+
+
+def _fields(wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None) -> Iterator[Declared]:
+    live = fields_of(record.resource)
+    return (Declared(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
+
+
+def _names(record: LiveRecord, part: Collection) -> set[Key]:
+    return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
+
+
+def _differing(planned: SectionPlan, part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+    """Yield what differs of a part: the identity of the object, and a field, or None for the whole object."""
+    for change in planned.changes:
+        if change.address.part == part.name:
+            name = change.address.name
+            names = frozenset([part.identity(name)]) if isinstance(part, Collection) and name is not None else None
+            for field in change.after if isinstance(change, Update) else (None,):
+                yield names, field
+
+
+def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declared) -> bool:
+    """Return whether a difference is about something declared; one of a whole object is about all of its fields."""
+    same = names is None or bool(names & (declared.names or frozenset()))
+    return same and field in (None, declared.field)
+
+
+def _round_trips(declared: Declared, about: Pairs, part: Part) -> Iterator[Restored]:
+    """Yield each time that something was changed and put back."""
+    left: tuple[AuditEvent, Json] | None = None
+    for event, each in about:
+        if each.field != declared.field or not _is_about(declared, each, part):
+            continue
+        value = each.value if declared.field else not each.removed
+        is_back = each.has_left(declared.value) if declared.field else value is declared.value
+        if not is_back:
+            left = left or (event, value)
+        elif left:
+            away, meanwhile = left
+            yield Restored(
+                declared.address, declared.field, declared.value, meanwhile, changed_by(away), changed_by(event)
+            )
+            left = None
+
+
+def _is_about(declared: Declared, each: Traced, part: Part) -> bool:
+    if declared.names is None or not isinstance(part, Collection):
+        return True
+    return any(part.identity(name) in declared.names for name in each.names)
