@@ -100,6 +100,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "requests_made": 8,
         "shard": None,
         "since": "",
+        "restored_since": None,
         "reverts": "",
         "narrowed": None,
         "limits": {"allow_deletes": None, "max_changes": None},
@@ -202,6 +203,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         ],
         "excepted": [],
         "not_applicable": "",
+        "restored": [],
     }
     assert tokens["changes"] == [
         {

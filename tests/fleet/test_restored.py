@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from tests.fleet.test_authors import LIST, NOON, SETTINGS, WHEN, as_mona, audits
 BRANCHES = "projects/100/protected_branches"
 
 
-def as_ada(cli_runner: CliRunner, *requests: tuple[str, str, object]) -> None:
+def as_ada(cli_runner: CliRunner, *requests: tuple[Any, str, Any]) -> None:
     with Client(cli_runner.sandbox.api_url, "ada-token") as client:
         for method, path, body in requests:
-            client.send(Request(method, path, body))  # type: ignore[arg-type]
+            client.send(Request(method, path, body))
     cli_runner.sandbox.clear_log()
 
 
