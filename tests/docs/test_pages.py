@@ -1,6 +1,7 @@
 """Every page works as printed: its lines are run as they stand, in order, in one folder, against sandboxes."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,15 @@ def test_no_command_hides_where_it_is_not_run() -> None:
         if line.lstrip().startswith(("reconciler ", "$ ", "git ", "export "))
     ]
     assert hidden == []
+
+
+def test_no_page_and_no_ready_pipeline_needs_more_than_six_options_in_one_command() -> None:
+    lines = [step.line for block in EVERYTHING if block.language in SHELL for step in steps(block)]
+    for file in (*ROOT.glob("templates/*.yml"), *ROOT.glob("examples/ci/*")):
+        lines += file.read_text(encoding="utf-8").splitlines()
+    commands = [command for line in lines for command in re.findall(r"reconciler [^|&]*", line)]
+    assert len(commands) > 100
+    assert [command for command in commands if len(re.findall(r" --?[a-z]", command)) > 6] == []
 
 
 @pytest.mark.parametrize(
