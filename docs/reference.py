@@ -26,6 +26,7 @@ from reconciler.cli.options import (
 )
 from reconciler.configuration import Configuration
 from reconciler.kinds import all_kinds
+from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.targets import Level
 from reconciler.render import FORMATS
@@ -125,6 +126,7 @@ def pages() -> dict[str, str]:
     """Return the text of each page by the name of its file."""
     return {
         "manifests.md": WARNING + "".join(_manifests()),
+        "editions.md": WARNING + "".join(_editions()),
         "configuration.md": WARNING + "".join(_configuration()),
         "commands.md": WARNING + "".join(_commands()),
         "outputs.md": WARNING + "".join(_outputs()),
@@ -161,6 +163,34 @@ def _manifests() -> Iterator[str]:
     yield table(["section", "of", "licence", "role to write", "to read", "feature"], map(_needs, kinds.values()))
     for kind in kinds.values():
         yield from _section(kind, definitions)
+
+
+def _editions() -> Iterator[str]:
+    """Yield who may write which section, by what the kinds say that the service asks for."""
+    yield (
+        "# Editions and roles\n\nEach section asks this of the owner of the token. `reconciler doctor` checks it. "
+        "Premium stands for the paid editions.\n\n"
+    )
+    head = ["section", "edition", "in", "lowest role to write", "archived project", "needs"]
+    yield table(head, (row for kind in all_kinds().values() for row in _asked(kind)))
+
+
+def _asked(kind: Kind) -> Iterator[list[str]]:
+    """Yield a row for each level of a section."""
+    needs = kind.needs
+    names = any(isinstance(part, Collection) and part.relations.entries for part in kind.parts)
+    for level in kind.models:
+        of_names = "all; users and groups: Premium" if names and level is Level.PROJECT else "all"
+        role = needs.roles[level].name.capitalize() if level in needs.roles else "any"
+        is_project = level is Level.PROJECT
+        yield [
+            f"[`{kind.name}`](manifests.md#{kind.name})",
+            "Premium" if needs.licensed else of_names,
+            f"top-level {level}" if level is Level.GROUP and needs.top_level else str(level),
+            "Administrator" if level is Level.INSTANCE else role,
+            str(needs.archived) if is_project else "",
+            " or ".join(needs.switches.values()) if is_project else "",
+        ]
 
 
 def _part(part: str, documents: Mapping[str, Schema], definitions: Mapping[str, Schema]) -> Iterator[str]:
