@@ -101,10 +101,10 @@ def without(plan: Plan, stale: Mapping[ObjectKey, str], names: Names) -> tuple[P
 
     def only(wanted: str) -> Plan:
         return replace(
-            plan, targets=tuple(_kept(each, lambda change: reason(change) == wanted) for each in plan.targets)
+            plan, targets=tuple(_kept(planned, lambda change: reason(change) == wanted) for planned in plan.targets)
         )
 
-    return only(""), {each: only(each) for each in dict.fromkeys(stale.values())}
+    return only(""), {reason_why: only(reason_why) for reason_why in dict.fromkeys(stale.values())}
 
 
 def aftermath(
@@ -123,14 +123,18 @@ def aftermath(
         narrowed: where the run was narrowed after its plan was made, the targets that come first nevertheless; only
             what was changed counts in others. None for the whole plan.
     """
-    known = {names[each.plan.target]: each for each in outcomes if each.plan.target in names}
+    known = {names[outcome.plan.target]: outcome for outcome in outcomes if outcome.plan.target in names}
     done: dict[tuple[str, str, str], list[Outcome]] = {}
     for name, target in known.items():
         for outcome in target.outcomes:
             address = outcome.change.address
             done.setdefault((name, address.section, address.part), []).append(outcome)
     applied = {*names.values()}
-    begun = {place for place, each in done.items() if any(outcome.status is not Status.SKIPPED for outcome in each)}
+    begun = {
+        place
+        for place, outcomes_there in done.items()
+        if any(outcome.status is not Status.SKIPPED for outcome in outcomes_there)
+    }
     parts = [
         _part_after(part, done.get((part.target, part.section, part.part), ()))
         for part in run.parts
@@ -165,7 +169,9 @@ def as_read(run: Applied, read: Mapping[PartAddress, LivePart], names: Names, ki
             continue
         identity = collection.identity
         called = {
-            each.id: set(map(identity, each.names)) for each in shown.own if each.id is not None and not each.below
+            record.id: set(map(identity, record.names))
+            for record in shown.own
+            if record.id is not None and not record.below
         }
         wanted = {
             name: {number for number, others in called.items() if number in known or identity(name) in others}
@@ -215,5 +221,5 @@ def _target_after(after: TargetAfter, outcome: TargetOutcome | None, is_whole: b
     """Return a target after its changes; of a narrowed run, it is not known to be done."""
     if outcome is None:
         return replace(after, done=after.done and is_whole)
-    wrote = any(each.status in SENT for each in outcome.outcomes)
+    wrote = any(attempt.status in SENT for attempt in outcome.outcomes)
     return replace(after, done=after.done and is_whole and outcome.in_order, wrote=wrote)

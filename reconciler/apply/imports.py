@@ -136,21 +136,21 @@ class Imports:
         with self._lock:
             postponed, self._postponed = self._postponed, {}
             self._full.clear()
-        for each in postponed.values():
-            create(each.plan)
+        for target in postponed.values():
+            create(target.plan)
 
     def _give_up(self, left: Iterable[TargetPlan], time: str, creating: Creating) -> None:
         """Do nothing where imports go on when the time is over, or were not taken in it."""
         held = [plan.target for plan in left if self.holds_up(plan)]
         with self._lock:
             postponed, self._postponed = self._postponed, {}
-        for each in postponed.values():
-            if each.refusal:
-                reason = advised(each.refusal, f"the service has refused it for {time}: apply again later")
-                creating.refuse(each.plan, Fate(Status.FAILED, reason))
+        for target in postponed.values():
+            if target.refusal:
+                reason = advised(target.refusal, f"the service has refused it for {time}: apply again later")
+                creating.refuse(target.plan, Fate(Status.FAILED, reason))
             else:
                 reason = f"the service has taken no further import for {time}; apply again later"
-                creating.refuse(each.plan, Fate(Status.SKIPPED, reason))
+                creating.refuse(target.plan, Fate(Status.SKIPPED, reason))
         for plan in left:
             state = self._state(plan) if plan.target in held else ImportState(is_running=True)
             self._take(plan.target, state, creating)

@@ -57,7 +57,7 @@ class ObjectCreation:
     def _id_for(self, change: Change, value: Json) -> Json:
         """Return a value of a body, or the ID for which it stands."""
         if isinstance(value, list):
-            return [self._id_for(change, each) for each in value]
+            return [self._id_for(change, inner) for inner in value]
         if not (isinstance(value, dict) and CREATED in value):
             return value
         section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
@@ -96,7 +96,7 @@ class ObjectCreation:
         step, secret = (fields.get(name or part.id_field) for name in (part.path_field, part.secret_field))
         if type(number) is int and isinstance(step, int | str) and (not part.secret_field or isinstance(secret, str)):
             return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
-        if part.secret_field or part.relations.refers or any("{id}" in each.path for each in change.requests):
+        if part.secret_field or part.relations.refers or any("{id}" in request.path for request in change.requests):
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
         return None
 

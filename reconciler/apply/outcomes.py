@@ -97,7 +97,7 @@ class TargetOutcome:
     @property
     def in_order(self) -> bool:
         """Whether all its changes are done and nothing of it is a problem."""
-        return not any(self.plan.problems) and all(each.status is Status.DONE for each in self.outcomes)
+        return not any(self.plan.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
 
 def with_left_out(
@@ -110,11 +110,11 @@ def with_left_out(
         left: other changes of the same plan.
         fate: what became of these.
     """
-    found = {each.plan.target: each for each in outcomes}
+    by_target = {outcome.plan.target: outcome for outcome in outcomes}
     for target in left.targets:
         if not any(target.changes):
             continue
-        begun = found.get(target.target)
+        begun = by_target.get(target.target)
         own = {section.section: (section, done) for section, done in begun.by_section} if begun else {}
         pieces: list[tuple[SectionPlan, tuple[Outcome, ...]]] = []
         for section in target.sections:
@@ -122,8 +122,8 @@ def with_left_out(
             skipped = tuple(Outcome(change, fate.status, fate.reason) for change in section.changes)
             pieces.append((replace(planned, changes=(*planned.changes, *section.changes)), (*done, *skipped)))
         plan = replace(target, sections=tuple(section for section, _ in pieces))
-        found[target.target] = TargetOutcome(plan, tuple(each for _, outcomes in pieces for each in outcomes))
-    return list(found.values())
+        by_target[target.target] = TargetOutcome(plan, tuple(outcome for _, outcomes in pieces for outcome in outcomes))
+    return list(by_target.values())
 
 
 class WriteLog(Protocol):

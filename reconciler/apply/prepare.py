@@ -99,10 +99,13 @@ class Preparation:
 
         Objects of a saved plan that name those of another section are as they were read before these are deleted.
         """
-        changed = {each.section for each in self.target.sections if each.changes}
+        changed = {section.section for section in self.target.sections if section.changes}
         parts = self.kinds[section.section].parts if section.section and section.changes else ()
         named = {
-            each.section for part in parts if isinstance(part, Collection) for each in part.relations.named.values()
+            reference.section
+            for part in parts
+            if isinstance(part, Collection)
+            for reference in part.relations.named.values()
         }
         return not changed.isdisjoint(named) and self._strategy(section.section) == self._saved
 
@@ -146,8 +149,8 @@ class Preparation:
         deletions = [change for change in ready.open if isinstance(change, Delete)]
         refused = [change for change in ready.section.changes if id(change) in ready.refused]
         origins = {change.address: change.origin for change in shown}
-        changes = [replace(each, origin=origins.get(each.address, "")) for each in planned.changes]
-        problems = [replace(each, origin=origins.get(each.address, "")) for each in planned.problems]
+        changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
+        problems = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
         section = replace(
             planned,
             changes=(*changes, *deletions, *refused),

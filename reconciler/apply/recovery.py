@@ -55,12 +55,12 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
 def _exists(intent: Intent, reader: Reader) -> Recovered:
     """Return whether a target was created."""
     try:
-        found = fetch_record(intent.change.address.target, reader)
+        record = fetch_record(intent.change.address.target, reader)
     except NotFound:
         return Recovered(intent, "it did not succeed")
     except ServiceError as error:
         return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
-    return Recovered(intent, f"it succeeded; its ID is {found.id}")
+    return Recovered(intent, f"it succeeded; its ID is {record.id}")
 
 
 def _part(intent: Intent, kinds: Kinds) -> Part | None:
@@ -77,7 +77,7 @@ def _judge(intent: Intent, part: Part, live: Reread, verifier: Verifier, deliver
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [
-        value for found, value in verifier.lists.secrets(part, change.address) if found.id not in change.replaces_ids
+        value for record, value in verifier.lists.secrets(part, change.address) if record.id not in change.replaces_ids
     ]
     if not values:
         return Recovered(intent, "it did not succeed")

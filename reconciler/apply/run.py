@@ -116,14 +116,14 @@ class Application:
         """
         first: list[TargetPlan] = []
         later: list[TargetPlan] = []
-        groups = any(each.target.level is Level.GROUP and each.target not in canary for each in self._busy)
-        for target in chain.from_iterable(apart(each) if each.creation else [each] for each in self._busy):
+        groups = any(target.target.level is Level.GROUP and target.target not in canary for target in self._busy)
+        for target in chain.from_iterable(apart(busy) if busy.creation else [busy] for busy in self._busy):
             if target.target not in canary:
                 later.append(target)
                 continue
             waiting = {section.kind for section in again.get(target.target, ())} if groups else set[str]()
-            late = [each for each in target.sections if each.section in waiting and not each.changes]
-            now = [each for each in target.sections if each not in late]
+            late = [section for section in target.sections if section.section in waiting and not section.changes]
+            now = [section for section in target.sections if section not in late]
             first.append(replace(target, sections=tuple(now)))
             later += [replace(target, sections=tuple(late))] if late else []
         return first, later
@@ -144,7 +144,11 @@ class Application:
         pieces = [piece for run in self._begun.get(target.target, ()) for piece in run.outcome.by_section]
         begun = {section.section for section, _ in pieces}
         skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or ENDED)
-        pieces += [(each, tuple(map(skipped, each.changes))) for each in target.sections if each.section not in begun]
+        pieces += [
+            (section, tuple(map(skipped, section.changes)))
+            for section in target.sections
+            if section.section not in begun
+        ]
         order = [section.section for section in target.sections]
         pieces.sort(key=lambda piece: order.index(piece[0].section))
         plan = replace(target, sections=tuple(section for section, _ in pieces))
@@ -168,15 +172,15 @@ class Runs:
 
     def carry_out(self, stage: Sequence[TargetPlan]) -> None:
         """Carry out one stage."""
-        self._imports.arrive({each.arriving for each in stage} - {""})
-        for wave in waves(each for each in stage if each.creation):
+        self._imports.arrive({target.arriving for target in stage} - {""})
+        for wave in waves(target for target in stage if target.creation):
             side_by_side(self._create, wave, self._options.concurrency)
             self._fill(wave)
-        declared = [each for each in stage if not each.creation]
-        later = {each.target for each in declared if each.importing or self._imports.holds_up(each)}
-        self._apply(each for each in declared if each.target not in later)
+        declared = [target for target in stage if not target.creation]
+        later = {target.target for target in declared if target.importing or self._imports.holds_up(target)}
+        self._apply(target for target in declared if target.target not in later)
         creating = Creating(self._create, self._refuse, self._fail)
-        for ended in self._imports.ended([each for each in declared if each.target in later], creating):
+        for ended in self._imports.ended([target for target in declared if target.target in later], creating):
             self._apply(ended)
 
     def _apply(self, plans: Iterable[TargetPlan]) -> None:
@@ -188,7 +192,7 @@ class Runs:
         self._begun.setdefault(plan.target, []).append(run)
         kinds = {section.section for section in plan.sections}
         run.run([section for section in self._again.get(plan.target, []) if section.kind in kinds])
-        done = sum(each.status is Status.DONE for each in run.outcome.outcomes)
+        done = sum(outcome.status is Status.DONE for outcome in run.outcome.outcomes)
         self._options.progress.step(plan.target, done)
 
     def _create(self, plan: TargetPlan) -> None:
@@ -391,7 +395,11 @@ class TargetRun:
         """
         wanted = {section.kind: section for section in again}
         preparation = Preparation(self.target, self.targets, self.verifier, wanted)
-        ahead = {each.section: preparation.prepare(each) for each in self.target.sections if preparation.is_ahead(each)}
+        ahead = {
+            section.section: preparation.prepare(section)
+            for section in self.target.sections
+            if preparation.is_ahead(section)
+        }
         for section in self.target.sections:
             ready = ahead.get(section.section) or preparation.prepare(section)
             self.sections.append(ready.section)
@@ -487,17 +495,17 @@ class TargetRun:
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
         open_ones = [
-            each
-            for each in self.attempts
-            if (each.outcome.status is Status.DONE and not each.was_done) or each.doubt is not None
+            attempt
+            for attempt in self.attempts
+            if (attempt.outcome.status is Status.DONE and not attempt.was_done) or attempt.doubt is not None
         ]
-        live = self.verifier.again(each.outcome.change for each in open_ones)
-        settled = {id(each): self._looked_at(each, live) for each in open_ones}
+        live = self.verifier.again(attempt.outcome.change for attempt in open_ones)
+        settled = {id(attempt): self._looked_at(attempt, live) for attempt in open_ones}
         if self.options.failures is not None:
-            for each in open_ones:
-                suspected = each.doubt is not None
-                self.options.failures.count(settled[id(each)].outcome, self.options.stop, suspected=suspected)
-        self.attempts = [settled.get(id(each), each) for each in self.attempts]
+            for attempt in open_ones:
+                suspected = attempt.doubt is not None
+                self.options.failures.count(settled[id(attempt)].outcome, self.options.stop, suspected=suspected)
+        self.attempts = [settled.get(id(attempt), attempt) for attempt in self.attempts]
 
     def _looked_at(self, attempt: Attempt, live: Reread) -> Attempt:
         return Attempt(with_created(self._settled(attempt, live), live))

@@ -175,5 +175,5 @@ def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
     if json.dumps(entry["token"]).encode() not in delivered:
         return False
     name = entry.items() - {("token", entry["token"])}
-    entries = [each for each in values_of(delivered) if isinstance(each, dict) and name <= each.items()]
+    entries = [entry for entry in values_of(delivered) if isinstance(entry, dict) and name <= entry.items()]
     return entries[-1:] == [entry]

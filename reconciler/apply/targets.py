@@ -62,7 +62,7 @@ class Targets:
 
     def fate(self, target: Target) -> Fate | None:
         """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
-        fates = (self[each].fate for each in [target, *groups_around(target)])
+        fates = (self[needed].fate for needed in [target, *groups_around(target)])
         return next((fate for fate in fates if fate is not None), None)
 
     def is_in_archive(self, target: Target) -> bool:

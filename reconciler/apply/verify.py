@@ -44,8 +44,8 @@ class CurrentObjects:
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
-        found = [each for name in self._canonical(names) for each in self._by_name.get(name, [])]
-        return list({id(each): each for each in found}.values())
+        records = [record for name in self._canonical(names) for record in self._by_name.get(name, [])]
+        return list({id(record): record for record in records}.values())
 
     def taken(self, name: Key | None) -> list[LiveRecord]:
         """Return the objects of a name that only one may have; nothing where names need not be unique."""
@@ -57,11 +57,11 @@ class CurrentObjects:
             return ALONE
         mine = list(changes)
         renamed = {
-            each.read.id: each.address.name
-            for each in mine
-            if isinstance(each, Update) and each.renamed_from is not None and each.address.name is not None
+            change.read.id: change.address.name
+            for change in mine
+            if isinstance(change, Update) and change.renamed_from is not None and change.address.name is not None
         }
-        names = [each.address.name for each in mine if isinstance(each, Create)]
+        names = [change.address.name for change in mine if isinstance(change, Create)]
         created = {self._part.identity(name): name for name in names if name is not None}
         siblings = Siblings.of(self._part, self.by_id.values(), renamed)
         return replace(siblings, created=created, covers=_covers(self._part, siblings, mine))
@@ -75,15 +75,15 @@ class CurrentObjects:
             return self.named(change.address.name)
         namesakes = self.named(change.address.name, change.target_id)
         before = change.replaces_ids
-        return [each for each in namesakes if each.id not in before and (each.ours or not before)]
+        return [record for record in namesakes if record.id not in before and (record.ours or not before)]
 
     def keeps(self, number: int | None) -> bool:
         """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
         return number in self.by_id and not (isinstance(self._part, Collection) and self._part.deletion.fades)
 
-    def has_name(self, found: LiveRecord, *names: Key | None) -> bool:
+    def has_name(self, record: LiveRecord, *names: Key | None) -> bool:
         """Return whether an object has any of some names."""
-        return not self._canonical(names).isdisjoint(self._canonical(found.names))
+        return not self._canonical(names).isdisjoint(self._canonical(record.names))
 
     def _canonical(self, names: Iterable[Key | None]) -> set[Key | None]:
         if isinstance(self._part, Singleton):
@@ -98,9 +98,9 @@ def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> 
         name, cover = change.address.name, part.writes.cover
         if cover is None or name is None or isinstance(change, Delete):
             continue
-        for found in siblings.named(cover.name(str(name))):
-            if cover.is_one(found) and change.requests[-1].path.endswith(f"/{found.path_id}"):
-                covers[part.identity(name)] = found
+        for record in siblings.named(cover.name(str(name))):
+            if cover.is_one(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
+                covers[part.identity(name)] = record
     return covers
 
 
@@ -173,12 +173,12 @@ class Lists:
         if path not in self._secrets:
             by_name: dict[Key, list[tuple[LiveRecord, str]]] = {}
             for entry in completed(part, Reading(self, address.target, listed, {})):
-                found = decode(part, address.target, entry)
-                for name in {part.identity(name) for name in found.names} if found.ours else ():
-                    by_name.setdefault(name, []).append((found, entry[part.secret_field]))
+                record = decode(part, address.target, entry)
+                for name in {part.identity(name) for name in record.names} if record.ours else ():
+                    by_name.setdefault(name, []).append((record, entry[part.secret_field]))
             self._secrets[path] = by_name
         ours = [] if address.name is None else self._secrets[path].get(part.identity(address.name), [])
-        return sorted(ours, key=lambda each: by_birth(each[0]))
+        return sorted(ours, key=lambda pair: by_birth(pair[0]))
 
 
 class Verifier:
@@ -214,7 +214,7 @@ class Verifier:
                 self.stop.after(error)
                 raise LookupError(str(error)) from error
         known = (*live.ids.items(), *live.names.items())
-        unknown = [f"{lookup}: {found.reason}" for lookup, found in known if isinstance(found, Obstacle)]
+        unknown = [f"{lookup}: {answer.reason}" for lookup, answer in known if isinstance(answer, Obstacle)]
         if unknown:
             raise LookupError("; ".join(unknown))
         return live
@@ -278,10 +278,10 @@ def stale_reason(change: Change, live: Reread) -> str:
         return "it exists now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None
     namesakes = objects.named(change.address.name)
-    found = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
-    if found is None:
+    record = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
+    if record is None:
         return "it no longer exists"
-    since = moved(change.read, as_read(found))
+    since = moved(change.read, as_read(record))
     if since:
         return f"it has changed since the plan was made: {since}"
     return "its new name is taken now" if former is not None and namesakes else ""
@@ -306,7 +306,7 @@ def is_as_wanted(change: Change, live: Reread) -> bool:
 
 def forgery(
     change: Change,
-    found: LiveRecord | None,
+    record: LiveRecord | None,
     at: DeclaredPart[Any],
     look_up: Callable[[LiveState, Iterable[Lookup]], LiveState],
 ) -> str:
@@ -314,15 +314,15 @@ def forgery(
 
     Args:
         change: of a saved plan; its object has not moved.
-        found: the object as it was read; None if it is to be created.
+        record: the object as it was read; None if it is to be created.
         at: where the object is, with the other objects as the whole plan changes them.
         look_up: adds what planning lacks, or raises `LookupError`.
     """
     try:
-        steps = list(_planned_anew(change, found, at))
+        steps = list(_planned_anew(change, record, at))
         while missing := [step for step in steps if isinstance(step, Reference | Vocabulary)]:
             at = replace(at, live=look_up(at.live, missing))
-            steps = list(_planned_anew(change, found, at))
+            steps = list(_planned_anew(change, record, at))
     except LookupError as error:
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
@@ -330,23 +330,23 @@ def forgery(
     return "" if [_completed(step, change) for step in steps] == [change] else EDITED
 
 
-def _planned_anew(change: Change, found: LiveRecord | None, at: DeclaredPart[Any]) -> Iterator[Step]:
+def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[Any]) -> Iterator[Step]:
     name, part = change.address.name, at.part
     # Fields that are not shown count as different: they were forced, or go along with another field.
-    found = found and replace(found, unshown={})
-    match change, part, found:
+    record = record and replace(record, unshown={})
+    match change, part, record:
         case Create(), Collection(), None if name is not None:
             wanted = resource_of(part.model, change.after)
             target_ids, unresolved = resolve(at, {name: wanted}, ())
             return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
         case Update(), Singleton(), LiveRecord():
-            return plan_settings(at, resource_of(type(found.resource), change.after), found)
+            return plan_settings(at, resource_of(type(record.resource), change.after), record)
         case Update(), Collection(), LiveRecord() if name is not None:
-            wanted = resource_of(type(found.resource), change.after)
-            known = part.identity(name) in {part.identity(each) for each in found.names}
-            return plan_pair(at, Pair(name, wanted, found, None if known else found.names[0]))
+            wanted = resource_of(type(record.resource), change.after)
+            known = part.identity(name) in {part.identity(spelling) for spelling in record.names}
+            return plan_pair(at, Pair(name, wanted, record, None if known else record.names[0]))
         case Delete(), Collection(), LiveRecord():
-            return plan_deletion(at, found)
+            return plan_deletion(at, record)
     return iter(())
 
 
@@ -383,19 +383,19 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
         there = objects.keeps(change.read.id) if certain else change.read.id in objects.by_id
         return "it still exists" if there else ""
     if made is None and makes(change):
-        found = objects.new(change)
+        records = objects.new(change)
     else:
         known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
-        found = [] if known is None else [known]
-    if not found:
+        records = [] if known is None else [known]
+    if not records:
         return "it does not exist"
-    shown = [(fields_of(each.resource), each.unshown) for each in found]
+    shown = [(fields_of(record.resource), record.unshown) for record in records]
     lost = [
         name
         for name, value in change.after.items()
         if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
     ]
-    if not objects.has_name(found[0], change.address.name, change.target_id if isinstance(change, Create) else None):
+    if not objects.has_name(records[0], change.address.name, change.target_id if isinstance(change, Create) else None):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""
 
