@@ -107,9 +107,9 @@ def part_now(
     if isinstance(declared, Resource) or not isinstance(live, Objects):
         return PartNow(target, section.kind, part.name, None)
     shown = {
-        each.id: frozenset(map(part.identity, each.names))
-        for each in live.own
-        if each.id is not None and not each.below
+        record.id: frozenset(map(part.identity, record.names))
+        for record in live.own
+        if record.id is not None and not record.below
     }
     former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
     names = {part.identity(name) for name in (*declared, *former)}
@@ -181,7 +181,7 @@ def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredSta
         kinds: all kinds.
     """
     kind = kinds.get(line.section)
-    part = next((each for each in kind.parts if each.name == line.part), None) if kind else None
+    part = next((candidate for candidate in kind.parts if candidate.name == line.part), None) if kind else None
     if not isinstance(part, endpoints.Collection):
         return False
     return any(
@@ -263,7 +263,9 @@ def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
 
     What is pruned now is deleted anyway, and does not count.
     """
-    sections = {(each.target.identity, section.kind): section for each in now.targets for section in each.sections}
+    sections = {
+        (target.target.identity, section.kind): section for target in now.targets for section in target.sections
+    }
     number = 0
     for target in then.targets:
         for before in target.sections:

@@ -72,45 +72,45 @@ def _nested(fields: Fields) -> dict[str, Json]:
     return values
 
 
-def differences(wanted: Resource, found: LiveRecord) -> tuple[Fields, Fields]:
+def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
     """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
 
     Fields that the service never shows differ where the field that takes them along does.
     """
-    if _agree(wanted, found.resource):
+    if _agree(wanted, record.resource):
         return {}, {}
-    known = fields_of(found.resource)
+    known = fields_of(record.resource)
     after = {name: value for name, value in fields_of(wanted).items() if name not in known or known[name] != value}
-    after = {name: value for name, value in after.items() if not _is_unshown(name, found, after)}
-    before = {**known, **found.unknown}
+    after = {name: value for name, value in after.items() if not _is_unshown(name, record, after)}
+    before = {**known, **record.unknown}
     return {name: before.get(name) for name in after}, after
 
 
-def uncompared(wanted: Resource, found: LiveRecord) -> list[str]:
+def uncompared(wanted: Resource, record: LiveRecord) -> list[str]:
     """Return the declared fields that the service never shows, unless they differ all the same: see `differences`."""
-    if not found.unshown:
+    if not record.unshown:
         return []
-    _, after = differences(wanted, found)
-    return [name for name in fields_of(wanted) if _is_unshown(name, found, after)]
+    _, after = differences(wanted, record)
+    return [name for name in fields_of(wanted) if _is_unshown(name, record, after)]
 
 
-def _is_unshown(name: str, found: LiveRecord, after: Fields) -> bool:
+def _is_unshown(name: str, record: LiveRecord, after: Fields) -> bool:
     field = name.partition(".")[0]
-    return field in found.unshown and found.unshown[field] not in after
+    return field in record.unshown and record.unshown[field] not in after
 
 
-def _agree(wanted: Resource, found: Resource) -> bool:
+def _agree(wanted: Resource, live: Resource) -> bool:
     """Return whether nothing differs, without writing values as JSON: so it is with nearly all objects."""
     return all(
-        name in found.model_fields_set and _holds(getattr(found, name), getattr(wanted, name))
+        name in live.model_fields_set and _holds(getattr(live, name), getattr(wanted, name))
         for name in wanted.model_fields_set - POLICIES
     )
 
 
-def _holds(found: object, wanted: object) -> bool:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        return found.items() >= wanted.items()
-    return found == wanted
+def _holds(live: object, wanted: object) -> bool:
+    if isinstance(live, dict) and isinstance(wanted, dict):
+        return live.items() >= wanted.items()
+    return live == wanted
 
 
 def without(wanted: Resource, names: Collection[str]) -> Resource:
@@ -134,24 +134,24 @@ def only(wanted: Resource, names: Collection[str]) -> Resource:
     return without(wanted, [name for name in fields_of(wanted) if name not in names])
 
 
-def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
+def become(live: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
     """Return what an object would be with the wanted fields: all its fields set, of mappings what is wanted of them.
 
     Args:
-        found: what it is.
+        live: what it is.
         wanted: the declared fields.
         unknown: the fields of which it is not known what they are; they are not set unless they are wanted.
     """
-    names = [name for name in type(found).model_fields if name not in unknown]
-    whole = {name: value for name in names if not isinstance(value := getattr(found, name), dict)}
+    names = [name for name in type(live).model_fields if name not in unknown]
+    whole = {name: value for name in names if not isinstance(value := getattr(live, name), dict)}
     whole |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
-    return type(found).model_construct(set(whole), **whole)
+    return type(live).model_construct(set(whole), **whole)
 
 
-def as_read(found: LiveRecord) -> AsRead:
+def as_read(record: LiveRecord) -> AsRead:
     """Return all that was read of an object."""
-    shown = fields_of(found.resource) if found.shown is None else found.shown
-    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.read_only, found.below)
+    shown = fields_of(record.resource) if record.shown is None else record.shown
+    return AsRead(record.id, record.names, {**shown, **record.unknown}, record.read_only, record.below)
 
 
 def moved(before: AsRead, now: AsRead) -> str:
@@ -168,12 +168,12 @@ def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
     from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
 
     difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
-    found = [level for levels in difference.values() for level in levels]
-    for level in sorted(found, key=lambda level: str(level.path())):
+    levels = [level for levels in difference.values() for level in levels]
+    for level in sorted(levels, key=lambda level: str(level.path())):
         path = "".join(
             f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
         )
-        was, will_be = (None if each is notpresent else each for each in (level.t1, level.t2))
+        was, will_be = (None if value is notpresent else value for value in (level.t1, level.t2))
         yield path, was, will_be
 
 

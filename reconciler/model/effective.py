@@ -27,8 +27,14 @@ def digest_of(target: DesiredTarget) -> str:
         target: with all its placeholders filled in.
     """
     exceptions = sorted(
-        [each.section, each.until.isoformat(), str(each.item), type(each.item).__name__, *sorted(each.fields)]
-        for each in target.exceptions
+        [
+            exception.section,
+            exception.until.isoformat(),
+            str(exception.item),
+            type(exception.item).__name__,
+            *sorted(exception.fields),
+        ]
+        for exception in target.exceptions
     )
     content = {
         "sections": {section.kind: _section(section) for section in target.sections},
@@ -49,7 +55,7 @@ def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], t
         due: the moments of its rotations and of the deletions of predecessors; see `due_moments`.
         today: the day of the run, UTC.
     """
-    days = [each.until + timedelta(days=1) for each in exceptions if not each.is_over(today)]
+    days = [exception.until + timedelta(days=1) for exception in exceptions if not exception.is_over(today)]
     days += [moment.astimezone(UTC).date() for moment in due]
     return min(days, default=None)
 
@@ -68,14 +74,14 @@ def due_moments(
     """
     wanted = section.wanted[part.name]
     ours: dict[Key, list[datetime | None]] = {}
-    for found in live:
-        if found.ours:
-            for name in {part.identity(name) for name in found.names}:
-                ours.setdefault(name, []).append(found.created_at)
+    for record in live:
+        if record.ours:
+            for name in {part.identity(name) for name in record.names}:
+                ours.setdefault(name, []).append(record.created_at)
     for name, resource in () if isinstance(wanted, Resource) else wanted.items():
         if isinstance(resource, Rotated) and resource.rotate_after:
-            accepted = {part.identity(each) for each in (name, *getattr(resource, "renamed_from", ()))}
-            known = [born for each in accepted for born in ours.get(each, ())] or [now]
+            accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
+            known = [born for spelling in accepted for born in ours.get(spelling, ())] or [now]
             births = [born for born in known if born]
             if births:
                 yield max(births) + resource.rotate_after

@@ -83,12 +83,12 @@ class Siblings:
         """Return the siblings of a collection, some of them by ID renamed."""
         by_name: dict[Key, list[LiveRecord]] = {}
         words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
-        for found in live:
-            names = {part.identity(renamed[found.id])} if found.id in renamed else {*map(part.identity, found.names)}
-            for name in names | ({found.id} if found.id is not None else set()):
-                by_name.setdefault(name, []).append(found)
+        for record in live:
+            names = {part.identity(renamed[record.id])} if record.id in renamed else {*map(part.identity, record.names)}
+            for name in names | ({record.id} if record.id is not None else set()):
+                by_name.setdefault(name, []).append(record)
             for name, known in words.items():
-                known.update(getattr(found.resource, name))
+                known.update(getattr(record.resource, name))
         return cls(by_name, words={name: frozenset(known) for name, known in words.items()}, identity=part.identity)
 
     def named(self, name: Key) -> Sequence[LiveRecord]:
@@ -99,7 +99,7 @@ class Siblings:
         """Return the ID of an object, or what a body holds for the ID of one that this run creates."""
         if isinstance(name, int):
             return name
-        return next((found.id for found in self.named(name)), {CREATED: self.created.get(self.identity(name))})
+        return next((record.id for record in self.named(name)), {CREATED: self.created.get(self.identity(name))})
 
 
 CREATED = "created"
@@ -266,7 +266,7 @@ def _update(old: Existing) -> Requests:
 def _replaced(old: Existing, cover: "Cover") -> Requests:
     """Return the requests that replace what cannot be changed, and that protect it meanwhile."""
     part, name = old.part, cover.name(str(old.name))
-    while (live := old.siblings.named(name)) and not any(cover.is_one(each) for each in live):
+    while (live := old.siblings.named(name)) and not any(cover.is_one(record) for record in live):
         name = cover.name(name)
     new = old.anew()
     covering = New(part, old.target, old.path, name, cover.fields, siblings=old.siblings)
@@ -341,9 +341,9 @@ class Singleton:
         """
         return self.decode(target, answer) if self.decode else _by_fields(self.model, self.shown_as, answer)
 
-    def update(self, target: Target, wanted: Resource, found: LiveRecord) -> Requests:
+    def update(self, target: Target, wanted: Resource, record: LiveRecord) -> Requests:
         """Return the request that makes what was found what is wanted."""
-        return (Request(self.method, self.path(target), self.body(wanted, found)),)
+        return (Request(self.method, self.path(target), self.body(wanted, record)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,10 +422,10 @@ class Cover:
     name: Callable[[str], str]
     fields: Resource
 
-    def is_one(self, found: LiveRecord) -> bool:
+    def is_one(self, record: LiveRecord) -> bool:
         """Return whether an object holds what a cover does."""
         names = self.fields.model_fields_set
-        return all(getattr(found.resource, name) == getattr(self.fields, name) for name in names)
+        return all(getattr(record.resource, name) == getattr(self.fields, name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,33 +660,33 @@ class Collection:
         rows = {name: entries.rows_of(entry[key]) for name, key in self.relations.entries.items() if key in entry}
         if rows:
             entry = {**entry, **{name: [row.shown for row in rows[name] if row.shown] for name in rows}}
-        named = {name: each.rows(entry[each.shown]) for name, each in self.relations.named.items()}
+        named = {name: reference.rows(entry[reference.shown]) for name, reference in self.relations.named.items()}
         if named:
             entry = {**entry, **{name: sorted({row.shown for row in listed}) for name, listed in named.items()}}
             rows |= named
-        found = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
+        record = self.decode(entry) if self.decode else _by_fields(self.model, self.listing.shown_as, entry)
         number = self.number(entry)
         if type(number) is not int:
             raise TypeError(number)
-        names = found.names or (name_shown(entry[self.key] if self.names.unique else entry[self.key] or ""),)
+        names = record.names or (name_shown(entry[self.key] if self.names.unique else entry[self.key] or ""),)
         path_id = quote(str(entry[self.path_field]), safe="") if self.path_field else None
         if path_id in {"", ".", ".."}:
             raise ValueError(path_id)
         owner_id = number_shown(entry.get(f"{target.level}_id"))
-        more = self._ownership(found, self.access, entry) if self.access and self.access.secret else {}
+        more = self._ownership(record, self.access, entry) if self.access and self.access.secret else {}
         iid = number_shown(entry.get("iid")) if self.page else None
         return replace(
-            found,
+            record,
             id=number,
             names=names,
             path_id=path_id,
             iid=iid,
             owner_id=owner_id,
-            entries=rows or found.entries,
+            entries=rows or record.entries,
             **more,
         )
 
-    def _ownership(self, found: LiveRecord, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
+    def _ownership(self, record: LiveRecord, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
         secret = entry.get(access.secret)
         ours = isinstance(secret, str) and access.is_complete(secret)
@@ -697,7 +697,9 @@ class Collection:
             "ours": ours,
             "owner": username if isinstance(username, str) else None,
             "last_used": last_used if isinstance(last_used, str) else None,
-            "read_only": found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
+            "read_only": record.read_only
+            if ours
+            else {**record.read_only, "renamed_from": ANOTHERS.format(self.title)},
         }
 
     def entries_of(self, resource: Resource) -> list[tuple[str, Sequence[entries.Role | entries.Subject]]]:
@@ -729,9 +731,9 @@ class Collection:
         """
         return entry[self.id_field] if self.id_field else number_of(entry[self.key])
 
-    def page_of(self, found: LiveRecord) -> str:
+    def page_of(self, record: LiveRecord) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
-        return "" if found.iid is None or found.below else self.page.format(iid=found.iid)
+        return "" if record.iid is None or record.below else self.page.format(iid=record.iid)
 
     def objects(self, target: Target, answer: Iterable[Json]) -> Objects:
         """Read a list.
@@ -744,18 +746,18 @@ class Collection:
         below: dict[Key, list[tuple[int, int, str, LiveRecord]]] = {}
         inherited: list[tuple[LiveRecord, Holder]] = []
         for entry in answer:
-            found, holder = self.read(target, entry), self.listing.holder(entry)
+            record, holder = self.read(target, entry), self.listing.holder(entry)
             if holder is None:
-                own.append(found)
+                own.append(record)
                 continue
             if not (holder.is_below or self.names.unique):
-                inherited.append((found, holder))
-            for name in map(self.identity, found.names) if self.names.unique else ():
+                inherited.append((record, holder))
+            for name in map(self.identity, record.names) if self.names.unique else ():
                 if holder.promotes is None:
                     taken[name] = holder
                 else:
-                    below.setdefault(name, []).append((holder.promotes, found.id or 0, holder.name, found))
-        others = taken.keys() | {self.identity(name) for found in own for name in found.names}
+                    below.setdefault(name, []).append((holder.promotes, record.id or 0, holder.name, record))
+        others = taken.keys() | {self.identity(name) for record in own for name in record.names}
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited))
 
@@ -764,14 +766,14 @@ class Collection:
         if not self.relations.refers:
             return live
         names = self.unique_name_of(live)
-        return tuple(replace(found, resource=self.referring(found.resource, names)) for found in live)
+        return tuple(replace(record, resource=self.referring(record.resource, names)) for record in live)
 
     def unique_name_of(self, live: Iterable[LiveRecord]) -> dict[Key, Key]:
         """Return by ID the name of each object that shares it with no other."""
         by_name: dict[Key, list[LiveRecord]] = {}
-        for found in live:
-            by_name.setdefault(self.identity(found.names[0]), []).append(found)
-        return {found.id: found.names[0] for found, *others in by_name.values() if found.id and not others}
+        for record in live:
+            by_name.setdefault(self.identity(record.names[0]), []).append(record)
+        return {record.id: record.names[0] for record, *others in by_name.values() if record.id and not others}
 
     def referring(self, resource: Resource, names: Mapping[Key, Key]) -> Resource:
         """Return a resource whose references are replaced by others."""
@@ -800,9 +802,9 @@ class Collection:
 
 def _promotable(others: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
     """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
-    ordered = sorted(others, key=lambda each: each[:2])
-    owner_id, _, _, found = ordered[0]
-    return replace(found, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
+    ordered = sorted(others, key=lambda other: other[:2])
+    owner_id, _, _, record = ordered[0]
+    return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 
 
 def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> LiveRecord:

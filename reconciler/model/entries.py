@@ -58,8 +58,8 @@ def _as_tuple(value: object) -> object:
 
 def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
     """Return entries in one order, each once, with names in the one spelling that all spellings are equal to."""
-    plain = {each if isinstance(each, str) else Subject(**dict([each.identity])) for each in entries}
-    return tuple(sorted(plain, key=lambda each: (not isinstance(each, str), _text(each))))
+    plain = {entry if isinstance(entry, str) else Subject(**dict([entry.identity])) for entry in entries}
+    return tuple(sorted(plain, key=lambda entry: (not isinstance(entry, str), _text(entry))))
 
 
 def _text(entry: Role | Subject) -> str:
@@ -110,7 +110,7 @@ def rows_of(shown: Json) -> tuple[Row, ...]:
     Raises:
         AttributeError, LookupError, TypeError: it is not what it should be.
     """
-    return tuple(_row(each) for each in shown)
+    return tuple(_row(entry) for entry in shown)
 
 
 def _row(entry: Mapping[str, Json]) -> Row:

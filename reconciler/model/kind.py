@@ -97,32 +97,32 @@ class Rehearsed:
 
     def fields(self, part: str) -> dict[str, Json]:
         """Return the fields of a settings record; none if it could not be read."""
-        return next((as_json(found.resource) for found in self.parts.get(part, ())), {})
+        return next((as_json(record.resource) for record in self.parts.get(part, ())), {})
 
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
         return [
             {
-                **({part.id_field: found.id} if part.id_field else {}),
-                part.key: found.names[0],
-                **_rehearsed(part, found),
+                **({part.id_field: record.id} if part.id_field else {}),
+                part.key: record.names[0],
+                **_rehearsed(part, record),
             }
-            | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
-            | ({"owner": self.username if found.ours else None} if part.secret_field else {})
-            for found in self.parts.get(part.name, ())
+            | ({"created_at": record.created_at.isoformat()} if record.created_at else {})
+            | ({"owner": self.username if record.ours else None} if part.secret_field else {})
+            for record in self.parts.get(part.name, ())
         ]
 
     def numbers(self, part: str) -> list[int]:
         """Return the IDs of the objects of a part."""
-        return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
+        return sorted({record.id for record in self.parts.get(part, ()) if record.id is not None})
 
 
-def _rehearsed(part: Collection, found: LiveRecord) -> dict[str, Json]:
+def _rehearsed(part: Collection, record: LiveRecord) -> dict[str, Json]:
     """Return the fields of an object, with the entries of its lists as the service keeps them."""
-    fields = as_json(found.resource)
+    fields = as_json(record.resource)
     for name, key in part.relations.entries.items():
         fields.pop(name, None)
-        rows = found.entries.get(name, ())
+        rows = record.entries.get(name, ())
         fields[key] = [entry for row in rows if (entry := row.rehearsed) is not None]
     return fields
 

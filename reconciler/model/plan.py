@@ -303,7 +303,9 @@ class TargetPlan(Targeted):
     @property
     def creation(self) -> Create | None:
         """The creation of the target itself; None if it exists, or cannot be created."""
-        return next((each for each in self.changes if each.action == "create" and not each.address.section), None)
+        return next(
+            (change for change in self.changes if change.action == "create" and not change.address.section), None
+        )
 
     @property
     def changes(self) -> Iterator[Change]:
@@ -324,12 +326,12 @@ class TargetPlan(Targeted):
     @property
     def unmanaged(self) -> Iterator[Unmanaged]:
         """All live objects that stay as they are because no manifest mentions them."""
-        return (each for section in self.sections for each in section.unmanaged)
+        return (step for section in self.sections for step in section.unmanaged)
 
     @property
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
-        return (each for section in self.sections for each in section.excepted)
+        return (step for section in self.sections for step in section.excepted)
 
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:
@@ -342,12 +344,14 @@ class TargetPlan(Targeted):
             replace(
                 section,
                 changes=tuple(
-                    replace(each, origin=_ended(each) or origin(each.address, _only_field(each)) or each.origin)
-                    for each in section.changes
+                    replace(
+                        change, origin=_ended(change) or origin(change.address, _only_field(change)) or change.origin
+                    )
+                    for change in section.changes
                 ),
                 problems=tuple(
-                    replace(each, origin=(section.section and origin(each.address, each.field)) or self.origin)
-                    for each in section.problems
+                    replace(problem, origin=(section.section and origin(problem.address, problem.field)) or self.origin)
+                    for problem in section.problems
                 ),
             )
             for section in self.sections
@@ -394,12 +398,12 @@ class Plan:
     @property
     def unmanaged(self) -> Iterator[Unmanaged]:
         """All unmanaged objects of all targets."""
-        return (each for target in self.targets for each in target.unmanaged)
+        return (step for target in self.targets for step in target.unmanaged)
 
     @property
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
-        return (each for target in self.targets for each in target.excepted)
+        return (step for target in self.targets for step in target.excepted)
 
     @property
     def restored(self) -> Iterator[Restored]:

@@ -245,7 +245,7 @@ def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resour
     try:
         return _validated(model, Content(values)), {}
     except ValidationError as error:
-        places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
+        places = {tuple(map(str, detail["loc"][:2])) for detail in error.errors(include_url=False, include_input=False)}
     known, unknown = dict(values), {}
     for name, *keys in sorted(places):
         value = known.pop(name, None)

@@ -73,7 +73,9 @@ class DesiredTarget:
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""
-        return tuple(each for each in self.exceptions if each.section == section and not each.is_over(today))
+        return tuple(
+            exception for exception in self.exceptions if exception.section == section and not exception.is_over(today)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ class LiveState:
 
     def created(self, level: Level, path: str) -> ToCreate | None:
         """Return how a target of that path is to be created, None if it is not."""
-        found = self.absent.get((level, path.casefold()))
-        return found if isinstance(found, ToCreate) else None
+        standing = self.absent.get((level, path.casefold()))
+        return standing if isinstance(standing, ToCreate) else None
 
     def unread(self, *sections: Section) -> dict[PartAddress, Unreadable]:
         """Return the declared parts of some sections that could not be read."""
