@@ -117,22 +117,24 @@ def discover(
         wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
     lists = _Lists(wanted, reader, concurrency, ahead)
     lists.read()
-    found = {group: lists.found[group] for group in wanted}
+    members_by_group = {group: lists.found[group] for group in wanted}
     ids = {
-        Reference(Level.PROJECT, each.path.casefold()): each.id
-        for members in found.values()
+        Reference(Level.PROJECT, member.path.casefold()): member.id
+        for members in members_by_group.values()
         if not isinstance(members, Obstacle)
-        for each in members
-        if each.id is not None
+        for member in members
+        if member.id is not None
     }
     listed = {Target(Level.PROJECT, number) for number in ids.values()}
     asked = look_up_paths({*pathless} - listed, reader, concurrency)
     paths = {target: path for target, path in asked.items() if isinstance(path, str)}
     ids |= {
-        Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
+        Reference(target.level, path.casefold()): target.ref
+        for target, path in paths.items()
+        if isinstance(target.ref, int)
     }
     unknown = {target: path for target, path in asked.items() if isinstance(path, Obstacle)}
-    return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
+    return Discovery({group: members_by_group[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
 
 
 class _Lists:
@@ -212,21 +214,23 @@ class _Lists:
             return
         ready = []
         with self._showing:
-            for each in members:
-                path = each.path.casefold()
+            for member in members:
+                path = member.path.casefold()
                 shown = self._shown.setdefault(path, set())
                 if group not in shown and not is_doomed(path):
                     shown.add(group)
                     if len(shown) == len(groups_around(path, self._groups)):
-                        ready.append(each)
+                        ready.append(member)
         if ready:
             self._crew.add(partial(self._prepare, ready, self._ahead))
 
     def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
         if self.are_complete:
             return
-        around = {each.path: groups_around(each.path, self._groups) for each in members}
-        by_group = {group: tuple(each for each in members if group in around[each.path]) for group in self._groups}
+        around = {member.path: groups_around(member.path, self._groups) for member in members}
+        by_group = {
+            group: tuple(member for member in members if group in around[member.path]) for group in self._groups
+        }
         for target in ahead.prepare(by_group):
             for section in target.sections:
                 for part, wanted in section.wanted.items():
@@ -251,7 +255,7 @@ def _list(
 
     def ask() -> tuple[Member, ...]:
         members = reader.gather(f"{path}?{listing.query}", keep, spread)
-        return tuple(each for each in members if not is_doomed(each.path))
+        return tuple(member for member in members if not is_doomed(member.path))
 
     answer = answer_or_error(ask)
     if not isinstance(answer, ServiceError):

@@ -39,14 +39,14 @@ Answers = Mapping[Identity, Answer]
 """By `Target.identity`."""
 
 
-def obstacle(target: Target, found: Answers) -> tuple[str, ServiceError | None] | None:
+def obstacle(target: Target, answers: Answers) -> tuple[str, ServiceError | None] | None:
     """Return the nearest group above a target that is not there, and the error if that is not known; None if all are.
 
     Groups that were not asked for count as there.
     """
-    asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in found)
+    asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in answers)
     nearest = next(asked, None)
-    answer = None if nearest is None else found[Level.GROUP, nearest]
+    answer = None if nearest is None else answers[Level.GROUP, nearest]
     return None if nearest is None or isinstance(answer, There) else (nearest, answer)
 
 
@@ -76,7 +76,7 @@ def find_existing(
     """
     found = dict(known)
     waiting = {target.identity: target for target in targets if target.identity not in found}
-    for_projects = {each.parent.casefold() for each in waiting.values() if each.level is Level.PROJECT}
+    for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}
     tried: set[str] = set()
     while waiting:
         for identity, target in [*waiting.items()]:
@@ -101,7 +101,7 @@ def find_existing(
     return found
 
 
-def _next(waiting: Mapping[Identity, Target], found: Answers, tried: Collection[str]) -> Iterator[Target]:
+def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
     """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
     doubtful: set[str] = set()
     for target in waiting.values():
@@ -111,7 +111,7 @@ def _next(waiting: Mapping[Identity, Target], found: Answers, tried: Collection[
         parent = above[-1] if above else ""
         if parent in doubtful:
             continue
-        if parent and (Level.GROUP, parent) not in found and parent not in tried:
+        if parent and (Level.GROUP, parent) not in answers and parent not in tried:
             doubtful.add(parent)
         yield target
 
@@ -130,7 +130,7 @@ def _there(target: Target, reader: Reader) -> There:
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:
     shown = record.get("visibility")
-    return next((each for each in VISIBILITIES if each == shown), None)
+    return next((visibility for visibility in VISIBILITIES if visibility == shown), None)
 
 
 def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:

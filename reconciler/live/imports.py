@@ -72,11 +72,11 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
 
 def _errors(record: Mapping[str, Json], cleaned: Callable[[Json], str]) -> Iterator[tuple[str, Json]]:
     """Yield where errors of an import were, and which; GitHub's name no relation, but what has raised them."""
-    found = record.get("failed_relations")
-    for each in (each for each in (found if isinstance(found, list) else ()) if isinstance(each, dict)):
-        source = cleaned(each.get("source")).rpartition("::")[2]
-        where = cleaned(each.get("relation_name")) or source or "unknown place"
-        yield where, each.get("exception_message") or each.get("exception_class")
+    relations = record.get("failed_relations")
+    for relation in (entry for entry in (relations if isinstance(relations, list) else ()) if isinstance(entry, dict)):
+        source = cleaned(relation.get("source")).rpartition("::")[2]
+        where = cleaned(relation.get("relation_name")) or source or "unknown place"
+        yield where, relation.get("exception_message") or relation.get("exception_class")
 
 
 def _left_out(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:

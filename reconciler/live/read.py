@@ -77,11 +77,11 @@ def read_live(
 
     def read(address: PartAddress) -> LivePart:
         target, section, part = address
-        before, found = early.get(address, (None, None))
-        if found is None or before != wanted[address]:
-            found = read_part(reader, kinds[section].part(part), target, wanted[address])
+        before, early_part = early.get(address, (None, None))
+        if early_part is None or before != wanted[address]:
+            early_part = read_part(reader, kinds[section].part(part), target, wanted[address])
         progress.step(target)
-        return found
+        return early_part
 
     parts = ask_each(read, wanted, concurrency)
     return LiveState(parts, learn_ids(parts, kinds), reader.now())
@@ -105,10 +105,10 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
         answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
         return with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
 
-    found = answer_or_error(ask)
-    if isinstance(found, ServiceError):
-        return Unreadable(str(found), isinstance(found, NotFound), found.status)
-    return found
+    answer = answer_or_error(ask)
+    if isinstance(answer, ServiceError):
+        return Unreadable(str(answer), isinstance(answer, NotFound), answer.status)
+    return answer
 
 
 def completed(part: Part, reading: Reading) -> Json:
@@ -133,19 +133,21 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
     ids: dict[Reference, int | Obstacle] = {}
     for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
-        for found in live.own if isinstance(live, Objects) else ():
-            if found.owner_id is not None and isinstance(target.ref, str):
-                ids[Reference(target.level, target.ref.casefold())] = found.owner_id
-            if isinstance(part, Collection) and part.names.level and found.id is not None:
-                ids |= {Reference(part.names.level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
-            if found.entries:
-                ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(found)}
+        for record in live.own if isinstance(live, Objects) else ():
+            if record.owner_id is not None and isinstance(target.ref, str):
+                ids[Reference(target.level, target.ref.casefold())] = record.owner_id
+            if isinstance(part, Collection) and part.names.level and record.id is not None:
+                ids |= {
+                    Reference(part.names.level, n.casefold()): record.id for n in record.names if isinstance(n, str)
+                }
+            if record.entries:
+                ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(record)}
     return ids
 
 
-def _subjects(found: LiveRecord) -> Iterator[tuple[str, str, int]]:
+def _subjects(record: LiveRecord) -> Iterator[tuple[str, str, int]]:
     """Yield the users and groups that entries name, with their IDs."""
-    for row in chain.from_iterable(found.entries.values()):
+    for row in chain.from_iterable(record.entries.values()):
         who, name = row.identity
         if who in RECORDS and isinstance(name, str) and row.number is not None:
             yield who, name, row.number

@@ -112,7 +112,7 @@ def correction(target: Target, reader: Reader) -> str:
     }[target.level]
     answer = answer_or_error(lambda: reader.get(listing))
     records = answer if isinstance(answer, list) else ()
-    paths = [each.get(PATH_FIELDS[target.level]) for each in records if isinstance(each, dict)]
+    paths = [record.get(PATH_FIELDS[target.level]) for record in records if isinstance(record, dict)]
     beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
     similar = closest(str(target.ref).rpartition("/")[2], beside)
     return (
@@ -204,8 +204,8 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, con
         ServiceError: one that `ENDS_A_RUN`.
     """
     wanted = list(missing)
-    ids = look_up([each for each in wanted if isinstance(each, Reference)], reader, concurrency)
-    lists = sorted((each for each in wanted if isinstance(each, Vocabulary)), key=lambda each: each.path)
+    ids = look_up([lookup for lookup in wanted if isinstance(lookup, Reference)], reader, concurrency)
+    lists = sorted((lookup for lookup in wanted if isinstance(lookup, Vocabulary)), key=lambda lookup: lookup.path)
     names = ask_each(lambda vocabulary: look_up_names(vocabulary, reader), lists, concurrency)
     return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
 

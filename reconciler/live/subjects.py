@@ -21,7 +21,7 @@ def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
     """
     if not part.relations.entries:
         return objects
-    own = (_named(part, found, lambda path: recalled(reader, path)) for found in objects.own)
+    own = (_named(part, record, lambda path: recalled(reader, path)) for record in objects.own)
     return Objects(tuple(own), objects.taken, objects.promotable, objects.inherited)
 
 
@@ -30,13 +30,13 @@ def recalled(reader: Reader, path: str) -> Json:
     return reader.recall(path) if isinstance(reader, Remembering) else reader.get(path)
 
 
-def _named(part: Collection, found: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
-    rows = {name: tuple(_row(row, get) for row in listed) for name, listed in found.entries.items()}
-    if rows == found.entries:
-        return found
-    known = {name: _shown(rows[name]) for name in rows if name in found.resource.model_fields_set}
-    fields = found.resource.model_dump(mode="json", include=found.resource.model_fields_set)
-    return replace(found, entries=rows, resource=part.model.model_validate({**fields, **known}))
+def _named(part: Collection, record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
+    rows = {name: tuple(_row(row, get) for row in listed) for name, listed in record.entries.items()}
+    if rows == record.entries:
+        return record
+    known = {name: _shown(rows[name]) for name in rows if name in record.resource.model_fields_set}
+    fields = record.resource.model_dump(mode="json", include=record.resource.model_fields_set)
+    return replace(record, entries=rows, resource=part.model.model_validate({**fields, **known}))
 
 
 def _shown(rows: Iterable[Row]) -> list[object]:
