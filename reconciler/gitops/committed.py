@@ -33,6 +33,6 @@ def _different(head: Snapshot, inputs: Inputs, now: Manifests) -> Iterator[str]:
     if head.file(configuration) != (configuration.read_bytes() if configuration.is_file() else None):
         yield CONFIGURATION
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())
-    creations = (each.creation for each in now.desired.targets if each.creation)
-    archives = {each.archive.file: head.object(each.archive.file) for each in creations if each.archive}
+    creations = (target.creation for target in now.desired.targets if target.creation)
+    archives = {creation.archive.file: head.object(creation.archive.file) for creation in creations if creation.archive}
     yield from (str(file) for file, then in archives.items() if then and not is_as_then(str(file), then))

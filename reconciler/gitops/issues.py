@@ -220,4 +220,4 @@ def _divided(text: str) -> tuple[str, str]:
 def _ids(users: Json) -> list[int]:
     """Return the IDs of users; of an unexpected response, those that are there."""
     listed = users if isinstance(users, list) else []
-    return [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), int)]
+    return [entry["id"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), int)]

@@ -213,8 +213,8 @@ class _CommitKeeper:
         path = f"{self.place.url}/repository/tree"
         wanted = {"ref": commit} | ({"path": folder} if folder else {})
         entries = {}
-        for each in self.board.visible(f"{path}?{_query(**wanted)}"):
-            match each:
+        for entry in self.board.visible(f"{path}?{_query(**wanted)}"):
+            match entry:
                 case {"path": str(name), "id": str(number), "mode": str(mode), "type": str(sort)}:
                     entries[name] = _Entry(number, mode, sort == "tree")
                 case _:
@@ -247,7 +247,7 @@ class _MergeRequestKeeper:
         """Return the open merge requests of the branch into the default branch, the oldest first."""
         query = _query(state="opened", source_branch=self.place.branch, target_branch=self.target, sort="asc")
         listed = self.board.visible(f"{self.place.url}/merge_requests?{query}")
-        return [each for each in listed if _numbers([each])]
+        return [entry for entry in listed if _numbers([entry])]
 
     def make(self) -> tuple[Proposing, int]:
         """Open the merge request."""
@@ -320,7 +320,7 @@ def _read(board: Board, place: Place, path: str, target: str) -> tuple[bytes, st
 
 def _digest(changes: Iterable[_Change]) -> str:
     """Return the SHA-256 (hex) of the changes of a commit."""
-    files = sorted([each.path, each.before, each.after] for each in changes)
+    files = sorted([change.path, change.before, change.after] for change in changes)
     return sha256(json.dumps(files).encode()).hexdigest()
 
 
@@ -340,5 +340,5 @@ def _query(**values: str) -> str:
 
 
 def _numbers(merge_requests: Sequence[Json]) -> list[int]:
-    numbers = (each.get("iid") for each in merge_requests if isinstance(each, dict))
+    numbers = (entry.get("iid") for entry in merge_requests if isinstance(entry, dict))
     return [number for number in numbers if isinstance(number, int)]

@@ -108,7 +108,7 @@ def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return the strings of a key that takes one or several; what is something else was no setting then either."""
     value = settings.get(key)
     values = value if isinstance(value, list) else [value]
-    return tuple(each for each in values if isinstance(each, str) and each)
+    return tuple(value for value in values if isinstance(value, str) and value)
 
 
 def _pairs(settings: Mapping[str, Any], key: str) -> dict[str, str]:

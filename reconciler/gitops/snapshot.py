@@ -48,7 +48,7 @@ class Snapshot:
         Raises:
             ConfigurationError: a path is outside the repository, or git fails.
         """
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         seen = {self._within(Path(CONFIGURATION))}
         for path in paths:
             start = self._within(path)
@@ -57,8 +57,8 @@ class Snapshot:
             for inner, name in self._below(start, str(path)):
                 if inner in self._files and inner not in seen:
                     seen.add(inner)
-                    found[name] = self._files[inner].object
-        return found
+                    names[name] = self._files[inner].object
+        return names
 
     def contents(self, manifests: Mapping[str, str]) -> dict[str, bytes]:
         """Return the contents of manifests, each by `REVISION:path`."""
@@ -67,8 +67,8 @@ class Snapshot:
 
     def file(self, path: Path) -> bytes | None:
         """Return the content of one file; None if the revision does not have it."""
-        found = self.object(path)
-        return None if found is None else self._contents([found])[0]
+        blob = self.object(path)
+        return None if blob is None else self._contents([blob])[0]
 
     def object(self, path: Path) -> str | None:
         """Return the object ID of one file; None if the revision does not have it."""
