@@ -23,16 +23,16 @@ def all_kinds() -> Kinds:
     Raises:
         ConfigurationError: the kind of a package cannot be used; the message names the package.
     """
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for module in iter_modules(__path__):
         kind: Kind = import_module(f"{__name__}.{module.name}").KIND
-        found[kind.name] = kind
+        kinds[kind.name] = kind
     for entry in entry_points(group=GROUP):
         kind = _loaded(entry)
-        if found.setdefault(kind.name, kind) is not kind:
+        if kinds.setdefault(kind.name, kind) is not kind:
             raise _unusable(entry, "another kind has this name")
     return MappingProxyType(
-        {kind.name: kind for kind in sorted(found.values(), key=lambda kind: (kind.order, kind.name))}
+        {kind.name: kind for kind in sorted(kinds.values(), key=lambda kind: (kind.order, kind.name))}
     )
 
 

@@ -231,22 +231,22 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The rules with the IDs of groups and branches. Who approves is a member in the state too, else it would go."""
     rules = [
         {
-            "id": found.id,
-            "name": found.names[0],
-            "rule_type": ANY if found.names[0] == ANY else "regular",
-            "approvals_required": getattr(found.resource, "approvals_required", 0),
-            "users": list(getattr(found.resource, "users", ())),
-            "group_ids": _numbers(found, "groups"),
-            "protected_branch_ids": _numbers(found, "branches"),
-            PROTECTED: getattr(found.resource, "branches", "") == "protected",
+            "id": record.id,
+            "name": record.names[0],
+            "rule_type": ANY if record.names[0] == ANY else "regular",
+            "approvals_required": getattr(record.resource, "approvals_required", 0),
+            "users": list(getattr(record.resource, "users", ())),
+            "group_ids": _numbers(record, "groups"),
+            "protected_branch_ids": _numbers(record, "branches"),
+            PROTECTED: getattr(record.resource, "branches", "") == "protected",
         }
-        for found in read.parts.get(PART, ())
+        for record in read.parts.get(PART, ())
     ]
     return {PART: rules}
 
 
-def _numbers(found: LiveRecord, field: str) -> list[int]:
-    return sorted(row.id for row in found.entries.get(field, ()))
+def _numbers(record: LiveRecord, field: str) -> list[int]:
+    return sorted(row.id for row in record.entries.get(field, ()))
 
 
 KIND = Kind(

@@ -115,7 +115,7 @@ def _locker(target: Target, inherited_from: object) -> str:
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
 
 
-def body(wanted: Resource, found: LiveRecord) -> Mapping[str, Json]:
+def body(wanted: Resource, record: LiveRecord) -> Mapping[str, Json]:
     """Return all settings that are shown and not locked: older services reset to false what an update leaves out.
 
     A value that this version does not know is sent back as it is, so that it stays.
@@ -124,11 +124,11 @@ def body(wanted: Resource, found: LiveRecord) -> Mapping[str, Json]:
     lock goes. Only `selective_code_owner_removals` that is locked as false is sent, as false: where a hidden true lies
     behind the lock, the service refuses every update that does not mention it (deployed behaviour, section 12.1).
     """
-    settings = {name: getattr(found.resource, name) for name in FIELDS if name in found.resource.model_fields_set}
-    settings |= {name: value for name, value in found.unknown.items() if value not in (A_LIST, AN_OBJECT)}
+    settings = {name: getattr(record.resource, name) for name in FIELDS if name in record.resource.model_fields_set}
+    settings |= {name: value for name, value in record.unknown.items() if value not in (A_LIST, AN_OBJECT)}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
-    sent = {name: value for name, value in settings.items() if name not in found.read_only}
-    if "selective_code_owner_removals" in found.read_only and settings.get("selective_code_owner_removals") is False:
+    sent = {name: value for name, value in settings.items() if name not in record.read_only}
+    if "selective_code_owner_removals" in record.read_only and settings.get("selective_code_owner_removals") is False:
         sent["selective_code_owner_removals"] = False
     return sent
 

@@ -217,13 +217,13 @@ EPICS = Collection(
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The epics with their numbers in paths, and the labels that they have."""
-    found = read.parts.get("epics", ())
-    ids = {each.names[0]: each.id for each in found}
+    records = read.parts.get("epics", ())
+    ids = {record.names[0]: record.id for record in records}
     epics = []
-    for each, item in zip(found, read.items(EPICS), strict=True):
+    for record, item in zip(records, read.items(EPICS), strict=True):
         parent = item.pop("parent", None)
         fixed = {f"{name}_is_fixed": item.get(name) is not None for name in DATES}
-        epics.append({**item, **fixed, "iid": int(each.path_id or 0), "parent_id": ids.get(parent, parent)})
+        epics.append({**item, **fixed, "iid": int(record.path_id or 0), "parent_id": ids.get(parent, parent)})
     labels = sorted({label for epic in epics for label in epic.get("labels", ())})
     return {"epics": epics, "labels": [{"name": name} for name in labels]}
 

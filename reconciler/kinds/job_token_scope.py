@@ -82,8 +82,8 @@ def decode_project(entry: Json) -> LiveRecord:
 def decode_group(entry: Json) -> LiveRecord:
     """Read one entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
     address = entry.get("web_url")
-    _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
-    return LiveRecord(ALLOWED, names=(unquote(path), entry["id"]) if found else (entry["id"],))
+    _, separator, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
+    return LiveRecord(ALLOWED, names=(unquote(path), entry["id"]) if separator else (entry["id"],))
 
 
 def entry_error(entry: Key) -> str | None:

@@ -144,26 +144,26 @@ def complete(reading: Reading) -> Json:
     wanted.difference_update(entry["title"] for entry in own)
     others = [entry for entry in reading.answer if entry["title"] in wanted and not tree.is_own(entry)]
     held = ((entry, tree.holder(entry)) for entry in others)
-    return [{**entry, HOLDER: None} for entry in own] + [{**entry, HOLDER: each} for entry, each in held if each]
+    return [{**entry, HOLDER: None} for entry in own] + [{**entry, HOLDER: holder} for entry, holder in held if holder]
 
 
 def holder(entry: Json) -> Holder | None:
     """Return the group that has a milestone of a project's list, or what has one of a group's; None for its own."""
     number = entry.get("group_id")
     if HOLDER in entry:
-        found: Holder | None = entry[HOLDER]
-        return found
+        holder: Holder | None = entry[HOLDER]
+        return holder
     return None if number is None else Holder(f"group {shown_path(entry) or number}")
 
 
 def update(old: Existing) -> Requests:
     """One that is promoted is active and has a new ID, whatever it was before."""
-    found = old.found
-    if not found.below:
+    record = old.found
+    if not record.below:
         return (old.send(old.fields | old.new_name),)
-    promotion = Request("POST", old.part.writes.promotion.format(project=found.owner_id, id=found.id))
+    promotion = Request("POST", old.part.writes.promotion.format(project=record.owner_id, id=record.id))
     fields = as_json(old.wanted)
-    state = fields.pop("state", getattr(found.resource, "state", "active"))
+    state = fields.pop("state", getattr(record.resource, "state", "active"))
     fields |= old.part.writes.event(state) if state != "active" else {}
     return (promotion, Request("PUT", f"{old.path}/{{id}}", fields)) if fields else (promotion,)
 

@@ -138,11 +138,11 @@ def complete(reading: Reading) -> Json:
     return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} (GET user: the response has no email)"}
 
 
-def body(wanted: Resource, found: LiveRecord) -> Mapping[str, Json]:
+def body(wanted: Resource, record: LiveRecord) -> Mapping[str, Json]:
     """Return the fields that differ, events as flat booleans. An empty string clears the address; null does not."""
     changed: dict[str, Json] = {}
     for name in sorted(wanted.model_fields_set):
-        value, before = getattr(wanted, name), getattr(found.resource, name)
+        value, before = getattr(wanted, name), getattr(record.resource, name)
         if name == "events":
             changed |= {event: on for event, on in sorted(value.items()) if before.get(event) != on}
         else:

@@ -25,10 +25,10 @@ def secret_is_complete(value: str) -> bool:
 
 def losses(old: Existing) -> Iterator[str]:
     """A token counts as used when a pipeline was started with it. A null may also be a token never used."""
-    found = old.found
-    yield f"last used {found.last_used[:10]}" if found.last_used else "no use of it is recorded"
-    if not found.ours:
-        yield f"it belongs to {found.owner or 'another user'}"
+    record = old.found
+    yield f"last used {record.last_used[:10]}" if record.last_used else "no use of it is recorded"
+    if not record.ours:
+        yield f"it belongs to {record.owner or 'another user'}"
     yield "its value starts no more pipelines, and does not come back"
 
 
