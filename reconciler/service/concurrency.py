@@ -343,11 +343,11 @@ class AdaptiveLimit(ConcurrencyLimit):
 
     def _correct_usual(self, slowness: float) -> None:
         """Compare each route with all: the usual time of one that was slower, or quicker, is a little wrong."""
-        for route, found in self._answers.routes.items():
+        for route, answers in self._answers.routes.items():
             usual, count = self._usual[route]
-            count = min(count + len(found), STEADY)
-            share = min(len(found) / count, 1)
-            self._usual[route] = usual * (sum(found) / len(found) / slowness) ** share, count
+            count = min(count + len(answers), STEADY)
+            share = min(len(answers) / count, 1)
+            self._usual[route] = usual * (sum(answers) / len(answers) / slowness) ** share, count
         for route, seconds in self._answers.unknown.items():
             self._usual[route] = sum(seconds) / len(seconds) / slowness, len(seconds)
 

@@ -187,7 +187,7 @@ class Connection:
             return AnswerLost(request, f"the response was lost: {reason}")
         if isinstance(error, UNSENDABLE):
             return Unsendable(request, f"the request cannot be sent: {reason}")
-        known = (found for kind, found in CAUSES.items() if any(isinstance(cause, kind) for cause in causes))
+        known = (cause_text for kind, cause_text in CAUSES.items() if any(isinstance(cause, kind) for cause in causes))
         failure = next(known, ConnectionFailure.OTHER)
         return Unreachable(request, f"{self._api_url} cannot be reached: {reason}", failure)
 

@@ -144,7 +144,9 @@ def _read_pages(
     for number in range(1, MAX_PAGES + 1):
         page = others.pop(asked[-1], None) or fetch(asked[-1])
         reading.totals.add(page.headers.get("x-total", ""))
-        following = _following(path, page, number, sum(len(each.items) for each in reading.pages) + len(page.items))
+        following = _following(
+            path, page, number, sum(len(read_page.items) for read_page in reading.pages) + len(page.items)
+        )
         following = END if whole and following is None else following
         if following is None and page.names <= seen:
             reading.odd_end = [] if page.names in (former, frozenset()) else page.items
@@ -160,7 +162,7 @@ def _read_pages(
         if last > MAX_PAGES:
             break
         if spread and number == 1 and following == _numbered(path, 2):
-            pages = [_numbered(path, each) for each in range(2, last + 1)]
+            pages = [_numbered(path, page_number) for page_number in range(2, last + 1)]
             others = dict(zip(pages, spread(fetch, pages), strict=True))
         asked.append(following)
         seen |= page.names

@@ -57,8 +57,10 @@ class PipelineTrigger:
         project, _, ref = place.partition("@")
         if not (project and ref and project.isprintable() and ref.isprintable()):
             raise UsageError(f"--trigger takes PROJECT@REF, such as acme/deploy@main, not {place!r}")
-        pairs = [each.partition("=") for each in inputs]
-        wrong = next((each for each, (key, equals, _) in zip(inputs, pairs, strict=True) if not (key and equals)), None)
+        pairs = [option.partition("=") for option in inputs]
+        wrong = next(
+            (option for option, (key, equals, _) in zip(inputs, pairs, strict=True) if not (key and equals)), None
+        )
         if wrong is not None:
             raise UsageError(f"--trigger-input takes KEY=VALUE, not {wrong!r}")
         if not token:

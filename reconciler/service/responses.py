@@ -103,7 +103,7 @@ def read_response(request: str, response: Response) -> Json:
 
 def plain(text: str) -> str:
     """Return text from the service as one printable line, at most `LONGEST_REASON` characters long."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
 
 
@@ -120,9 +120,9 @@ def parse_json(body: bytes) -> Json:
             raise ValueError("a number too large")
         level = [
             inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
         ]
         if not level:
             return value
@@ -132,8 +132,8 @@ def parse_json(body: bytes) -> Json:
 def parse_date(text: str) -> datetime | None:
     """Return an HTTP date (RFC 9110, section 5.6.7) with a time zone; None for anything else."""
     try:
-        found = parsedate_to_datetime(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = parsedate_to_datetime(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
 
