@@ -84,7 +84,7 @@ def is_linked(path: Path, roots: Sequence[Path]) -> bool:
     if root is None:
         return True
     below = [path, *path.parents]
-    return any(each.is_symlink() for each in below[: below.index(root)]) or (path == root and path.is_symlink())
+    return any(folder.is_symlink() for folder in below[: below.index(root)]) or (path == root and path.is_symlink())
 
 
 def is_replaced(path: Path) -> bool:
@@ -174,10 +174,10 @@ def open_own(path: Path, *, instead: str = "") -> int:
         raise OutputFailed(f"{path} is a symbolic link; name the file itself")
     with naming(path):
         handle = os.open(path, OWN_FILE, 0o600)
-    found = os.fstat(handle)
+    status = os.fstat(handle)
     faults = {
-        f"is not a regular file; name one{instead}": not stat.S_ISREG(found.st_mode),
-        "belongs to another user; name a file of your own": found.st_uid != os.geteuid(),
+        f"is not a regular file; name one{instead}": not stat.S_ISREG(status.st_mode),
+        "belongs to another user; name a file of your own": status.st_uid != os.geteuid(),
     }
     fault = next((fault for fault, holds in faults.items() if holds), None)
     if fault is not None:

@@ -41,8 +41,8 @@ OFFLINE: Mapping[str, str] = {
 
 def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of our tokens that an environment holds."""
-    found = (value.strip() for name, value in environment.items() if OWN_TOKEN.fullmatch(name))
-    return frozenset(value for value in found if value)
+    values = (value.strip() for name, value in environment.items() if OWN_TOKEN.fullmatch(name))
+    return frozenset(value for value in values if value)
 
 
 def reveals_token(name: str, value: str, tokens: Collection[str]) -> bool:

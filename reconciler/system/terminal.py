@@ -19,10 +19,12 @@ def escaped(text: str) -> str:
     """
     if not is_normalized("NFC", text):
         neighbours = pairwise(("", *text))
-        text = "".join(_as_json(each) if _is_composed(last, each) else each for last, each in neighbours)
+        text = "".join(
+            _as_json(character) if _is_composed(last, character) else character for last, character in neighbours
+        )
     if not text.isprintable():
-        text = "".join(_as_json(each) if category(each) in SPECIAL else each for each in text)
-    return COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        text = "".join(_as_json(character) if category(character) in SPECIAL else character for character in text)
+    return COMMAND.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def escaped_lines(text: str) -> str:
@@ -30,10 +32,10 @@ def escaped_lines(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
-def _is_composed(last: str, each: str) -> bool:
+def _is_composed(last: str, character: str) -> bool:
     """Whether Unicode's composed form (NFC) replaces this character, alone or with the one before."""
-    alone = is_normalized("NFC", each)
-    return not alone or (is_normalized("NFC", last) and not is_normalized("NFC", last + each))
+    alone = is_normalized("NFC", character)
+    return not alone or (is_normalized("NFC", last) and not is_normalized("NFC", last + character))
 
 
 def _as_json(character: str) -> str:
@@ -43,5 +45,5 @@ def _as_json(character: str) -> str:
 def blanked(text: str) -> str:
     """Return text of the same width, with special characters and commands blanked out."""
     if not text.isprintable():
-        text = "".join(" " if category(each) in SPECIAL else each for each in text)
+        text = "".join(" " if category(character) in SPECIAL else character for character in text)
     return COMMAND.sub(" ", text)
