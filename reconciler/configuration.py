@@ -275,15 +275,15 @@ def read_configuration(path: Path) -> dict[str, Any]:
         given = read_mapping(source)
         Configuration.model_validate(given)
     except ManifestErrors as errors:
-        raise _refused(replace(each, source="") for each in errors.diagnostics) from None
+        raise _refused(replace(diagnostic, source="") for diagnostic in errors.diagnostics) from None
     except ValidationError as error:
         document = Document(source, 0, 1, given)
-        raise _refused(_located(each, document) for each in diagnose(error, given, Configuration)) from None
+        raise _refused(_located(diagnostic, document) for diagnostic in diagnose(error, given, Configuration)) from None
     return given
 
 
 def _refused(errors: Iterable[LocatedDiagnostic]) -> ConfigurationError:
-    return ConfigurationError("\n".join(str(each) for each in sorted(errors)))
+    return ConfigurationError("\n".join(str(error) for error in sorted(errors)))
 
 
 def _located(diagnostic: Diagnostic, document: Document) -> LocatedDiagnostic:

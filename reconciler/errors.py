@@ -83,7 +83,7 @@ class ManifestErrors(ReconcilerError):
 
     def __init__(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics))
-        super().__init__("\n".join(str(each) for each in self.diagnostics))
+        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 
 class ConfigurationError(ReconcilerError):

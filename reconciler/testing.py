@@ -107,7 +107,7 @@ def _fields_named(part: Collection) -> set[str]:
 
 def _item_of(model: Any) -> Any:
     """Return the type of the items of a `dict[str, ITEM | None]`; None where the model is something else."""
-    item: Any = next((each for value in get_args(model)[1:] for each in get_args(value)), None)
+    item: Any = next((choice for value in get_args(model)[1:] for choice in get_args(value)), None)
     return item if isinstance(item, type) and model == dict[str, item | None] else None
 
 
@@ -195,7 +195,7 @@ class _Life:
     def another(self, part: Collection, target: Target, name: Key) -> Key:
         """Return another name like this one."""
         tried = [f"{name}-2", f"{name}2", f"2{name}"]
-        fine = [each for each in tried if not part.name_error(each) and not part.names.warning(target, each)]
+        fine = [name for name in tried if not part.name_error(name) and not part.names.warning(target, name)]
         self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
         return fine[0]
 
@@ -208,9 +208,9 @@ class _Life:
             part.name for part in self.kind.parts if isinstance(part, Collection) and part.writes.create is None
         }
         lost = {
-            (each.address.target, each.address.part)
-            for each in back.problems
-            if each.address.part in uncreatable or each.reason == PROMOTED
+            (problem.address.target, problem.address.part)
+            for problem in back.problems
+            if problem.address.part in uncreatable or problem.reason == PROMOTED
         }
         apply_plan(back, self.client, self.kinds, ApplyOptions(1, deliver=lambda *_: None))
         after = self.shown(sections)
@@ -226,9 +226,9 @@ class _Life:
         live = read_live(_desired(sections), self.client, self.kinds, 1)
         return {
             (target, part): sorted(
-                f"{sorted(map(str, each.names))} {sorted(fields_of(each.resource).items())}"
-                for each in (found.own if isinstance(found, Objects) else (found,))
-                if isinstance(each, LiveRecord)
+                f"{sorted(map(str, record.names))} {sorted(fields_of(record.resource).items())}"
+                for record in (found.own if isinstance(found, Objects) else (found,))
+                if isinstance(record, LiveRecord)
             )
             for (target, _, part), found in live.parts.items()
         }
@@ -283,15 +283,15 @@ class _Life:
     def see_nothing_left(self, sections: Sequence[Section]) -> None:
         """See that a plan is empty."""
         left = [
-            f"{type(each).__name__.lower()} {each.address.name or each.address.title}"
-            for each in self.plan(sections).changes
+            f"{type(change).__name__.lower()} {change.address.name or change.address.title}"
+            for change in self.plan(sections).changes
         ]
         self.expect(not left, f"a second plan has changes: {', '.join(left)}")
 
     def plan(self, sections: Sequence[Section]) -> Plan:
         """Return a plan, and see that it has no problems."""
         plan = draw_plan(_desired(sections), self.client, self.kinds, 1)
-        problems = [f"{each.address.name or each.address.title}: {each.reason}" for each in plan.problems]
+        problems = [f"{problem.address.name or problem.address.title}: {problem.reason}" for problem in plan.problems]
         self.expect(not problems, f"the plan has problems: {'; '.join(problems)}")
         return plan
 
@@ -346,7 +346,7 @@ def _desired(sections: Iterable[Section]) -> DesiredState:
 
 
 def _done_in(section: SectionPlan, outcomes: Iterable[Outcome]) -> Iterator[Done]:
-    return (Done(each.change, each.created) for each in outcomes if each.change in section.changes)
+    return (Done(outcome.change, outcome.created) for outcome in outcomes if outcome.change in section.changes)
 
 
 def _renamed(item: Resource, name: Key) -> Resource:
