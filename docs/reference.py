@@ -1,7 +1,7 @@
 """The pages of the reference, generated from the kinds, the schemas and the commands."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from inspect import cleandoc, getdoc
 from pathlib import Path
@@ -151,16 +151,13 @@ def _manifests() -> Iterator[str]:
         yield from _part(part, {name: definitions[name] for name in documents}, definitions)
     for name, of in INNER.items():
         yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
-    yield "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`.\n\n"
+    yield (
+        "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`. "
+        "[Editions and roles](editions.md) has what each needs.\n\n"
+    )
     prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
     unmanaged = definitions["Project"]["properties"]["spec"]["properties"]["unmanaged"]
     yield keys({"properties": {"prune": prune, "unmanaged": unmanaged}})
-    yield (
-        "A section works where the edition has it and the token's owner has the role. A project in which its feature "
-        "is switched off cannot have it. SCIM identities and protected branches of groups are a part of the Enterprise "
-        "Edition, with or without a licence. `doctor` checks all of that.\n\n"
-    )
-    yield table(["section", "of", "licence", "role to write", "to read", "feature"], map(_needs, kinds.values()))
     for kind in kinds.values():
         yield from _section(kind, definitions)
 
@@ -169,7 +166,8 @@ def _editions() -> Iterator[str]:
     """Yield who may write which section, by what the kinds say that the service asks for."""
     yield (
         "# Editions and roles\n\nEach section asks this of the owner of the token. `reconciler doctor` checks it. "
-        "Premium stands for the paid editions.\n\n"
+        "Premium stands for the paid editions. SCIM identities and protected branches of groups are a part of the "
+        "Enterprise Edition, with or without a licence.\n\n"
     )
     head = ["section", "edition", "in", "lowest role to write", "archived project", "needs"]
     yield table(head, (row for kind in all_kinds().values() for row in _asked(kind)))
@@ -213,25 +211,6 @@ def _part(part: str, documents: Mapping[str, Schema], definitions: Mapping[str, 
     ]
     head = ["key", "takes", "means", "example", "of"]
     yield table(head, rows) if several else table(head[:-1], (row[:-1] for row in rows))
-
-
-def _needs(kind: Kind) -> Sequence[str]:
-    """Return the row of a section: where it exists, and who may read and write it."""
-    needs = kind.needs
-    levels = ["group at the top" if needs.top_level and level is Level.GROUP else str(level) for level in kind.models]
-    roles = [needs.roles[level].name.capitalize() for level in kind.models if level in needs.roles]
-    role = " or ".join(dict.fromkeys(roles)) or (
-        "administrator" if Level.INSTANCE in kind.models else "the token's user"
-    )
-    is_open = not needs.same_to_read or Level.USER in kind.models
-    return (
-        f"[`{kind.name}`](#{kind.name})",
-        ", ".join(levels),
-        "Premium or Ultimate" if needs.licensed else "",
-        role,
-        "whoever sees it" if is_open else "the same",
-        " or ".join(needs.switches.values()),
-    )
 
 
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
