@@ -211,4 +211,8 @@ def _words(error: Exception, memory: int) -> str:
             return f"template syntax: {error.message}"
         case MemoryError() | RecursionError():
             return f"the template is nested too deep, or takes more than {memory // 1024 // 1024} MiB of memory"
+        case TypeError():
+            return (
+                f"{error}; --set gives text only: write `NAME | int`, or give numbers, lists and mappings by --values"
+            )
     return str(error) or type(error).__name__

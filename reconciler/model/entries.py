@@ -50,10 +50,14 @@ def _as_tuple(value: object) -> object:
     if not isinstance(value, list | tuple):
         return value
     for entry in value:
-        is_one = isinstance(entry, dict) and len(entry) == 1 and {*entry} <= {*WHO}
+        is_one = isinstance(entry, dict) and len(entry) == 1 and {*entry} <= {*WHO} and not _is_blank(*entry.values())
         if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
             raise ValueError(AN_ENTRY)
     return tuple(value)
+
+
+def _is_blank(name: object) -> bool:
+    return name is None or (isinstance(name, str) and not name.strip())
 
 
 def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
