@@ -227,10 +227,10 @@ class _Life:
         return {
             (target, part): sorted(
                 f"{sorted(map(str, record.names))} {sorted(fields_of(record.resource).items())}"
-                for record in (found.own if isinstance(found, Objects) else (found,))
+                for record in (part_read.own if isinstance(part_read, Objects) else (part_read,))
                 if isinstance(record, LiveRecord)
             )
-            for (target, _, part), found in live.parts.items()
+            for (target, _, part), part_read in live.parts.items()
         }
 
     def settle(self, step: str, *sections: Section) -> list[Change]:

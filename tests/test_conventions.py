@@ -72,3 +72,38 @@ def test_an_endpoint_and_each_capability_of_it_can_be_taken_in_at_a_glance() -> 
     values = [value for value in vars(endpoints).values() if isinstance(value, type) and is_dataclass(value)]
     assert {"Collection", "Names", "Singleton", "Writes"} <= {value.__name__ for value in values}
     assert {value.__name__: len(fields(value)) for value in values if len(fields(value)) > MOST_FIELDS} == {}
+
+
+MOST_NAMELESS = 550
+"""How many variables are called `each` or `found`, which name nothing: the figure may fall, and never rise."""
+
+MOST_SHARED_NAMES = 43
+"""How many names more than one class has: the figure may fall, and never rise."""
+
+NAMED = ("apply", "fleet", "gitops", "kinds", "live", "model", "planning", "sandbox", "service", "system")
+"""The folders whose variables all have a noun; `found` is there a field alone, which plans and kinds show."""
+
+
+def nameless(file: Path) -> int:
+    """Return how many variables and parameters of a module are called `each` or `found`."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    names += [node.arg for node in nodes if isinstance(node, ast.arg)]
+    names += [node.name for node in nodes if isinstance(node, ast.MatchAs) and node.name]
+    return sum(name in {"each", "found"} for name in names)
+
+
+def test_variables_are_named_by_their_nouns() -> None:
+    counts = {file.relative_to(ROOT / "reconciler"): nameless(file) for file in SOURCES}
+    assert sum(counts.values()) <= MOST_NAMELESS
+    assert sum(count for file, count in counts.items() if file.parts[0] in NAMED) <= 5
+
+
+def test_few_classes_share_a_name() -> None:
+    classes = [
+        node.name
+        for file in SOURCES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len({name for name in classes if classes.count(name) > 1}) <= MOST_SHARED_NAMES

@@ -43,7 +43,7 @@ def audit(run: FleetSurvey) -> Added:
         if who and any(change.address.section in told for change in target.changes)
     ]
     if back:
-        asked += [name for name, each in declared.items() if any(section.kind in told for section in each.sections)]
+        asked += [name for name, target in declared.items() if any(section.kind in told for section in target.sections)]
     after = min(moment for moment in (who, back) if moment)
     events = _read(run, [*dict.fromkeys(asked)], after, as_one=back is not None)
 
@@ -52,13 +52,13 @@ def audit(run: FleetSurvey) -> Added:
 
     targets = run.planned.targets
     if who:
-        targets = tuple(with_authors(each, since(who, each.target), run.kinds) for each in targets)
+        targets = tuple(with_authors(target, since(who, target.target), run.kinds) for target in targets)
     if back:
         targets = tuple(
-            with_restored(each, declared[each.target], run.live, since(back, each.target), run.kinds)
-            if each.target in declared
-            else each
-            for each in targets
+            with_restored(target, declared[target.target], run.live, since(back, target.target), run.kinds)
+            if target.target in declared
+            else target
+            for target in targets
         )
     return {"planned": replace(run.planned, targets=targets)}
 

@@ -62,13 +62,13 @@ def _of_section(
     planned: SectionPlan, declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Restored]:
     kind = kinds[declared.kind]
-    traced = [(event, each) for event in reversed(events) for each in (kind.trace(event) if kind.trace else ())]
+    traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
-        about = [(event, each) for event, each in traced if each.part == part.name]
+        about = [(event, mark) for event, mark in traced if mark.part == part.name]
         differing = [*_differing(planned, part)]
-        for each in _declared(declared, part, live, about):
-            if not any(_concerns(names, field, each) for names, field in differing):
-                yield from _round_trips(each, about, part)
+        for setting in _declared(declared, part, live, about):
+            if not any(_concerns(names, field, setting) for names, field in differing):
+                yield from _round_trips(setting, about, part)
 
 
 def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[Declared]:
@@ -89,11 +89,11 @@ def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> It
             yield Declared(address(name), names, None, bool(records))
         if resource is not None and len(records) == 1:
             yield from _fields(resource, records[0], address(name), names)
-    for _, each in about if section.prune else ():
-        names = frozenset(map(part.identity, each.names))
+    for _, mark in about if section.prune else ():
+        names = frozenset(map(part.identity, mark.names))
         if names and not names & known:
             known |= names
-            yield Declared(address(each.names[0]), names, None, False)
+            yield Declared(address(mark.names[0]), names, None, False)
 
 
 def _fields(wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None) -> Iterator[Declared]:
@@ -124,11 +124,11 @@ def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declare
 def _round_trips(declared: Declared, about: Pairs, part: Part) -> Iterator[Restored]:
     """Yield each time that something was changed and put back."""
     left: tuple[AuditEvent, Json] | None = None
-    for event, each in about:
-        if each.field != declared.field or not _is_about(declared, each, part):
+    for event, mark in about:
+        if mark.field != declared.field or not _is_about(declared, mark, part):
             continue
-        value = each.value if declared.field else not each.removed
-        is_back = each.has_left(declared.value) if declared.field else value is declared.value
+        value = mark.value if declared.field else not mark.removed
+        is_back = mark.has_left(declared.value) if declared.field else value is declared.value
         if not is_back:
             left = left or (event, value)
         elif left:
@@ -139,7 +139,7 @@ def _round_trips(declared: Declared, about: Pairs, part: Part) -> Iterator[Resto
             left = None
 
 
-def _is_about(declared: Declared, each: Traced, part: Part) -> bool:
+def _is_about(declared: Declared, mark: Traced, part: Part) -> bool:
     if declared.names is None or not isinstance(part, Collection):
         return True
-    return any(part.identity(name) in declared.names for name in each.names)
+    return any(part.identity(name) in declared.names for name in mark.names)

@@ -172,12 +172,12 @@ def snapshot(revision: str, path: Path) -> Snapshot:
         raise ConfigurationError(
             f"--since {revision}: {folder} is not in a git checkout; run this in one, or omit --since"
         )
-    found = _git(checkout, ["rev-parse", "--show-toplevel"])
-    if found.returncode != 0:
+    shown = _git(checkout, ["rev-parse", "--show-toplevel"])
+    if shown.returncode != 0:
         raise ConfigurationError(
-            f"--since {revision}: {checkout} cannot be read as a git repository: {_message(found)}"
+            f"--since {revision}: {checkout} cannot be read as a git repository: {_message(shown)}"
         )
-    top = Path(_line(found))
+    top = Path(_line(shown))
     commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
         raise ConfigurationError(_why_missing(revision, top))

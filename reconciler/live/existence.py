@@ -74,31 +74,31 @@ def find_existing(
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    found = dict(known)
-    waiting = {target.identity: target for target in targets if target.identity not in found}
+    existing = dict(known)
+    waiting = {target.identity: target for target in targets if target.identity not in existing}
     for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}
     tried: set[str] = set()
     while waiting:
         for identity, target in [*waiting.items()]:
-            above = obstacle(target, found)
+            above = obstacle(target, existing)
             if above is not None:
-                _, found[identity] = above
+                _, existing[identity] = above
                 del waiting[identity]
-        asked = [*_next(waiting, found, tried)]
+        asked = [*_next(waiting, existing, tried)]
         answers = ask_each(partial(_ask, reader=reader), asked, concurrency)
         for target, answer in answers.items():
-            found[target.identity] = answer
+            existing[target.identity] = answer
             del waiting[target.identity]
         inside = [target for target in asked if "/" in str(target.ref)]
         tried |= {target.groups_above[-1] for target in inside}
         missing = [target for target in inside if answers[target] is None and target.identity in created]
         parents = [Target(Level.GROUP, target.parent) for target in missing]
-        needed = {group.identity: group for group in parents if group.identity not in found}
+        needed = {group.identity: group for group in parents if group.identity not in existing}
         namespaces = ask_each(
             partial(_ask_namespace, reader=reader, for_projects=for_projects), needed.values(), concurrency
         )
-        found |= {group.identity: answer for group, answer in namespaces.items()}
-    return found
+        existing |= {group.identity: answer for group, answer in namespaces.items()}
+    return existing
 
 
 def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:

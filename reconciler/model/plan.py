@@ -408,7 +408,7 @@ class Plan:
     @property
     def restored(self) -> Iterator[Restored]:
         """All that was changed and put back."""
-        return (each for target in self.targets for section in target.sections for each in section.restored)
+        return (step for target in self.targets for section in target.sections for step in section.restored)
 
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:
