@@ -273,7 +273,7 @@ def _configuration() -> Iterator[str]:
     variables: dict[str, str] = dict(ENVIRONMENT)
     for option in options:
         for variable in [option.envvar] if isinstance(option.envvar, str) else option.envvar or ():
-            variables.setdefault(variable, f"Same as `{option.opts[-1]}`. {option.help}".partition("  [")[0])
+            variables.setdefault(variable, f"Same as `{option.opts[-1]}`.")
     yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
 
 
