@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -127,7 +127,7 @@ def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]
         for field in ("users", "groups"):
             if field in wanted.model_fields_set:
                 yield field, f"`{ANY}` takes any approver: leave it out, or give the rule another name"
-    elif not any(lists) and (is_new or {"users", "groups"} <= wanted.model_fields_set):
+    elif is_new and not any(lists):
         yield "users", NOBODY
 
 
@@ -229,7 +229,7 @@ RULES = Collection(
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The rules with the IDs of groups and branches. Who approves is a member in the state too, else it would go."""
-    rules = [
+    rules: list[dict[str, Any]] = [
         {
             "id": record.id,
             "name": record.names[0],
@@ -242,7 +242,9 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
         }
         for record in read.parts.get(PART, ())
     ]
-    return {PART: rules}
+    others = sorted({name for rule in rules for name in rule["users"]} - {read.username.casefold()})
+    members = [{"user": read.username, "role": "owner"}, *({"user": name, "role": "developer"} for name in others)]
+    return {PART: rules, **({"members": members} if others else {})}
 
 
 def _numbers(record: LiveRecord, field: str) -> list[int]:

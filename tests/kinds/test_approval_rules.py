@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import yaml
 
 from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.kinds.approval_rules import trace
+from reconciler.model.audit import AuditEvent
 from reconciler.model.plan import Delete, Update
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
@@ -348,7 +351,6 @@ ERRORS = {
     "{a: {users: [7]}}": "a name is text: quote `7`",
     "{a: {users: [[ada]]}}": "a name is text",
     "{a: {users: ada}}": "must be a list: [ada]",
-    "{a: {users: [], groups: []}}": "a rule without users and groups has nobody who could approve",
     "{any_approver: {users: [ada]}}": "`any_approver` takes any approver",
     "{any_approver: {renamed_from: a}}": "`any_approver` is another sort of approval rule, which is never renamed",
     "{a: {renamed_from: any_approver}}": "`any_approver` is another sort of approval rule, which is never renamed",
@@ -395,3 +397,57 @@ def test_an_approver_that_is_none_makes_the_rules_unreadable(entry: Any) -> None
 
 def test_groups_have_no_approval_rules() -> None:
     assert ACME.level not in KINDS["approval_rules"].models
+
+
+def test_a_rehearsal_has_the_rules_with_their_approvers(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    anybody = {"id": 3, "name": "Everyone", "rule_type": "any_approver", "approvals_required": 1}
+    security = {"id": 4, "name": "Security", "users": ["bob"], "group_ids": [11], "protected_branch_ids": [1]}
+    state["projects"][0] |= {
+        "protected_branches": [{"id": 1, "name": "main"}],
+        "approval_rules": [anybody, security, {"id": 5, "name": "All", "applies_to_all_protected_branches": True}],
+    }
+    cli_runner.sandbox.replace_state(state)
+    assert cli_runner("export --group acme -o out --state state.json").code == 0
+    rehearsal = json.loads(Path("state.json").read_text())
+    (api,) = (project for project in rehearsal["projects"] if project["path"] == "acme/api")
+    assert api["members"] == [{"user": "ada", "role": "owner"}, {"user": "bob", "role": "developer"}]
+    assert [rule["protected_branch_ids"] for rule in api["approval_rules"]] == [[1], [1], []]
+
+
+def event(name: str, **details: Any) -> AuditEvent:
+    return AuditEvent(name, "Mona", datetime.now(UTC), 29, {"target_details": "QA", **details})
+
+
+EVENTS = [
+    (event("approval_rule_deleted", custom_message="Deleted approval rule"), [(None, None, True)]),
+    (
+        event("approval_rule_created", custom_message="Added approval rule with number of required approvals of 1"),
+        [(None, None, False), ("approvals_required", 1, False)],
+    ),
+    (
+        event("update_approval_rules", custom_message="Changed number of required approvals from 1 to 2"),
+        [("approvals_required", 2, False)],
+    ),
+    (
+        event("update_approval_rules", custom_message="Changed target branch to all branches"),
+        [("branches", "any", False)],
+    ),
+    (
+        event("update_approval_rules", custom_message="Changed target branch to all protected branches"),
+        [("branches", "protected", False)],
+    ),
+    (
+        event("update_approval_rules", custom_message="Changed target branch to old, main branches"),
+        [("branches", ["main", "old"], False)],
+    ),
+    (event("update_approval_rules", custom_message="Added User Eve to approval group on QA rule"), []),
+    (event("project_archived", custom_message="Project archived"), []),
+]
+
+
+@pytest.mark.parametrize(("happened", "traced"), EVENTS)
+def test_events_tell_what_they_did_to_a_rule(happened: AuditEvent, traced: list[tuple[Any, ...]]) -> None:
+    told = list(trace(happened))
+    assert [(each.field, each.value, each.removed) for each in told] == traced
+    assert {each.names for each in told} <= {("QA", 29)}

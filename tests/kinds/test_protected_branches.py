@@ -3,6 +3,7 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
+from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
+from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.plan import Create
 from reconciler.model.state import Section, Unreadable
 from reconciler.service import Client
@@ -398,3 +401,45 @@ def test_who_the_token_is_may_stay_unknown(engine: EngineDriver) -> None:
     assert list(plan.problems) == []
     (refused,) = failures(engine.apply(plan))
     assert "403 Forbidden" in refused
+
+
+def event(name: str, **details: Any) -> AuditEvent:
+    return AuditEvent(name, "Mona", datetime.now(UTC), 55, {"target_details": "main", **details})
+
+
+MADE = {"push_access_levels": ["No one"], "merge_access_levels": ["Maintainers", "Eve"], "allow_force_push": True}
+UPDATED = "protected_branch_updated"
+EVENTS = [
+    (event("protected_branch_removed", **MADE), [(None, None, True)]),
+    (
+        event("protected_branch_created", **MADE),
+        [
+            (None, None, False),
+            ("allow_force_push", True, False),
+            ("allowed_to_push", [], False),
+            ("allowed_to_merge", ["maintainer", None], False),
+        ],
+    ),
+    (event("protected_branch_allow_force_push_updated", to="false"), [("allow_force_push", False, False)]),
+    (
+        event(UPDATED, change="allowed to push and merge", to='["Developers + Maintainers", "No one"]'),
+        [("allowed_to_push", ["developer"], False)],
+    ),
+    (event(UPDATED, change="allowed to merge", to="damaged"), []),
+    (event(UPDATED, change="something else", to="[]"), []),
+]
+
+
+@pytest.mark.parametrize(("happened", "traced"), EVENTS)
+def test_events_tell_what_they_did_to_a_branch_rule(happened: AuditEvent, traced: list[tuple[Any, ...]]) -> None:
+    told = list(trace(happened))
+    assert [(each.field, each.value, each.removed) for each in told] == traced
+    assert {each.names for each in told} <= {("main", 55)}
+
+
+def test_a_list_is_as_an_event_left_it_if_all_its_roles_are_and_it_is_as_long() -> None:
+    left = Traced("protected_branches", "allowed_to_push", ["maintainer", None])
+    assert left.has_left(["maintainer", {"user": "eve"}])
+    assert not left.has_left(["maintainer"])
+    assert not left.has_left(["developer", {"user": "eve"}])
+    assert not left.has_left(None)
