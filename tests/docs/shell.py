@@ -37,7 +37,10 @@ TOKEN = "YOUR_TOKEN"
 CHECKOUT = ("examples", "schemas", "templates")
 """The folders of a checkout that pages use."""
 
-VARYING = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{7})\b|(?<=verified after )[0-9]+(?= s;)")
+VARYING = re.compile(
+    r"\b(?:[0-9a-f]{40}|[0-9a-f]{7})\b|(?<=verified after )[0-9]+(?= s;)"
+    r"|\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?= UTC)"
+)
 """What is another one each time: the ID of a commit, short or whole, and how long a canary took."""
 
 SECONDS = 60
