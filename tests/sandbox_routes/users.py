@@ -1,15 +1,13 @@
 """Users and their tokens, which administrators make, and the members of groups and projects."""
 
 from hashlib import sha256
-from typing import Any
 
 from reconciler.sandbox.answers import Answer, refused
 from reconciler.sandbox.call import Call, Route, invalid
-from reconciler.sandbox.collection import PAGE, page_of
-from reconciler.sandbox.parameters import boolean, day, integer, integers, read, text, texts
+from reconciler.sandbox.parameters import boolean, day, integer, read, text, texts
 from reconciler.sandbox.routes.instance import show_token, show_user
-from reconciler.sandbox.routes.users import user_of
-from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, Group, Member, Place, Role, Token, User
+from reconciler.sandbox.routes.users import list_members, role_in, seen_place, show_member, user_of
+from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, Group, Member, Role, Token
 
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
 _LEVELS: dict[int, Role] = {number: name for name, number in ROLES.items()}
@@ -70,7 +68,7 @@ def add_member(call: Call) -> Answer:
     levels = tuple(_LEVELS)
     who = (integer("user_id"), text("username"))
     sent = read(call, *who, integer("access_level", required=True, values=levels), any_of=("user_id", "username"))
-    place, state, level = _seen(call), call.state, sent["access_level"]
+    place, state, level = seen_place(call), call.state, sent["access_level"]
     user = state.users.get(sent.get("user_id") or 0) or state.users_by_name.get((sent.get("username") or "").lower())
     if user is None:
         raise refused(404, "404 User Not Found")
@@ -85,40 +83,25 @@ def add_member(call: Call) -> Answer:
     place.members.append(Member(user=user.username, role=_LEVELS[level]))
     state.forget_access()
     call.changed = True
-    return Answer(201, _show_member(call, user, level))
-
-
-def list_members(call: Call) -> Answer:
-    """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
-    sent = read(call, text("query"), integers("user_ids"), *PAGE)
-    place, state = _seen(call), call.state
-    found = [
-        (user, role)
-        for user in state.users.values()
-        if (role := _role(call, user, place))
-        and (not sent.get("user_ids") or user.id in sent["user_ids"])
-        and (sent.get("query") or "").lower() in f"{user.username} {user.name}".lower()
-    ]
-    found.sort(key=lambda pair: pair[0].id)
-    return page_of(call, found, lambda pair: _show_member(call, *pair))
+    return Answer(201, show_member(call, user, level))
 
 
 def get_member(call: Call) -> Answer:
     """`GET /groups/:id/members/:user_id`, and for projects, and with `all`."""
     number = call.number("user_id")
-    place = _seen(call)
+    place = seen_place(call)
     user = user_of(call, number, "404 Not found")
-    role = _role(call, user, place)
+    role = role_in(call, user, place)
     if not role:
         raise refused(404, "404 Not found")
-    return Answer(200, _show_member(call, user, role))
+    return Answer(200, show_member(call, user, role))
 
 
 def update_member(call: Call) -> Answer:
     """`PUT /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
     level = read(call, integer("access_level", required=True, values=tuple(_LEVELS)))["access_level"]
-    place = _seen(call)
+    place = seen_place(call)
     call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
     user = user_of(call, number, "404 Not found")
     member = next((each for each in place.members if each.user == user.username), None)
@@ -127,13 +110,13 @@ def update_member(call: Call) -> Answer:
     call.changed = member.role != _LEVELS[level]
     member.role = _LEVELS[level]
     call.state.forget_access()
-    return Answer(200, _show_member(call, user, level))
+    return Answer(200, show_member(call, user, level))
 
 
 def remove_member(call: Call) -> Answer:
     """`DELETE /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
-    place = _seen(call)
+    place = seen_place(call)
     call.require(place, OWNER if isinstance(place, Group) else MAINTAINER)
     name = user_of(call, number, "404 Not found").username
     kept = [each for each in place.members if each.user != name]
@@ -147,20 +130,6 @@ def remove_member(call: Call) -> Answer:
     return Answer(204)
 
 
-def _role(call: Call, user: User, place: Place) -> int:
-    return call.state.membership(user, place) if "/members/all" in call.route.path else place.role_of(user)
-
-
-def _show_member(call: Call, user: User, level: int) -> dict[str, Any]:
-    record = {"access_level": level, "expires_at": None, "membership_state": "active"}
-    return {**show_user(call.state, user, call.url), **record}
-
-
-def _seen(call: Call) -> Place:
-    """Return the group or project in the path, if the caller can see it."""
-    return call.visible_group() if call.route.path.startswith("/groups/") else call.visible_project()
-
-
 ROUTES = (
     Route("POST", "/users", create_user),
     Route("POST", "/users/:user_id/personal_access_tokens", create_token),
@@ -169,7 +138,6 @@ ROUTES = (
         for level in ("groups", "projects")
         for route in (
             Route("GET", f"/{level}/:id/members", list_members, anonymous=True),
-            Route("GET", f"/{level}/:id/members/all", list_members, anonymous=True),
             Route("GET", f"/{level}/:id/members/:user_id", get_member, anonymous=True),
             Route("GET", f"/{level}/:id/members/all/:user_id", get_member, anonymous=True),
             Route("POST", f"/{level}/:id/members", add_member),

@@ -1,13 +1,16 @@
-"""Users, whose records are read, and whom administrators delete.
+"""Users, whose records are read, and whom administrators delete; the members of groups and projects.
 
 The spec does not define these endpoints; they follow production servers, whose jobs are done at once here: a deleted
 user is gone with all that is theirs, with `hard_delete` also the groups that have no other owner.
 """
 
+from typing import Any
+
 from ..answers import Answer, refused
 from ..call import Call, Route
-from ..parameters import boolean, read
-from ..state import User
+from ..collection import PAGE, page_of
+from ..parameters import boolean, integers, read, text
+from ..state import Place, User
 from . import sections
 from .instance import show_user
 from .service_accounts import ACCOUNTS
@@ -48,7 +51,39 @@ def user_of(call: Call, number: int, message: str = "404 User Not Found") -> Use
     return user
 
 
+def list_members(call: Call) -> Answer:
+    """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
+    sent = read(call, text("query"), integers("user_ids"), *PAGE)
+    place, state = seen_place(call), call.state
+    found = [
+        (user, role)
+        for user in state.users.values()
+        if (role := role_in(call, user, place))
+        and (not sent.get("user_ids") or user.id in sent["user_ids"])
+        and (sent.get("query") or "").lower() in f"{user.username} {user.name}".lower()
+    ]
+    found.sort(key=lambda pair: pair[0].id)
+    return page_of(call, found, lambda pair: show_member(call, *pair))
+
+
+def role_in(call: Call, user: User, place: Place) -> int:
+    """Return the level of a user in a place: with `all` in the path, the inherited one too."""
+    return call.state.membership(user, place) if "/members/all" in call.route.path else place.role_of(user)
+
+
+def show_member(call: Call, user: User, level: int) -> dict[str, Any]:
+    """Return the record of a member."""
+    record = {"access_level": level, "expires_at": None, "membership_state": "active"}
+    return {**show_user(call.state, user, call.url), **record}
+
+
+def seen_place(call: Call) -> Place:
+    """Return the group or project in the path, if the caller can see it."""
+    return call.visible_group() if call.route.path.startswith("/groups/") else call.visible_project()
+
+
 ROUTES = (
     Route("GET", "/users/:user_id", get_user, scopes=("read_user",)),
     Route("DELETE", "/users/:user_id", delete_user),
+    *(Route("GET", f"/{level}/:id/members/all", list_members, anonymous=True) for level in ("groups", "projects")),
 )
