@@ -98,9 +98,8 @@ def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_on
     events = {target: answer for target, answer in answers.items() if not isinstance(answer, str)}
     cut = [target for target, answer in events.items() if len(answer) >= MOST]
     if cut:
-        LOG.warning(
-            "of %s, such as %s, only the newest %d audit events count", counted(len(cut), "target"), cut[0], MOST
-        )
+        number = counted(len(cut), "target")
+        LOG.warning("only the newest %d audit events count of %s, such as %s", MOST, number, cut[0])
     return events
 
 

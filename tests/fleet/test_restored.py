@@ -198,6 +198,41 @@ def test_what_is_older_is_not_told_and_what_cannot_be_read_is_one_line(cli_runne
     )
 
 
+def test_what_still_differs_was_not_put_back(cli_runner: CliRunner) -> None:
+    in_order(cli_runner)
+    round_trips(cli_runner)
+    as_mona(
+        cli_runner,
+        ("DELETE", f"{LIST}/allowlist/101", None),
+        ("PATCH", f"{BRANCHES}/main", {"allow_force_push": True}),
+    )
+    out = cli_runner(f"drift --restored --after {DAY}").out
+    assert "Plan: 1 to create, 2 to update" in out
+    assert f"Changed and put back since {DAY} 00:00 UTC: 3\n" in out
+    assert 'acme/lib"            removed' not in out
+
+
+def test_an_edition_without_events_is_told_once_for_all_targets(cli_runner: CliRunner) -> None:
+    fleet(cli_runner, "owner", version="18.9.0")
+    project = "---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {job_token_scope: {}}\n"
+    cli_runner.write("manifests/all.yaml", "".join(project % name for name in ("api", "lib")))
+    done = cli_runner(f"drift --restored --after {DAY}")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("who changed 2 targets is not known: 404 Not Found; audit events need a licence")
+    assert len(audits(cli_runner)) == 1
+
+
+def test_only_the_newest_events_of_a_target_count_and_a_line_says_so(cli_runner: CliRunner) -> None:
+    in_order(cli_runner)
+    as_mona(cli_runner, *(("PUT", SETTINGS, {"retain_approvals_on_push": number % 2 == 1}) for number in range(100)))
+    done = cli_runner(f"drift --restored --after {DAY} --target acme/api")
+    assert (done.code, done.err) == (
+        0,
+        "only the newest 100 audit events count of 1 target, such as project acme/api\n",
+    )
+    assert f"since {DAY} 00:00 UTC: 50\n" in done.out
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
