@@ -96,7 +96,7 @@ def owner_in_the_other_group(state: State) -> None:
 
 def without_licence(state: State) -> None:
     """Withhold every licensed feature, and add the user who was asked."""
-    state["instance"] |= {"licensed": False, "audit_events_licensed": False, "default_branch_protection_looks": 1}
+    state["instance"] |= {"licensed": False, "default_branch_protection_looks": 1}
     user = {"id": 27, "username": "facts-free", "name": "Facts Free", "emails": ["facts-free@example.com"]}
     state["users"].append({**user, "tokens": ["free-token"]})
 
