@@ -45,9 +45,9 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     """
     manifests = drift.manifests
     closed = files.closed_among(manifests)
-    sources = manifests.sources
+    sources = manifests.index.sources
     while True:
-        drafts = Drafts(manifests.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
+        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
         rounds = _Rounds(
             manifests,
             drift.planned,
@@ -73,7 +73,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
 def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
     """Return the places of profiles and sets, each with its sections, that have targets that nobody knows."""
     layers = {layer for each in manifests.unlisted for layer in each.layers}
-    return {(place_of(layer.document), section) for layer in layers for section in manifests.specs}
+    return {(place_of(layer.document), section) for layer in layers for section in manifests.index.specs}
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class _Rounds:
         declared = {
             (each.target, section.kind): section for each in self.current.desired.targets for section in each.sections
         }
-        wholes = {whole.target: whole for whole in self.current.layered}
+        wholes = {whole.target: whole for whole in self.current.stacks}
         wishes: dict[Target, Wishes] = {}
         for each in plan.targets:
             for section in each.sections:
@@ -146,7 +146,7 @@ class _Rounds:
         unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
         known = {place for place in self.planned if place not in unreadable}
         return Placement(
-            self.current.layered,
+            self.current.stacks,
             wishes,
             known,
             self.inapplicable,
@@ -177,7 +177,7 @@ class _Rounds:
     def _attempt(self, edits: Sequence[Edit]) -> Set[Fault]:
         """Make some edits, unless manifests would have errors; return the targets and documents with errors."""
         pruned: dict[Document, set[str]] = {}
-        for whole in self.current.layered:
+        for whole in self.current.stacks:
             for layer in whole.layers:
                 pruned.setdefault(layer.document, set()).update(whole.prune)
         drafts = self.drafts.edited(edits, self.read, pruned)
@@ -198,7 +198,7 @@ class _Rounds:
             sections.setdefault(target, []).append(section)
         documents = {
             (self.read.get(layer.document, layer.document), section)
-            for whole in self.current.layered
+            for whole in self.current.stacks
             for section in sections.get(whole.target, ())
             for layer in whole.layers
         }

@@ -67,15 +67,16 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     """
     manifests = drift.manifests
     closed = files.closed_among(manifests)
+    sources = manifests.index.sources
     while True:
-        drafts = Drafts(manifests.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
+        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
         drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
         try:
-            texts = drafts.texts(manifests.sources)
+            texts = drafts.texts(sources)
         except Unchangeable as odd:
             closed[str(odd)] = ODD_LAYOUT
             continue
-        before = {path: manifests.sources[str(path)].text for path in texts if str(path) in manifests.sources}
+        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         return Acceptance(before, texts, drift.targets, covered, (*drift.held, *left))
 
 
@@ -122,7 +123,7 @@ class _Excepting:
 
     def _edits(self, differences: Iterable[Problem], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
-        wholes = {whole.target: whole for whole in sound.layered}
+        wholes = {whole.target: whole for whole in sound.stacks}
         fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
         for each in differences:
             fields.setdefault((each.address.target, each.address.section, each.address.name), []).append(each.field)
@@ -137,7 +138,7 @@ class _Excepting:
         target, section, part = difference.address.target, difference.address.section, difference.address.part
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
             return difference.reason
-        own = sound.declared(target.identity)
+        own = sound.index.targets.get(target.identity)
         file = own.layer.document.source.path if own else ""
         return (
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
@@ -150,6 +151,6 @@ class _Excepting:
 
 def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> tuple[Document | None, Document]:
     """Return the own document of a target, None if it has none, and the one that declares the section."""
-    own = sound.declared(target.identity)
+    own = sound.index.targets.get(target.identity)
     beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
     return (own.layer.document if own else None), beside

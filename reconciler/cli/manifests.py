@@ -40,7 +40,7 @@ def validate(given: Given) -> int:
         session.write_result(partial(render_validation, diagnostics, {}))
         return errors.exit_code
     diagnostics = sorted((*manifests.warnings, *manifests.advice))
-    session.write_result(partial(render_validation, diagnostics, manifests.documents))
+    session.write_result(partial(render_validation, diagnostics, manifests.index.counts))
     return 0
 
 
@@ -68,8 +68,8 @@ def render(given: Given, explain: str | None) -> int:
     session = Session(given)
     manifests = _with_named(session.manifests(), given.targets)
     targets = session.select(manifests.desired).targets
-    if not targets and manifests.groups:
-        groups = ", ".join(manifests.groups)
+    if not targets and manifests.index.groups:
+        groups = ", ".join(manifests.index.groups)
         session.info(
             f"Only sets were read, for projects of {groups}; to see one, name it in full: --target GROUP/PROJECT"
         )
@@ -86,14 +86,14 @@ def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests"
     from reconciler.model.targets import Level
 
     named = [target for target in targets if "/" in target and not set(target) & set("*?[]")]
-    if not (manifests.groups and named):
+    if not (manifests.index.groups and named):
         return manifests
     documented = [str(each.target.ref) for each in manifests.desired.targets if each.target.level is Level.PROJECT]
     paths = dict.fromkeys([*documented, *named])
     return manifests.with_discovered(
         {
             group: [Member(path) for path in paths if path.casefold().startswith(f"{group.casefold()}/")]
-            for group in manifests.groups
+            for group in manifests.index.groups
         }
     )
 
@@ -118,19 +118,19 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     from reconciler.manifests.stack.trace import field_path
     from reconciler.system.terminal import escaped
 
-    spec = manifests.effective(target.target)
-    path = field_path(field, spec)
+    merged = manifests.of(target.target)
+    path = field_path(field, merged.spec)
     if not path:
-        place = manifests.unmanaged(target.target, field.partition(".")[0])
+        place = merged.unmanaged(field.partition(".")[0])
         return f"{escaped(f'{target.target}: {field}')}\n  unmanaged by {escaped(place)}\n" if place else ""
-    effective: Any = reduce(getitem, path, spec)
-    origins = manifests.explain(target.target, path)
+    effective: Any = reduce(getitem, path, merged.spec)
+    origins = merged.explain(path)
     width = max(len(place) for place, _ in origins)
     lines = [escaped(f"{target.target}: {field}")]
     for number, (place, value) in enumerate(origins, 1):
         wins = origins[-1][1] != effective or number == len(origins)
         lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
-    lines += [f"  {escaped(each)}" for each in manifests.remarks(target.target, path)]
+    lines += [f"  {escaped(each)}" for each in merged.remarks(path)]
     return "\n".join(lines) + "\n"
 
 
@@ -138,7 +138,7 @@ def _document(target: "DesiredTarget", manifests: "Manifests") -> dict[str, Any]
     from reconciler.manifests.creation import as_written
 
     declared = {section.kind for section in target.sections}
-    spec = manifests.as_written(target.target)
+    spec = manifests.of(target.target).as_written
     if "prune" in spec:
         spec["prune"] = [name for name in spec["prune"] if name in declared]
     metadata: dict[str, Any] = {}

@@ -67,7 +67,7 @@ class Folder:
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
         """Return what has the document of a target, which names it by path or by ID; None if it has none."""
-        return next(filter(None, map(self.manifests.declared, resolved.identities)), None)
+        return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
     def declared(self, found: DeclaredTarget, resolved: ResolvedTarget, sections: Iterable[str]) -> Declared:
         """Return what the manifests declare of a target that has a document.
@@ -77,10 +77,11 @@ class Folder:
             resolved: the target.
             sections: the names of sections to add.
         """
+        merged = self.manifests.of(found.target)
         return Declared(
             own=found.layer.document.value.get("spec") or {},
-            beneath=self.manifests.beneath(found.target).sections,
-            prune=tuple(self.manifests.effective(found.target).get(PRUNE, ())),
+            beneath=merged.beneath.sections,
+            prune=tuple(merged.stack.prune),
             adding=sections,
             unmanaged=found.layer.unmanaged,
             values=placeholder_values(resolved.path),
@@ -93,13 +94,14 @@ class Folder:
         """
         found = self.find(resolved)
         if found is not None:
-            lower = self.manifests.beneath(found.target)
+            lower = self.manifests.of(found.target).beneath
             return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
-        return self.manifests.as_written(resolved.target) if self.manifests.covers(resolved.target) else None
+        merged = self.manifests.targets.get(resolved.target.identity)
+        return merged.as_written if merged else None
 
     def profile(self, name: str) -> Spec | None:
         """Return the spec of a profile, None if there is none of that name."""
-        layer = self.manifests.profile(name)
+        layer = self.manifests.index.profiles.get(name)
         return None if layer is None else layer.document.value.get("spec", {})
 
     def update(self, document: Document, spec: Spec) -> None:

@@ -335,7 +335,7 @@ class _Writing:
         current = {each.path for each in members if not each.archived}
         lacking = {each.resolved: self._unfit(each.resolved) for each in projects}
         free = [each for each in projects if beneath[each.resolved] is None and each.resolved.path in current]
-        existing, profile = self.files.manifests.project_set(group), self.files.profile(group)
+        existing, profile = self.files.manifests.index.sets.get(group), self.files.profile(group)
         shared: Spec = {} if existing or profile else fewest_lines(free, self.shapes, lacking)
         added = self._with_prune(shared if self._with_empty_lists else without_empty_lists(shared, self.kinds))
         if not existing:

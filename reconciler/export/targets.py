@@ -86,7 +86,7 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
     known = {path.casefold(): Member(path) for path in documented if isinstance(path, str)}
     known |= {member.path.casefold(): member for found in members.values() for member in found}
     placed = by_group(known.values(), lambda each: each.path)
-    return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.groups}
+    return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.index.groups}
 
 
 def resolve_targets(

@@ -97,7 +97,7 @@ def _changed_since_apply(
 
 def _with_discovered(past: Revision, discovery: Discovery) -> Revision:
     """Return a revision with all sets applied. A group that does not exist counts as one without projects."""
-    members = {group: discovery.groups[group] for group in past.manifests.groups}
+    members = {group: discovery.groups[group] for group in past.manifests.index.groups}
     shown = {
         group: () if isinstance(listed, Obstacle) and listed.cause == NO_SUCH_GROUP else listed
         for group, listed in members.items()

@@ -57,8 +57,8 @@ def _listings(run: FleetSurvey) -> dict[str, Listing]:
     groups: dict[str, Listing] = {}
     chosen = {*run.scope.selection.sections}
     for revision in _revisions(run):
-        with_archived = revision.groups_with_archived
-        for group, sections in revision.sections_below.items():
+        with_archived = revision.index.groups_with_archived
+        for group, sections in revision.index.sections_below.items():
             below = sections & chosen if chosen else sections
             switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
             listing = Listing(group in with_archived, switches)
@@ -114,9 +114,9 @@ def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
 
 def _with_discovered(manifests: Manifests, discovery: Discovery) -> Manifests:
     """Return the manifests with all sets applied, and warn of what comes to light by that."""
-    if not (manifests.groups or manifests.pathless):
+    if not (manifests.index.groups or manifests.pathless):
         return manifests
-    listed = {group: discovery.groups[group] for group in manifests.groups}
+    listed = {group: discovery.groups[group] for group in manifests.index.groups}
     complete = manifests.with_discovered(listed, discovery.paths)
     reported = {*manifests.warnings}
     for warning in complete.warnings:

@@ -188,7 +188,7 @@ def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in run.manifests.archived_left_out}
     shown = {target_name(place.level, number) for place, number in run.ids.items()}
-    archived |= run.manifests.perhaps_archived(
+    archived |= run.manifests.index.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
     )
     hidden = [f"{unlisted_set.obstacle.where.target.ref}/".casefold() for unlisted_set in run.manifests.unlisted]

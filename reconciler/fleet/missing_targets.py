@@ -76,8 +76,8 @@ def archived_projects(run: FleetSurvey) -> Added:
     if not run.archived:
         return {}
     manifests = run.manifests
-    if manifests.groups:
-        listed = {group: run.discovery.groups[group] for group in manifests.groups}
+    if manifests.index.groups:
+        listed = {group: run.discovery.groups[group] for group in manifests.index.groups}
         manifests = manifests.with_discovered({**listed, "": run.archived}, run.discovery.paths)
     names = {Target(Level.PROJECT, member.path).identity for member in run.archived}
     again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}

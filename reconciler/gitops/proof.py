@@ -56,7 +56,7 @@ class Proof:
         try:
             then = snapshot(commit, self.folder)
             revision = read_revision(then, self.inputs, self.present, secrets=self.secrets)
-            groups = {group: self.discovered.get(group, ()) for group in revision.manifests.groups}
+            groups = {group: self.discovered.get(group, ()) for group in revision.manifests.index.groups}
             if groups or revision.manifests.pathless:
                 revision = revision.with_discovered(groups, self.paths)
         except (ManifestErrors, ConfigurationError) as error:

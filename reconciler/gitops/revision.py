@@ -122,7 +122,7 @@ def _shared(present: Manifests, objects: Mapping[str, str]) -> dict[str, tuple[D
     """Return the documents of the files that are the same now."""
     return {
         name: documents
-        for name, documents in present.documents_by_file.items()
+        for name, documents in present.index.documents_by_file.items()
         if name in objects and object_id(documents[0].source.text.encode(), objects[name]) == objects[name]
     }
 

@@ -40,7 +40,7 @@ from reconciler.manifests.project_sets import (
     idle,
     projects_by_path,
 )
-from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
 from reconciler.manifests.stack.layers import MOST_FILLED, Contribution, Layer, Stack
 from reconciler.manifests.stack.locks import ALL, idle_locks
 from reconciler.manifests.stack.placeholders import (
@@ -108,6 +108,81 @@ class Index:
         yield from (layer.document for layer in self.profiles.values())
         yield from (each.layer.document for each in self.targets.values())
         yield from (each.layer.document for each in self.sets.values())
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The files that hold documents, by path."""
+        return {document.source.path: document.source for document in self.documents}
+
+    @property
+    def documents_by_file(self) -> dict[str, tuple[Document, ...]]:
+        """The documents of each file that is no template, as they were read: what they say depends on nothing else."""
+        files: dict[str, list[Document]] = {}
+        for document in sorted(self.documents, key=lambda document: document.number):
+            if not document.source.path.endswith(TEMPLATE):
+                files.setdefault(document.source.path, []).append(document)
+        return {path: tuple(documents) for path, documents in files.items()}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of documents of each sort of which there are any."""
+        numbers = dict(Counter(str(declared.target.level) for declared in self.targets.values()))
+        ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
+        ordered |= {"set": len(self.sets), "profile": len(self.profiles)}
+        return {sort: number for sort, number in ordered.items() if number}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups to discover the projects of, sorted, as the sets name them."""
+        return tuple(sorted({declared.select.group for declared in self.sets.values() if declared.select.group}))
+
+    @property
+    def groups_with_archived(self) -> frozenset[str]:
+        """The groups of which a set selects archived projects too."""
+        selected = (declared.select for declared in self.sets.values())
+        return frozenset(select.group for select in selected if select.group and select.archived)
+
+    def perhaps_archived(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those of some projects, in lower case, that sets leave out and no list shows if they are archived.
+
+        Archived projects are listed only for a group of which a set selects them.
+
+        Args:
+            paths: of projects that no list shows.
+        """
+        listed = self.groups_with_archived
+        selected = (declared.select for declared in self.sets.values())
+        hiding = [select for select in selected if select.group and select.group not in listed]
+        folded = {path.casefold() for path in paths}
+        return frozenset(
+            path
+            for select in hiding
+            for path in chosen(select, (each for each in folded if each.startswith(f"{select.group}/".casefold())))
+        )
+
+    @property
+    def sections_below(self) -> dict[str, frozenset[str]]:
+        """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
+        named = {each.select.group for each in self.sets.values() if each.select.group}
+        found: dict[str, set[str]] = {group.casefold(): set() for group in named}
+        inside = by_group(found, str)
+
+        def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
+            layers = [layer, *(self.profiles[name] for name in names if name in self.profiles)]
+            for group in groups:
+                found[group].update(section for each in layers for section in each.sections)
+
+        for own in self.targets.values() if named else ():
+            if own.target.level is Level.PROJECT and own.target.ref is not None:
+                ref = own.target.ref
+                declare(own.metadata.profiles, own.layer, groups_around(ref, found) if isinstance(ref, str) else found)
+        for each in self.sets.values() if named else ():
+            select = each.select
+            below = inside.get(select.group.casefold(), ())
+            paths = [select.group] if select.group else select.projects
+            around = {group for path in paths for group in groups_around(path, found)}
+            declare(each.metadata.profiles, each.layer, {*below, *around})
+        return {group: frozenset(found[group.casefold()]) for group in sorted(named)}
 
     def without(self, documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""
@@ -469,30 +544,6 @@ def compose(
         whole = len(layers) == len(own.metadata.profiles)
         composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
     return sorted(targets.values(), key=lambda each: each.target.order)
-
-
-def sections_below(index: Index) -> dict[str, frozenset[str]]:
-    """Return by group, as sets name it, the sections that projects below it may declare, by all that is about them."""
-    named = {each.select.group for each in index.sets.values() if each.select.group}
-    found: dict[str, set[str]] = {group.casefold(): set() for group in named}
-    inside = by_group(found, str)
-
-    def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
-        layers = [layer, *(index.profiles[name] for name in names if name in index.profiles)]
-        for group in groups:
-            found[group].update(section for each in layers for section in each.sections)
-
-    for own in index.targets.values() if named else ():
-        if own.target.level is Level.PROJECT and own.target.ref is not None:
-            ref = own.target.ref
-            declare(own.metadata.profiles, own.layer, groups_around(ref, found) if isinstance(ref, str) else found)
-    for each in index.sets.values() if named else ():
-        select = each.select
-        below = inside.get(select.group.casefold(), ())
-        paths = [select.group] if select.group else select.projects
-        around = {group for path in paths for group in groups_around(path, found)}
-        declare(each.metadata.profiles, each.layer, {*below, *around})
-    return {group: frozenset(found[group.casefold()]) for group in sorted(named)}
 
 
 def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:

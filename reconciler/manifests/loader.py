@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -11,12 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.creation import CREATE, Surroundings, namesakes, too_visible, unordered
+from reconciler.manifests.creation import Surroundings, namesakes, too_visible, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.index import (
     Composition,
-    DeclaredSet,
-    DeclaredTarget,
     Index,
     clashing_names,
     compose,
@@ -24,14 +21,13 @@ from reconciler.manifests.index import (
     misplaced_references,
     overfilled,
     path_levels,
-    sections_below,
 )
+from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import (
     Discovered,
     Member,
     UnlistedSet,
     archived_left_out,
-    chosen,
     set_conflicts,
 )
 from reconciler.manifests.sources import (
@@ -46,18 +42,16 @@ from reconciler.manifests.sources import (
     search,
     why_passed_over,
 )
-from reconciler.manifests.stack.exceptions import exceptions_on, read_exceptions
+from reconciler.manifests.stack.exceptions import read_exceptions
 from reconciler.manifests.stack.layers import Layer, Stack, stacked
-from reconciler.manifests.stack.locks import Lock, broken_locks, deviations, lock_on
-from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error, section_specs
-from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.manifests.stack.locks import broken_locks, deviations
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, level_error, section_specs
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Section
-from reconciler.model.targets import LEVELS, Address, Key, Level, Target
+from reconciler.model.targets import Address, Key, Level, Target
 
 if TYPE_CHECKING:
     from reconciler.manifests.templates import Templates
@@ -98,14 +92,6 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
-    """A target as the planner gets it, and the layers behind it."""
-
-    target: DesiredTarget
-    effective: Stack
-
-
-@dataclass(frozen=True, slots=True)
 class Manifests:
     """The manifests, merged and free of errors.
 
@@ -113,13 +99,15 @@ class Manifests:
         desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
         warnings: sorted by place.
         files: as the user named them.
+        index: the documents that were read.
+        targets: what each target wants, by `Target.identity`.
     """
 
     desired: DesiredState
     warnings: tuple[LocatedDiagnostic, ...]
     files: tuple[str, ...]
-    _index: Index = field(repr=False, compare=False)
-    _assembled: Mapping[Any, Assembled] = field(repr=False, compare=False)
+    index: Index = field(repr=False, compare=False)
+    targets: Mapping[Identity, MergedTarget] = field(repr=False, compare=False)
     _diagnostics: Diagnostics = field(repr=False, compare=False)
     _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
 
@@ -129,130 +117,61 @@ class Manifests:
         return self._diagnostics.advice
 
     @property
-    def layered(self) -> tuple[Stack, ...]:
-        """The merged specs of all targets, with the layers behind them."""
-        return tuple(each.effective for each in self._assembled.values())
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers of each target."""
+        return tuple(merged.stack for merged in self.targets.values())
 
     @property
     def deviations(self) -> Iterator[tuple[Target, Layer, Steps]]:
         """The values of targets' own documents that break locks, by their steps there, as written."""
-        for target, whole in ((each.target, each) for each in self.layered if each.has_locks):
-            own = self.declared(target.identity)
-            for layer, steps in deviations(whole):
-                if own is not None and layer is own.layer:
-                    yield target, layer, steps
-
-    @property
-    def specs(self) -> SectionSpecs:
-        """The form of each section."""
-        return self._index.specs
-
-    @property
-    def sources(self) -> dict[str, Source]:
-        """The files that hold documents, by path."""
-        return {document.source.path: document.source for document in self._index.documents}
-
-    @property
-    def documents_by_file(self) -> dict[str, tuple[Document, ...]]:
-        """The documents of each file that is no template, as they were read: what they say depends on nothing else."""
-        files: dict[str, list[Document]] = {}
-        for document in sorted(self._index.documents, key=lambda document: document.number):
-            if not document.source.path.endswith(TEMPLATE):
-                files.setdefault(document.source.path, []).append(document)
-        return {path: tuple(documents) for path, documents in files.items()}
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups to discover the projects of, sorted, as the sets name them."""
-        return tuple(sorted({each.select.group for each in self._index.sets.values() if each.select.group}))
-
-    @property
-    def groups_with_archived(self) -> frozenset[str]:
-        """The groups of which a set selects archived projects too."""
-        selected = (each.select for each in self._index.sets.values())
-        return frozenset(select.group for select in selected if select.group and select.archived)
+        for stack in (stack for stack in self.stacks if stack.has_locks):
+            for layer, steps in deviations(stack):
+                if not layer.title:
+                    yield stack.target, layer, steps
 
     @property
     def unlisted(self) -> tuple[UnlistedSet, ...]:
         """The sets whose groups cannot be listed, in the order of their places."""
         discovered, _ = self._known
-        hidden = {group: each for group, each in (discovered or {}).items() if isinstance(each, Obstacle)}
-        found = []
-        for each in self._index.sets.values():
-            if each.select.group in hidden:
-                profiles = [self._index.profiles[profile] for profile in each.metadata.profiles]
-                origin = each.layer.document.find(("select", "group")).line
-                obstacle = hidden[each.select.group].at(Target(Level.GROUP, each.select.group).address)
-                found.append(UnlistedSet(obstacle, origin, (*profiles, each.layer), each.select))
-        return tuple(sorted(found, key=lambda each: each.origin))
-
-    @property
-    def sections_below(self) -> dict[str, frozenset[str]]:
-        """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
-        return sections_below(self._index)
-
-    @property
-    def documents(self) -> dict[str, int]:
-        """The number of documents of each sort of which there are any."""
-        numbers = dict(Counter(str(declared.target.level) for declared in self._index.targets.values()))
-        ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
-        ordered |= {"set": len(self._index.sets), "profile": len(self._index.profiles)}
-        return {sort: number for sort, number in ordered.items() if number}
-
-    def declared(self, identity: Identity) -> DeclaredTarget | None:
-        """Return the document of a target, None if it has none of its own."""
-        return self._index.targets.get(identity)
-
-    def covers(self, target: Target) -> bool:
-        """Return whether a target has a document of its own, or a set selects it."""
-        return target.identity in self._assembled
-
-    def profile(self, name: str) -> Layer | None:
-        """Return the layer of a profile, None if there is none of that name."""
-        return self._index.profiles.get(name)
-
-    def project_set(self, name: str) -> DeclaredSet | None:
-        """Return a set, None if there is none of that name."""
-        return self._index.sets.get(name)
-
-    def beneath(self, target: Target) -> Stack:
-        """Return what the profiles and sets beneath the document of a target declare.
-
-        Raises:
-            KeyError: no such target.
-        """
-        whole = self._assembled[target.identity].effective
-        return whole.of(*whole.layers[:-1])
+        hidden = {group: listed for group, listed in (discovered or {}).items() if isinstance(listed, Obstacle)}
+        unlisted = []
+        for declared in self.index.sets.values():
+            if declared.select.group in hidden:
+                profiles = [self.index.profiles[profile] for profile in declared.metadata.profiles]
+                origin = declared.layer.document.find(("select", "group")).line
+                obstacle = hidden[declared.select.group].at(Target(Level.GROUP, declared.select.group).address)
+                unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared.layer), declared.select))
+        return tuple(sorted(unlisted, key=lambda each: each.origin))
 
     @property
     def pathless(self) -> tuple[Target, ...]:
         """The targets named by ID whose placeholders wait for their paths."""
-        return tuple(each.target.target for each in self._assembled.values() if each.effective.values is None)
+        return tuple(stack.target for stack in self.stacks if stack.values is None)
 
     @property
     def archived_left_out(self) -> frozenset[str]:
         """The archived projects that sets leave out, as far as the lists of projects show them, in lower case."""
-        discovered, _ = self._known
-        sets = self._index.sets.values() if discovered else ()
-        return frozenset(path.casefold() for each in sets for path in archived_left_out(each.select, discovered or {}))
+        discovered = self._known[0] or {}
+        selected = [declared.select for declared in self.index.sets.values()] if discovered else []
+        return frozenset(path.casefold() for select in selected for path in archived_left_out(select, discovered))
 
-    def perhaps_archived(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of some projects, in lower case, that sets leave out and no list shows if they are archived.
+    def of(self, target: Target) -> MergedTarget:
+        """Return what a target wants.
 
-        Archived projects are listed only for a group of which a set selects them.
-
-        Args:
-            paths: of projects that no list shows.
+        Raises:
+            KeyError: no such target.
         """
-        listed = self.groups_with_archived
-        selected = (each.select for each in self._index.sets.values())
-        hiding = [select for select in selected if select.group and select.group not in listed]
-        folded = {path.casefold() for path in paths}
-        return frozenset(
-            path
-            for select in hiding
-            for path in chosen(select, (each for each in folded if each.startswith(f"{select.group}/".casefold())))
-        )
+        return self.targets[target.identity]
+
+    def origin(self, address: Address, field: str | None = None) -> str:
+        """Return where something of any target is declared: see `MergedTarget.origin`."""
+        merged = self.targets.get(address.target.identity)
+        return merged.origin(address, field) if merged else ""
+
+    def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
+        """Return where an item of any target is declared: see `MergedTarget.declaration`."""
+        merged = self.targets.get(address.target.identity)
+        return merged.declaration(address, others) if merged else None
 
     def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
         """Return the manifests with all sets applied, and with placeholders filled in wherever a path is known.
@@ -265,7 +184,7 @@ class Manifests:
             ManifestErrors: such as two sets that disagree on a project.
             KeyError: a group is missing.
         """
-        return _manifests(self._index, Diagnostics(), self.files, discovered, paths)
+        return _manifests(self.index, Diagnostics(), self.files, discovered, paths)
 
     def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
@@ -276,10 +195,10 @@ class Manifests:
         diagnostics = Diagnostics()
         names = {name for members in discovered.values() for each in members for name in (each.path, each.id)}
         only = {Target(Level.PROJECT, name).identity for name in names}
-        shown = {group: discovered[group.casefold()] for group in self.groups}
-        compositions = compose(self._index, shown, NO_PATHS, diagnostics, only=only)
-        merged = _merge(compositions, self._index, diagnostics)
-        return () if diagnostics.errors else tuple(each.target for each in merged.values())
+        shown = {group: discovered[group.casefold()] for group in self.index.groups}
+        compositions = compose(self.index, shown, NO_PATHS, diagnostics, only=only)
+        merged = _merge(compositions, self.index, diagnostics)
+        return () if diagnostics.errors else tuple(each.desired for each in merged.values())
 
     def revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document]
@@ -310,134 +229,12 @@ class Manifests:
     def _revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document], diagnostics: Diagnostics
     ) -> "Manifests":
-        index = self._index.without(replaced.keys())
+        index = self.index.without(replaced.keys())
         for document in (*replaced.values(), *added):
             for each in index.add(document):
                 diagnostics.add(document, each)
         alone = _manifests(index, diagnostics, self.files)
         return _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
-
-    def effective(self, target: Target) -> dict[str, Any]:
-        """Return the merged spec of a target as plain data of its own.
-
-        Raises:
-            KeyError: no such target.
-        """
-        whole = self._assembled[target.identity].effective
-        head = {PRUNE: whole.prune} if whole.prune else {}
-        if whole.unmanaged:
-            head[UNMANAGED] = whole.layers[-1].document.value["spec"][UNMANAGED]
-        spec: dict[str, Any] = _copied({**head, **whole.sections})
-        return spec
-
-    def unmanaged(self, target: Target, section: str) -> str:
-        """Return where the document of a target leaves a section alone, as `path:line`; empty if it does not.
-
-        Raises:
-            KeyError: no such target.
-        """
-        whole = self._assembled[target.identity].effective
-        return whole.layers[-1].document.find(("spec", UNMANAGED)).line if section in whole.unmanaged else ""
-
-    def as_written(self, target: Target) -> dict[str, Any]:
-        """Return the merged spec of a target as one manifest writes it, with literal braces doubled.
-
-        Raises:
-            KeyError: no such target.
-        """
-        spec = self.effective(target)
-        waits = self._assembled[target.identity].effective.values is None
-        written: dict[str, Any] = spec if waits else literal(spec)
-        return written
-
-    def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, a field of it, or a creation is declared, as `path:line`; empty if nowhere.
-
-        What is not declared in a pruned section has its origin where that is said.
-        """
-        whole = self._assembled.get(address.target.identity)
-        if whole is not None and whole.target.creation and not address.section:
-            return whole.effective.layers[-1].document.find((CREATE,), key=True).line
-        if whole is None or address.section not in whole.effective.sections:
-            return ""
-        steps = _steps(whole.effective, address, field)
-        around = 1 if address.part == address.section else 2
-        if address.name is not None and len(steps) <= around and address.section in whole.effective.prune:
-            steps = (PRUNE, whole.effective.prune.index(address.section))
-        _, location = find(whole.effective, steps, key=True)
-        return location.line
-
-    def lock(self, address: Address, field: str | None = None) -> Lock | None:
-        """Return the lock of a profile or a set that holds an object, or a field of it; None if none does.
-
-        An entry of an allowlist is held by the lock of its list.
-        """
-        whole = self._assembled.get(address.target.identity)
-        if whole is None or address.section not in whole.effective.sections:
-            return None
-        return lock_on(whole.effective, _steps(whole.effective, address, field))
-
-    def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
-
-        Args:
-            address: of the item.
-            others: further names, of the same target.
-
-        Returns:
-            The place; the item's own name and the others, with the placeholders that the item's own name has. None if
-            no layer declares the item.
-        """
-        whole = self._assembled.get(address.target.identity)
-        section = whole.effective.sections.get(address.section) if whole else None
-        if whole is None or not isinstance(section, dict) or address.name not in section:
-            return None
-        declared = declarations(whole.effective, (address.section, address.name))
-        lowest = next((each for each in declared if each.value is not None), declared[0])
-        own_name = str(lowest.steps[-1])
-        values = whole.effective.values or {}
-        used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
-        return lowest.line, (own_name, *(unfilled(str(other), used) for other in others))
-
-    def remarks(self, target: Target, path: Sequence[str | int]) -> list[str]:
-        """Return the lock that holds a field, and the exceptions that are about it, a line each.
-
-        Args:
-            target: the target.
-            path: the keys from the spec downwards.
-
-        Raises:
-            KeyError: no such target.
-        """
-        found = self._assembled[target.identity]
-        lock = lock_on(found.effective, tuple(path))
-        return [
-            *([f"locked by {lock}"] if lock else []),
-            *(
-                f"excepted until {each.until}: {each.reason} ({each.origin})"
-                for each in exceptions_on(found.target.exceptions, found.effective, tuple(path))
-            ),
-        ]
-
-    def explain(self, target: Target, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
-        """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.
-
-        Args:
-            target: the target.
-            path: the keys from the spec downwards, as a sequence or joined by dots (keys may hold dots themselves).
-
-        Raises:
-            KeyError: no such target.
-        """
-        steps = field_path(path, self.effective(target)) if isinstance(path, str) else tuple(path)
-        declared = declarations(self._assembled[target.identity].effective, steps) if steps else ()
-        return [(each.line, each.value) for each in declared]
-
-
-def _steps(whole: Stack, address: Address, field: str | None) -> Steps:
-    """Return the steps to an object, or to its field, in a merged spec, as far as it declares it."""
-    part = () if address.part == address.section else (address.part,)
-    return object_path(whole, address.section, part, address.name, field)
 
 
 def read_manifests(
@@ -585,19 +382,21 @@ def _manifests(
     digest = hashlib.sha256()
     for each in targets.values():
         digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
-    desired = DesiredState(tuple(each.target for each in targets.values()), digest.hexdigest())
+    desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
     return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known)
 
 
-def _canonical(each: Assembled) -> Any:
+def _canonical(merged: MergedTarget) -> Any:
     """Return a target's desired state in an order that does not depend on the files."""
-    whole = each.effective
+    whole = merged.stack
     sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
-    exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in each.target.exceptions]
-    creation = each.target.creation
+    exceptions = [
+        [*map(str, (each.section, each.item, each.until)), *each.fields] for each in merged.desired.exceptions
+    ]
+    creation = merged.desired.creation
     return [
-        str(each.target.target),
+        str(merged.desired.target),
         sections,
         sorted(whole.prune),
         *([sorted(exceptions)] if exceptions else []),
@@ -612,19 +411,12 @@ def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, An
     return {key: sorted(value, key=str) if spec.merges_as_set(key) else value for key, value in section.items()}
 
 
-def _copied(value: Any) -> Any:
-    """Copy a value, and what aliases share for each of them."""
-    if isinstance(value, dict):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
+def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, MergedTarget]:
     """Merge and check each target; return the good ones by identity."""
     levels = path_levels(index, diagnostics)
     _check_creations(index, diagnostics)
     assembled = _merge(compositions, index, diagnostics)
-    declared = [each.effective for each in assembled.values()]
+    declared = [each.stack for each in assembled.values()]
     sound = [_sound(each) for each in assembled.values()]
     groups = {str(each.target.ref).casefold(): each for each in sound if each.target.level is Level.GROUP}
     for whole, right in zip(declared, sound, strict=True):
@@ -633,9 +425,9 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
     return assembled
 
 
-def _sound(each: Assembled) -> Stack:
+def _sound(each: MergedTarget) -> Stack:
     """Return the merged spec of a target without the sections that have errors: these may have any shape."""
-    whole, names = each.effective, {section.kind for section in each.target.sections}
+    whole, names = each.stack, {section.kind for section in each.desired.sections}
     if len(names) == len(whole.sections):
         return whole
     return replace(whole, sections={name: section for name, section in whole.sections.items() if name in names})
@@ -652,10 +444,10 @@ def _check_creations(index: Index, diagnostics: Diagnostics) -> None:
         diagnostics.add(document, error)
 
 
-def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
+def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, MergedTarget]:
     """Merge and check each target by itself."""
     compared: set[tuple[int | str, ...]] = set()
-    assembled: dict[Identity, Assembled] = {}
+    assembled: dict[Identity, MergedTarget] = {}
     for composition in compositions:
         target, layers = composition.target, composition.layers
         too_long = [(layer, error) for layer in layers if (error := overfilled(layer, composition.values))]
@@ -676,7 +468,7 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
             creation = own.creation if own else None
             about = (origin, MappingProxyType(labels), composition.path, exceptions, composition.listed, creation)
             desired = DesiredTarget(target, sections, *about, unmanaged=whole.unmanaged)
-            assembled[target.identity] = Assembled(desired, whole)
+            assembled[target.identity] = MergedTarget(desired, whole)
         elif composition.parts[-1].priority is None:
             for name, section in layers[-1].sections.items():
                 for found in check_alone(index.specs[name], section, (target.level,)):

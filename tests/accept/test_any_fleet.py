@@ -224,7 +224,7 @@ def check_each_hunk(accepted: Acceptance, after: Texts, state: LiveState) -> Non
 def read(texts: Texts, kinds: Kinds = KINDS) -> Manifests:
     found = read_contents({path: text.encode() for path, text in texts.items()}, kinds)
     paths = {Target(Level.PROJECT, number): path for number, path in PROJECTS.items()}
-    return found.with_discovered({group: MEMBERS[group] for group in found.groups}, paths)
+    return found.with_discovered({group: MEMBERS[group] for group in found.index.groups}, paths)
 
 
 def planned(manifests: Manifests, state: LiveState, kinds: Kinds = KINDS) -> Plan:

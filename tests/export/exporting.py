@@ -36,7 +36,7 @@ def contents(folder: Path) -> Mapping[str, str]:
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
     """Return the changes and the problems of a plan with the manifests of a folder."""
     manifests = read_manifests([folder], KINDS)
-    listed = discover(dict.fromkeys(manifests.groups, Listing()), client, 1)
+    listed = discover(dict.fromkeys(manifests.index.groups, Listing()), client, 1)
     plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS, concurrency=1)
     return list(plan.changes), list(plan.problems)
 

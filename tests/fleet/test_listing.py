@@ -191,7 +191,7 @@ def test_what_is_declared_of_some_projects_takes_no_other_document() -> None:
         "Group\nmetadata: {path: acme}\nspec: {approval_settings: {}}",
     ]
     manifests = read_contents({"a.yaml": "".join(f"{head}{text}\n---\n" for text in texts).encode()}, KINDS)
-    assert manifests.sections_below == {"Acme": {"milestones", "approval_settings"}}
+    assert manifests.index.sections_below == {"Acme": {"milestones", "approval_settings"}}
     listed = (Member("acme/a", id=1), Member("acme/b", id=2))
     found = manifests.of_members({"acme": listed})
     assert [(str(each.target), [section.kind for section in each.sections]) for each in found] == [

@@ -25,9 +25,9 @@ PLANNED = "plan --since applied --format json"
 def store(git: Repository, service: str, again: date | None = None, discovered: tuple[str, ...] = ()) -> None:
     """Put a list into the repository, as if all that is declared now had been applied."""
     manifests = read_manifests([Path("manifests")], KINDS)
-    if manifests.groups:
+    if manifests.index.groups:
         members = [Member(path, id=NUMBERS[path]) for path in discovered]
-        manifests = manifests.with_discovered(dict.fromkeys(manifests.groups, members), {})
+        manifests = manifests.with_discovered(dict.fromkeys(manifests.index.groups, members), {})
     lines = []
     for target in manifests.desired.targets:
         ref, level = target.target.ref, target.target.level

@@ -113,8 +113,8 @@ def test_anything_is_read_or_told_what_is_wrong(documents: Any) -> None:
         assert fault.message.isprintable()
     if read:
         for target in read.desired.targets:
-            for section in read.effective(target.target):
-                assert read.explain(target.target, (section,))
+            for section in read.of(target.target).spec:
+                assert read.of(target.target).explain((section,))
 
 
 def test_what_is_altered_is_right_to_begin_with() -> None:

@@ -182,7 +182,7 @@ def test_what_is_effective_shares_nothing_even_where_aliases_did(folder: Folder)
         + "spec: {milestones: {a: &a {renamed_from: [x]}, b: &b {state: closed}, c: *b}}"
     )
     read = folder.read()
-    spec = read.effective(read.desired.targets[0].target)
+    spec = read.of(read.desired.targets[0].target).spec
     spec["milestones"]["b"]["state"] = "active"
     assert spec == {"milestones": {"a": {"renamed_from": ["x"]}, "b": {"state": "active"}, "c": {"state": "closed"}}}
 
@@ -191,10 +191,10 @@ def test_what_is_effective_may_be_changed_by_whoever_asks(folder: Folder) -> Non
     folder.write(a_yaml=EXAMPLE)
     read = folder.read()
     target = Target(Level.PROJECT, "ACME/payments/API")
-    first = read.effective(target)
+    first = read.of(target).spec
     first["milestones"].clear()
     first["prune"].append("milestones")
-    assert list(read.effective(target)) == [
+    assert list(read.of(target).spec) == [
         "prune",
         "notification_settings",
         "approval_settings",
@@ -203,7 +203,7 @@ def test_what_is_effective_may_be_changed_by_whoever_asks(folder: Folder) -> Non
         "milestones",
         "trigger_tokens",
     ]
-    assert list(read.effective(target)["milestones"]) == ["2026.12", "2026.11"]
-    assert read.effective(target)["prune"] == ["job_token_scope"]
+    assert list(read.of(target).spec["milestones"]) == ["2026.12", "2026.11"]
+    assert read.of(target).spec["prune"] == ["job_token_scope"]
     with pytest.raises(KeyError):
-        read.effective(Target(Level.USER))
+        read.of(Target(Level.USER))

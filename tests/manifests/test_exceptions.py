@@ -153,7 +153,7 @@ def test_what_is_locked_or_excepted_is_told_beside_the_layers_of_a_field(folder:
     read, target = folder.read(), Target(Level.PROJECT, "acme/api")
 
     def remarks(*path: str) -> list[str]:
-        return read.remarks(target, path)
+        return read.of(target).remarks(path)
 
     lines = [f"excepted until 2999-01-01: x (a.yaml:{number})" for number in range(23, 27)]
     assert remarks("approval_settings", "allow_author_approval") == ["locked by profile base (a.yaml:6:25)", lines[0]]

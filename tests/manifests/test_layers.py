@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
+from reconciler.manifests.stack.locks import lock_on
 from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
-from reconciler.model.targets import Address, Level, Target
+from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import Folder
 
 
@@ -24,7 +25,7 @@ def project(spec: str, profiles: str = "", path: str = "acme/api") -> str:
 def merged(folder: Folder, *documents: str) -> dict[str, Any]:
     folder.put("a.yaml", "\n".join(documents))
     read = folder.read()
-    return read.effective(read.desired.targets[0].target)
+    return read.of(read.desired.targets[0].target).spec
 
 
 def test_mappings_merge_key_by_key_and_the_later_layer_wins(folder: Folder) -> None:
@@ -180,7 +181,7 @@ def test_placeholders_in_a_target_s_own_document_are_filled_in_too(folder: Folde
     }
     assert merged(folder, project(spec, path="acme/API")) == expected
     read = folder.read()
-    assert read.explain(read.desired.targets[0].target, "milestones.API 1") == [
+    assert read.of(read.desired.targets[0].target).explain("milestones.API 1") == [
         ("a.yaml:6", {"description": "{path} is acme/API {"})
     ]
 
@@ -210,10 +211,10 @@ def test_placeholders_of_a_target_given_by_id_wait_until_its_path_is_known(folde
     folder.write(a_yaml=f"{base}\n---\n{BY_ID.replace('due_date', 'description')}")
     read = folder.read()
     assert read.pathless == (seven,)
-    assert list(read.effective(seven)["milestones"]) == ["{name} 1"]
+    assert list(read.of(seven).spec["milestones"]) == ["{name} 1"]
     known = read.with_discovered({}, {seven: "Acme/API"})
     assert (known.pathless, known.desired.targets[0].path) == ((), "Acme/API")
-    assert known.effective(seven) == {
+    assert known.of(seven).spec == {
         "container_repository_protection_rules": {"acme/api/prod*": {"minimum_access_level_for_push": "owner"}},
         "job_token_scope": {"projects": ["Acme/lib"]},
         "milestones": {"API 1": {"description": "API"}},
@@ -249,7 +250,7 @@ def test_a_target_given_by_id_without_placeholders_waits_for_nothing(folder: Fol
     folder.put("a.yaml", project('  milestones: {"{{name}}": {}}').replace("path: acme/api", "id: 7"))
     read = folder.read()
     assert read.pathless == ()
-    assert read.effective(Target(Level.PROJECT, 7)) == {"milestones": {"{name}": {}}}
+    assert read.of(Target(Level.PROJECT, 7)).spec == {"milestones": {"{name}": {}}}
 
 
 def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
@@ -267,7 +268,7 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
         ("project 7", {}),
     ]
     for target in read.desired.targets:
-        assert read.effective(target.target) == {"notification_settings": {"level": "watch"}}
+        assert read.of(target.target).spec == {"notification_settings": {"level": "watch"}}
 
 
 PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
@@ -336,9 +337,9 @@ spec: {prune: [job_token_scope],
 """,
     )
     read = folder.read()
-    assert read.explain(Target(Level.PROJECT, "ACME/api"), field) == expected
+    assert read.of(Target(Level.PROJECT, "ACME/api")).explain(field) == expected
     with pytest.raises(KeyError):
-        read.explain(Target(Level.PROJECT, "acme/web"), field)
+        read.of(Target(Level.PROJECT, "acme/web")).explain(field)
 
 
 def test_a_lock_lets_later_layers_repeat_its_value_and_declare_more(folder: Folder) -> None:
@@ -379,19 +380,16 @@ spec:
     read = folder.read()
     project = Target(Level.PROJECT, "acme/api")
 
-    def held(section: str, part: str, name: str | None = None, field: str | None = None) -> str:
-        return str(read.lock(Address(project, section, part, "", name), field))
+    def held(*steps: str) -> str:
+        return str(lock_on(read.of(project).stack, steps))
 
-    assert (
-        held("approval_settings", "approval_settings", field="allow_author_approval") == "profile base (a.yaml:11:25)"
-    )
-    assert held("approval_settings", "approval_settings", field="allow_committer_approval") == "None"
-    assert held("job_token_scope", "projects", "acme/new") == "profile base (a.yaml:12:5)"
-    assert held("job_token_scope", "enabled", field="enabled") == "None"
-    assert held("milestones", "milestones", "acme/api ends") == "profile base (a.yaml:13:18)"
-    assert held("milestones", "milestones", "acme/api ends", "state") == "profile base (a.yaml:13:18)"
-    assert held("milestones", "milestones", "acme/api ends", "due_date") == "None"
-    assert held("milestones", "milestones", "gone") == "profile base (a.yaml:13:33)"
-    assert held("milestones", "milestones", "other") == "None"
-    assert held("notification_settings", "notification_settings") == "None"
-    assert read.lock(Address(Target(Level.USER), "milestones", "milestones", "")) is None
+    assert held("approval_settings", "allow_author_approval") == "profile base (a.yaml:11:25)"
+    assert held("approval_settings", "allow_committer_approval") == "None"
+    assert held("job_token_scope", "projects") == "profile base (a.yaml:12:5)"
+    assert held("job_token_scope", "enabled") == "None"
+    assert held("milestones", "acme/api ends") == "profile base (a.yaml:13:18)"
+    assert held("milestones", "acme/api ends", "state") == "profile base (a.yaml:13:18)"
+    assert held("milestones", "acme/api ends", "due_date") == "None"
+    assert held("milestones", "gone") == "profile base (a.yaml:13:33)"
+    assert held("milestones", "other") == "None"
+    assert held("notification_settings") == "None"

@@ -69,12 +69,12 @@ def scopes(targets: object) -> list[str]:
 def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> None:
     folder.write(few_yaml=FEW)
     read = folder.read()
-    assert read.groups == ()
+    assert read.index.groups == ()
     assert [(str(target.target), target.origin) for target in read.desired.targets] == [
         ("project Other/X", "few.yaml:1"),
         ("project acme/services/api", "few.yaml:1"),
     ]
-    assert read.effective(read.desired.targets[0].target) == {
+    assert read.of(read.desired.targets[0].target).spec == {
         "prune": ["job_token_scope"],
         "approval_settings": {"allow_author_approval": True},
         "job_token_scope": {"projects": ["acme/few"]},
@@ -84,7 +84,7 @@ def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> No
 def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
     folder.write(services_yaml=SERVICES, few_yaml=FEW, api_yaml=API)
     read = folder.read()
-    assert read.groups == ("acme",)
+    assert read.index.groups == ("acme",)
     read = read.with_discovered({"acme": ACME})
     assert [(str(target.target), target.origin, dict(target.labels)) for target in read.desired.targets] == [
         ("project Other/X", "few.yaml:1", {}),
@@ -93,18 +93,18 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
         ("project acme/top", "services.yaml:1", {"tier": "one", "team": "core"}),
     ]
     api = Target(Level.PROJECT, "acme/services/api")
-    assert read.effective(api) == {
+    assert read.of(api).spec == {
         "prune": ["job_token_scope"],
         "approval_settings": {"allow_author_approval": False, "retain_approvals_on_push": True},
         "job_token_scope": {"projects": ["acme/few", "acme/Services/lib"]},
         "milestones": {"API 1": None},
     }
-    assert read.explain(api, "approval_settings.allow_author_approval") == [
+    assert read.of(api).explain("approval_settings.allow_author_approval") == [
         ("few.yaml:7", True),
         ("services.yaml:17", True),
         ("services.yaml:9", False),
     ]
-    assert read.effective(Target(Level.PROJECT, "acme/services/deep/web")) == {
+    assert read.of(Target(Level.PROJECT, "acme/services/deep/web")).spec == {
         "approval_settings": {"allow_author_approval": False, "retain_approvals_on_push": True},
         "job_token_scope": {"projects": ["acme/services/deep/lib"]},
         "milestones": {"web 1": {"description": "from the profile"}},
@@ -118,7 +118,7 @@ def test_before_the_discovery_a_group_is_taken_to_hold_the_projects_that_have_do
     folder.write(services_yaml=SERVICES, api_yaml="---\n".join([API, elsewhere, needs_numeric_id, group]))
     read = folder.read()
     assert read.warnings == ()
-    assert {str(target.target): list(read.effective(target.target)) for target in read.desired.targets} == {
+    assert {str(target.target): list(read.of(target.target).spec) for target in read.desired.targets} == {
         "group acme/services": [],
         "project acme/Services/API": ["approval_settings", "job_token_scope", "milestones"],
         "project acmeish/services/api": ["milestones"],
@@ -170,8 +170,8 @@ def test_sets_of_equal_priority_that_agree_are_fine_in_any_order(folder: Folder)
     folder.write(a_yaml="---\n".join(reversed(documents)))
     other = folder.read()
     api = Target(Level.PROJECT, "acme/services/api")
-    assert one.effective(api) == other.effective(api)
-    assert one.effective(api)["job_token_scope"] == {"projects": ["acme/few", "acme/more"]}
+    assert one.of(api).spec == other.of(api).spec
+    assert one.of(api).spec["job_token_scope"] == {"projects": ["acme/few", "acme/more"]}
     assert one.desired.digest == other.desired.digest
 
 
@@ -211,7 +211,7 @@ def test_many_sets_of_equal_priority_cost_no_more_than_many_comparisons(name: st
         )
     )
     read = folder.read(kinds=counting)
-    assert len(read.effective(Target(Level.PROJECT, "acme/p1"))["milestones"]) == sets + 1
+    assert len(read.of(Target(Level.PROJECT, "acme/p1")).spec["milestones"]) == sets + 1
     assert comparisons <= 4 * sets * projects, "pair by pair it would be ten times as many"
 
 

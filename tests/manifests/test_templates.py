@@ -41,8 +41,8 @@ spec:
         ("project acme/web", "fleet.yaml.j2"),
     ]
     web = read.desired.targets[2].target
-    assert read.effective(web) == {"milestones": {"2026.12": {"description": "abc: 123"}}}
-    assert read.explain(web, "milestones.2026.12.description") == [("fleet.yaml.j2:8", "abc: 123")]
+    assert read.of(web).spec == {"milestones": {"2026.12": {"description": "abc: 123"}}}
+    assert read.of(web).explain("milestones.2026.12.description") == [("fleet.yaml.j2:8", "abc: 123")]
 
 
 FAULTS = {
@@ -132,7 +132,7 @@ def test_what_operators_may_do(folder: Folder) -> None:
         "t.yaml.j2", HEAD + "  milestones: {'{{ 'ab' * 2 }} {{ 2 ** 10 }} {{ 7 % 4 }} {{ 3 * 4 }} {{ 1.5 * 2 }}': {}}"
     )
     read = folder.read()
-    assert read.effective(read.desired.targets[0].target) == {"milestones": {"abab 1024 3 12 3.0": {}}}
+    assert read.of(read.desired.targets[0].target).spec == {"milestones": {"abab 1024 3 12 3.0": {}}}
 
 
 def test_a_fault_in_what_was_rendered_names_the_template_s_own_line(folder: Folder) -> None:
@@ -209,7 +209,7 @@ def test_text_that_yaml_cannot_hold(folder: Folder) -> None:
 def test_a_value_called_env_may_not_hide_the_environment(folder: Folder) -> None:
     folder.put("t.yaml.j2", HEAD + "  milestones: {'{{ env }}': {}}")
     read = folder.read(values={"env": "production"})
-    assert read.effective(read.desired.targets[0].target) == {"milestones": {"production": {}}}
+    assert read.of(read.desired.targets[0].target).spec == {"milestones": {"production": {}}}
     with pytest.raises(ConfigurationError, match="a template value may not be called `env` beside --env"):
         folder.read(values={"env": "production"}, env_names=("HOME",))
 

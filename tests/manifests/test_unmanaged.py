@@ -59,15 +59,15 @@ def test_a_section_is_left_alone_whatever_is_declared_and_however_sets_disagree(
     (target,) = [each for each in read.desired.targets if each.target == API]
     assert [(section.kind, section.prune) for section in target.sections] == [("job_token_scope", True)]
     assert target.unmanaged == {"milestones", "trigger_tokens"}
-    assert read.effective(API) == {
+    assert read.of(API).spec == {
         "prune": ["job_token_scope"],
         "unmanaged": ["trigger_tokens", "milestones"],
         "job_token_scope": {"projects": ["acme/lib"]},
     }
-    assert read.explain(API, "prune") == [("a.yaml:5", ["milestones", "job_token_scope"])]
-    assert read.explain(API, ("prune", 0)) == [("a.yaml:5", "job_token_scope")]
-    assert read.explain(API, ("unmanaged", 1)) == [("a.yaml:25", "milestones")]
-    assert read.beneath(API).sections == {"job_token_scope": {"projects": ["acme/lib"]}}
+    assert read.of(API).explain("prune") == [("a.yaml:5", ["milestones", "job_token_scope"])]
+    assert read.of(API).explain(("prune", 0)) == [("a.yaml:5", "job_token_scope")]
+    assert read.of(API).explain(("unmanaged", 1)) == [("a.yaml:25", "milestones")]
+    assert read.of(API).beneath.sections == {"job_token_scope": {"projects": ["acme/lib"]}}
     folder.put("a.yaml", PROFILE + SETS + OWN % "[trigger_tokens]")
     assert "set two and set one (a.yaml:13:36) have the same priority, 0, and disagree here" in folder.faults()
 
@@ -83,7 +83,7 @@ def test_all_stands_for_every_section_and_what_is_left_alone_changes_the_digests
     assert read.desired.targets[0].unmanaged == {
         kind.name for kind in all_kinds().values() if Level.PROJECT in kind.models
     }
-    assert read.effective(API) == {"unmanaged": "all"}
+    assert read.of(API).spec == {"unmanaged": "all"}
 
 
 def test_what_an_unmanaged_section_would_be_is_not_checked(folder: Folder) -> None:

@@ -1,0 +1,127 @@
+"""What one target wants, and where each value of it comes from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.manifests.creation import CREATE
+from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.exceptions import exceptions_on
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.locks import lock_on
+from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.model.state import DesiredTarget
+from reconciler.model.targets import Address, Key
+
+
+@dataclass(frozen=True, slots=True)
+class MergedTarget:
+    """A target as the planner gets it, and the layers behind it.
+
+    Attributes:
+        desired: its sections, checked.
+        stack: its layers, and the spec that they merge into.
+    """
+
+    desired: DesiredTarget
+    stack: Stack
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The merged spec as plain data of its own."""
+        stack = self.stack
+        head: dict[str, Any] = {PRUNE: stack.prune} if stack.prune else {}
+        if stack.unmanaged:
+            head[UNMANAGED] = stack.layers[-1].document.value["spec"][UNMANAGED]
+        spec: dict[str, Any] = _copied({**head, **stack.sections})
+        return spec
+
+    @property
+    def as_written(self) -> dict[str, Any]:
+        """The merged spec as one manifest writes it, with literal braces doubled."""
+        written: dict[str, Any] = self.spec if self.stack.values is None else literal(self.spec)
+        return written
+
+    @property
+    def beneath(self) -> Stack:
+        """What the profiles and sets beneath its document declare."""
+        return self.stack.of(*self.stack.layers[:-1])
+
+    def unmanaged(self, section: str) -> str:
+        """Return where its document leaves a section alone, as `path:line`; empty if it does not."""
+        document = self.stack.layers[-1].document
+        return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
+
+    def origin(self, address: Address, field: str | None = None) -> str:
+        """Return where an object, a field of it, or its creation is declared, as `path:line`; empty if nowhere.
+
+        What is not declared in a pruned section has its origin where that is said.
+        """
+        stack = self.stack
+        if self.desired.creation and not address.section:
+            return stack.layers[-1].document.find((CREATE,), key=True).line
+        if address.section not in stack.sections:
+            return ""
+        steps = self._steps(address, field)
+        around = 1 if address.part == address.section else 2
+        if address.name is not None and len(steps) <= around and address.section in stack.prune:
+            steps = (PRUNE, stack.prune.index(address.section))
+        return find(stack, steps, key=True)[1].line
+
+    def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
+        """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
+
+        Args:
+            address: of the item.
+            others: further names, of the same target.
+
+        Returns:
+            The place; the item's own name and the others, with the placeholders that the item's own name has. None if
+            no layer declares the item.
+        """
+        section = self.stack.sections.get(address.section)
+        if not isinstance(section, dict) or address.name not in section:
+            return None
+        declared = declarations(self.stack, (address.section, address.name))
+        lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
+        own_name = str(lowest.steps[-1])
+        values = self.stack.values or {}
+        used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
+        return lowest.line, (own_name, *(unfilled(str(other), used) for other in others))
+
+    def remarks(self, path: Sequence[str | int]) -> list[str]:
+        """Return the lock that holds a field, and the exceptions that are about it, a line each.
+
+        Args:
+            path: the keys from the spec downwards.
+        """
+        lock = lock_on(self.stack, tuple(path))
+        exceptions = exceptions_on(self.desired.exceptions, self.stack, tuple(path))
+        return [
+            *([f"locked by {lock}"] if lock else []),
+            *(f"excepted until {accepted.until}: {accepted.reason} ({accepted.origin})" for accepted in exceptions),
+        ]
+
+    def explain(self, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
+        """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.
+
+        Args:
+            path: the keys from the spec downwards, as a sequence or joined by dots (keys may hold dots themselves).
+        """
+        steps = field_path(path, self.spec) if isinstance(path, str) else tuple(path)
+        declared = declarations(self.stack, steps) if steps else ()
+        return [(declaration.line, declaration.value) for declaration in declared]
+
+    def _steps(self, address: Address, field: str | None) -> Steps:
+        """Return the steps to an object, or to its field, as far as the merged spec declares it."""
+        part = () if address.part == address.section else (address.part,)
+        return object_path(self.stack, address.section, part, address.name, field)
+
+
+def _copied(value: Any) -> Any:
+    """Copy a value, and what aliases share for each of them."""
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
