@@ -109,19 +109,23 @@ def edit(files: dict[str, str], data: st.DataObject) -> dict[str, str]:
 
 
 def planned(cli_runner: CliRunner, line: str) -> dict[str, Any] | None:
-    """Return what is planned of each target, without the places in manifests; None if there are errors in manifests."""
+    """Return what is planned of each target; None if there are errors in manifests.
+
+    The places in manifests are left out, and whether a change is new since the revision, of which a whole plan knows
+    nothing.
+    """
     done = cli_runner(f"{line} --set title=x --format json")
     return (
-        {str((each["level"], each["ref"])): without_origins(each) for each in json.loads(done.out)["targets"]}
+        {str((each["level"], each["ref"])): bare(each) for each in json.loads(done.out)["targets"]}
         if done.out
         else None
     )
 
 
-def without_origins(value: Any) -> Any:
+def bare(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_origins(inner) for key, inner in value.items() if key not in {"origin", "origins"}}
-    return [without_origins(each) for each in value] if isinstance(value, list) else value
+        return {key: bare(inner) for key, inner in value.items() if key not in {"origin", "origins", "source"}}
+    return [bare(each) for each in value] if isinstance(value, list) else value
 
 
 def creations(targets: dict[str, Any]) -> dict[str, Any]:

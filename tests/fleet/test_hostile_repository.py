@@ -174,7 +174,10 @@ NO_LIST = (
     "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what is "
     "declared and live.\n"
 )
-READ = f'project acme/api\n  + milestone "a"\n  + milestone "b"\n{NO_LIST}Plan: 2 to create, 0 '
+READ = (
+    'project acme/api\n  + milestone "b"\nNot of this change: 1 project differs already\nproject acme/api\n'
+    f'  + milestone "a"\n{NO_LIST}Plan: 1 to create, 0 '
+)
 LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
 
