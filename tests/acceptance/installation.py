@@ -49,6 +49,18 @@ LICENSED: dict[str, tuple[str, ...]] = {
         "- protection rule",
         "? container_repository_protection_rules",
     ),
+    "container_tag_protection_rules": (
+        "projects/{project}/registry/protection/tag/rules",
+        "+ tag protection rule",
+        "~ tag protection rule",
+        "- tag protection rule",
+    ),
+    "approval_rules": (
+        "projects/{project}/approval_rules",
+        "+ approval rule",
+        "~ approval rule",
+        "- approval rule",
+    ),
 }
 """Sections that an installation may lack: what to ask to find out, and how the lines about them begin."""
 
@@ -160,6 +172,7 @@ class World:
 
     Attributes:
         name: the random path of the group; all else that is made has it in its name.
+        lacks: sections that the installation has, but cannot change.
     """
 
     installation: Installation
@@ -167,6 +180,7 @@ class World:
     folder: Path
     users: list[User] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
+    lacks: list[str] = field(default_factory=list)
 
     def begin(self, owner: Mapping[str, Any]) -> None:
         """Make the owner and the group."""
@@ -229,7 +243,7 @@ class World:
         """
         done = self.run(line, token=token, api_url=api_url)
         expected, lines = text.strip().splitlines(), done.lines
-        if lacks := self.installation.lacks:
+        if lacks := [*self.installation.lacks, *self.lacks]:
             left_out = tuple(start for name in lacks for start in LICENSED[name][1:])
             expected, lines = (
                 [each for each in part if each.startswith(SIGNS) and not each.startswith(left_out)]

@@ -187,7 +187,7 @@ project acme-other/far
 ! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, make the token's owner a member, or create it: `create: {}` in its document
 project acme/old/moved
 ! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
-Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 41 requests made.
+Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/old/moved
@@ -205,7 +205,7 @@ project acme/sub/pipelines
 ? trigger_tokens is not applicable switched off in the project: CI/CD
 project acme/sub/registry
 ? container_repository_protection_rules is not applicable switched off in the project: the container registry
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 writes to apply; 13 requests were made to plan.
+Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 writes to apply; 10 requests were made to plan.
 """
 SCHEDULED = """
 project acme/sub/gone
@@ -238,5 +238,9 @@ spec: {epics: {}}
 ---
 kind: Project
 metadata: {path: acme/app}
-spec: {approval_settings: {allow_author_approval: true}, container_repository_protection_rules: {}}
+spec:
+  approval_settings: {allow_author_approval: true}
+  container_repository_protection_rules: {}
+  container_tag_protection_rules: {}
+  approval_rules: {}
 """
