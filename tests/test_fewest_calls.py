@@ -594,3 +594,118 @@ def test_a_group_gets_its_milestones_with_the_fewest_requests_and_no_title_twice
         second_plan = engine.plan(declared)
         assert list(second_plan.changes) == []
         assert {each.address.name for each in second_plan.problems} == problems
+
+
+BRANCHES, TAGS, APPROVERS = "protected_branches", "protected_tags", "approval_rules"
+LEVELS_OF = {"developer": 30, "maintainer": 40}
+ROLES = st.lists(st.sampled_from(sorted(LEVELS_OF)), unique=True, max_size=2)
+PEOPLE = st.lists(st.sampled_from(["bob", "eve"]), unique=True, min_size=1)
+PROTECTIONS: dict[str, tuple[Plain, str]] = {
+    BRANCHES: ({"allowed_to_push": ROLES, "allow_force_push": st.booleans()}, ""),
+    TAGS: ({"allowed_to_create": ROLES}, "allowed_to_create"),
+    "container_tag_protection_rules": ({PUSH: PUSHES, DELETE: PUSHES}, PUSH),
+    "package_protection_rules": ({PUSH: PUSHES}, PUSH),
+    APPROVERS: (
+        {
+            "approvals_required": st.integers(0, 2),
+            "users": PEOPLE,
+            "branches": st.sampled_from(["any", "protected", ["main"]]),
+        },
+        "users",
+    ),
+}
+"""By section, the fields of its rules, and one that a manifest always has."""
+
+
+def protections(*, are_wanted: bool) -> st.SearchStrategy[Plain]:
+    """Rules of each section, or of some: a wanted one may leave fields out, or be none."""
+
+    def rules(name: str) -> st.SearchStrategy[Plain]:
+        fields, always = PROTECTIONS[name]
+        if not are_wanted:
+            return st.dictionaries(st.sampled_from(NAMES), st.fixed_dictionaries(fields))
+        kept = {field: fields[field] for field in fields if field in (always, DELETE, "approvals_required")}
+        optional = {field: fields[field] for field in fields if field not in kept}
+        return st.dictionaries(st.sampled_from(NAMES), st.none() | st.fixed_dictionaries(kept, optional=optional))
+
+    each = {name: rules(name) for name in PROTECTIONS}
+    return st.fixed_dictionaries({}, optional=each) if are_wanted else st.fixed_dictionaries(each)
+
+
+def rule_of_state(section_name: str, name: str, number: int, fields: Plain) -> Plain:
+    """Write a rule the way the sandbox reads it."""
+
+    def levels(roles: list[str]) -> list[Plain]:
+        return [{"id": 100 * number + LEVELS_OF[role], "access_level": LEVELS_OF[role]} for role in roles]
+
+    match section_name:
+        case "protected_branches":
+            pushes, force = levels(fields["allowed_to_push"]), fields["allow_force_push"]
+            return {"id": number, "name": name, "push_access_levels": pushes, "allow_force_push": force}
+        case "protected_tags":
+            return {"id": number, "name": name, "create_access_levels": levels(fields["allowed_to_create"])}
+        case "container_tag_protection_rules":
+            return {"id": number, "tag_name_pattern": name} | fields
+        case "package_protection_rules":
+            return {"id": number, "package_name_pattern": name, "package_type": "npm"} | fields
+    branches = {"any": {}, "protected": {"applies_to_all_protected_branches": True}}
+    chosen = branches.get(str(fields["branches"]), {"protected_branch_ids": [1]})
+    return {"id": number, "name": name, **chosen} | {key: fields[key] for key in ("approvals_required", "users")}
+
+
+def canonical(fields: Plain) -> Plain:
+    return {name: sorted(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+@settings(thorough, max_examples=25)
+@given(live=protections(are_wanted=False), wanted=protections(are_wanted=True), prune=st.booleans())
+def test_rules_of_protection_cost_the_fewest_requests(
+    sandbox: Sandbox, dialect: str, live: Plain, wanted: Plain, *, prune: bool
+) -> None:
+    """One list for each section; for names that a rule has not yet, one of the members and one of the branches."""
+    state = a_small_service(dialect)
+    state["users"].append({"id": 4, "username": "eve"})
+    (project,) = (each for each in state["projects"] if each["id"] == 100)
+    project["members"] = [{"user": name, "role": "developer"} for name in ("bob", "eve")]
+    for name, rules in live.items():
+        numbered = enumerate(rules.items(), 2)
+        project[name] = [rule_of_state(name, rule, number, fields) for number, (rule, fields) in numbered]
+    project[BRANCHES].append({"id": 1, "name": "main"})
+    writes, changed, looks, needed = 0, set(), set(), {"users": False, "branches": False}
+    for name, rules in wanted.items():
+        for rule, item in rules.items():
+            old, fields = live[name].get(rule), canonical(item or {})
+            sent = fields if old is None else {key: fields[key] for key in fields if canonical(old)[key] != fields[key]}
+            if item is None or (old is not None and not sent):
+                cost = item is None and old is not None
+            else:
+                cost = 4 if name == TAGS and old is not None else 1
+                looks |= {name} if old is None and name in (BRANCHES, APPROVERS) else set()
+                known = old["users"] if old is not None and name == APPROVERS else ()
+                needed["users"] |= not set(known).issuperset(sent.get("users", ()))
+                needed["branches"] |= sent.get("branches") == ["main"] and BRANCHES not in wanted
+            writes += cost
+            changed |= {name} if cost else set()
+        gone = live[name].keys() - rules.keys() if prune else set()
+        writes += len(gone)
+        changed |= {name} if gone else set()
+    declared = [
+        section(
+            name,
+            {f"npm:{rule}" if name == "package_protection_rules" else rule: item for rule, item in rules.items()}
+            | ({"main": {}} if name == BRANCHES else {}),
+            Target(Level.PROJECT, PROJECTS[100]),
+            prune=prune,
+        )
+        for name, rules in wanted.items()
+    ]
+    with EngineDriver(sandbox, state) as engine:
+        plan = engine.plan(*declared)
+        assert list(plan.problems) == []
+        assert len(engine.requests()) == len(wanted) + sum(needed.values())
+        assert plan.cost == writes
+        assert failures(engine.apply(plan)) == []
+        assert len(engine.writes()) == writes
+        assert len(engine.requests()) == writes + len(changed) + len(looks)
+        second = engine.plan(*declared)
+        assert (list(second.changes), list(second.problems)) == ([], [])
