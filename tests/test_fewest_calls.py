@@ -677,7 +677,7 @@ def test_rules_of_protection_cost_the_fewest_requests(
             old, fields = live[name].get(rule), canonical(item or {})
             sent = fields if old is None else {key: fields[key] for key in fields if canonical(old)[key] != fields[key]}
             if item is None or (old is not None and not sent):
-                cost = item is None and old is not None
+                cost = int(item is None and old is not None)
             else:
                 cost = 4 if name == TAGS and old is not None else 1
                 looks |= {name} if old is None and name in (BRANCHES, APPROVERS) else set()

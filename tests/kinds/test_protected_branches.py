@@ -283,8 +283,11 @@ def test_errors_of_manifests_say_what_is_wrong_with_entries(cli_runner: CliRunne
     assert "a deploy key can push and do nothing else" in done.err + done.out
 
 
-@pytest.mark.parametrize("entry", [{"id": "7"}, {"id": 7}, {"id": 7, "user_id": "8"}, {"id": 7, "group_id": [8]}, 7])
-def test_an_entry_that_is_none_makes_the_rules_unreadable(entry: Any) -> None:
+NO_ENTRIES = [{"id": "7"}, {"id": 7}, {"id": 7, "user_id": "8"}, {"id": 7, "group_id": [8]}, 7]
+
+
+@pytest.mark.parametrize("shown", [*({"push_access_levels": [entry]} for entry in NO_ENTRIES), {}])
+def test_a_rule_that_is_none_makes_the_rules_unreadable(shown: Any) -> None:
     class Answering:
         def get(self, path: str) -> Any:
             raise NotImplementedError(path)
@@ -292,7 +295,7 @@ def test_an_entry_that_is_none_makes_the_rules_unreadable(entry: Any) -> None:
         def pages(self, path: str, *, whole: bool = False) -> list[Any]:
             del whole
             assert path == RULES
-            return [{"id": 1, "name": "main", "push_access_levels": [entry]}]
+            return [{"id": 1, "name": "main", **shown}]
 
     live = read_part(Answering(), KINDS["protected_branches"].parts[0], API, {})
     reason = f"GET {RULES}: unexpected response"
