@@ -29,6 +29,8 @@ from reconciler.planning.singletons import plan_settings
 
 EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
+MADE_ANEW = "it has changed since the plan was made: the entries of its lists have other IDs; make the plan again"
+
 
 class CurrentObjects:
     """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
@@ -327,7 +329,27 @@ def forgery(
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
         return EDITED
-    return "" if [_completed(step, change) for step in steps] == [change] else EDITED
+    anew = [_completed(step, change) for step in steps]
+    if anew == [change]:
+        return ""
+    is_same = len(anew) == 1 and _without_entry_ids(anew[0]) == _without_entry_ids(change)
+    return MADE_ANEW if is_same else EDITED
+
+
+def _without_entry_ids(step: Step) -> Step:
+    """Return a change without the IDs of the entries that it removes: a plan does not show whether they are old."""
+    if not isinstance(step, Update):
+        return step
+    return replace(step, requests=tuple(replace(each, body=_unnumbered(each.body)) for each in step.requests))
+
+
+def _unnumbered(value: Json) -> Json:
+    match value:
+        case dict():
+            return {key: _unnumbered(each) for key, each in value.items() if key != "id" or "_destroy" not in value}
+        case list():
+            return [_unnumbered(each) for each in value]
+    return value
 
 
 def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[Any]) -> Iterator[Step]:

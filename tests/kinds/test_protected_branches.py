@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
+from reconciler.apply.verify import EDITED
+from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
@@ -20,6 +22,7 @@ from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.render.samples import saved_plan, spoilt
 from tests.states import a_small_service
 
 RULES = "projects/acme%2Fapi/protected_branches"
@@ -81,6 +84,26 @@ def test_a_list_is_sent_with_its_entries_by_id_and_what_is_left_out_stays(engine
         f'PATCH {RULES}/release%2F%2A {{"allow_force_push": true}}'
     ]
     assert engine.step(branches({}, prune=True)) == [f"DELETE {RULES}/release%2F%2A"]
+
+
+def test_a_saved_plan_is_stale_whose_entries_were_made_anew_and_edited_if_it_removes_others(
+    engine: EngineDriver,
+) -> None:
+    service(engine, {"name": "main", "push_access_levels": [{"id": 7, "access_level": 40}]})
+    plan = engine.plan(branches({"main": {"allowed_to_push": ["developer"]}}))
+    service(engine, {"name": "main", "push_access_levels": [{"id": 8, "access_level": 40}]})
+    assert failures(engine.apply(plan, recheck=True)) == [
+        "stale: protected branch main: it has changed since the plan was made: the entries of its lists have other IDs; "
+        "make the plan again"
+    ]
+
+    def edit(saved: Any) -> None:
+        (change,) = saved["targets"][0]["sections"][0]["changes"]
+        change["requests"][0]["body"]["allowed_to_push"] = [{"id": 8, "_destroy": True}]
+
+    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {EDITED}"]
+    assert engine.writes() == []
 
 
 def test_entries_that_mean_the_same_are_equal_on_both_sides(engine: EngineDriver) -> None:
