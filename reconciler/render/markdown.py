@@ -106,19 +106,20 @@ def plan(saved: SavedPlan, style: Style) -> str:
     notes = "".join(
         f"**{code(note)}**\n\n"
         for note in (
-            *saved.remarks,
             *revert_notes(saved),
             *guard_notes(saved),
             *expiry_notes(saved),
             *access_notes(saved.plan),
         )
     )
+    remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks)
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{notes}"
         f"{_table(PLANNED, planned(saved))}"
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
+        f"{remarks}"
     )
     fewest = least(style)
     first, *others = saved.chapters
