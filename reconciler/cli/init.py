@@ -50,12 +50,13 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
     with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
 
-    The pipeline takes component and image of this version; the last lines name them.
+    The pipeline takes component and image of this version, which are named; the last lines are what to do next.
     """
     from reconciler.export.left_out import causes
     from reconciler.gitops.scaffold import FIRST, LEFT_OUT, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
+    from reconciler.render.markdown import code
     from reconciler.schema import editor_schemas
     from reconciler.system.files import A_LINK, is_linked, save_inside
 
@@ -71,7 +72,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     elif not MANIFESTS.exists():
         texts[MANIFESTS / "baseline.yaml"] = FIRST
     if shared:
-        texts[LEFT_OUT] = left_out_text((str(each), map(str, each.entries)) for each in shared)
+        texts[LEFT_OUT] = left_out_text((code(str(each)), each.lines) for each in shared)
     linked = [path for path in texts if not os.path.lexists(path) and is_linked(path, [here])]
     kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
     new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
@@ -87,12 +88,12 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
         session.info(f"Not in the manifests, one by one in {LEFT_OUT}:")
         for cause in shared:
             session.info(f"  {cause}")
-    if new:
-        _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
     if PIPELINE_FILE in new:
         session.info("Before the first pipeline, these must be on the service that runs it:")
         session.info(f"  the component  {pieces.component}")
         session.info(f"  the image      {pieces.image}")
+    if new:
+        _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 
@@ -125,10 +126,8 @@ def _tell_next(session: Session, groups: tuple[str, ...], *, shared: bool) -> No
     session.info(f"Next{NEW_PROJECT if lacks_remote else ''}:")
     if not groups:
         session.info("  reconciler export --group GROUP --as-set -o manifests")
-    start = "" if top else "git init && "
+    start = f"{'' if top else 'git init && '}{'git remote add origin URL && ' if lacks_remote else ''}"
     session.info(f'  {start}git add . && git commit --message "The settings as they are"')
-    if lacks_remote:
-        session.info("  git remote add origin URL")
     session.info("  reconciler plan")
 
 

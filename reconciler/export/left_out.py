@@ -20,6 +20,7 @@ class LeftOut:
         why: the reason.
         sort: the word for an object and for that of which a field is left out, such as `milestone`; empty for sections.
         cause: the reason in words that all objects share which are left out for it; empty if `why` has such words.
+        objects: what was read of each object that it is about, if that helps to choose among them, a line each.
     """
 
     what: str
@@ -27,6 +28,7 @@ class LeftOut:
     why: str
     sort: str = ""
     cause: str = ""
+    objects: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the whole sentence."""
@@ -55,6 +57,13 @@ class Cause:
             return f"{counted(len(self.entries), first.sort)} of {where}: {first.shared}"
         why = first.why if len(targets) == 1 else first.shared
         return f"{first.what or EVERYTHING} of {where} is left out: cannot be read: {why}"
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The sentence about each entry, and below it what is known about its objects."""
+        for each in self.entries:
+            yield str(each)
+            yield from (f"  {known}" for known in each.objects)
 
 
 def causes(left_out: Iterable[LeftOut]) -> Iterator[Cause]:

@@ -17,8 +17,8 @@ from reconciler.system.terminal import escaped
 Spec = dict[str, Any]
 """Sections by name, as plain data."""
 
-Omitted = list[tuple[str, str, str, str]]
-"""Objects and fields that a section leaves out, each with the reason, its sort and the cause: see `LeftOut`."""
+Omitted = list[tuple[str, str, str, str, tuple[str, ...]]]
+"""What a section leaves out: name, reason, sort, cause, and what was read of the objects; see `LeftOut`."""
 
 NOT_SHOWN = "this server does not show it"
 CONTRADICTS = "it contradicts another field"
@@ -72,7 +72,9 @@ def export_target(
         if section is not None:
             spec[kind.name] = section
         if omitted:
-            left_out[kind.name] = tuple(LeftOut(what, target, why, *others) for what, why, *others in omitted)
+            left_out[kind.name] = tuple(
+                LeftOut(what, target, why, sort, cause, read) for what, why, sort, cause, read in omitted
+            )
     concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
     return Exported(resolved, spec, concise if empty_lists else without_empty_lists(concise, kinds), left_out)
 
@@ -149,20 +151,29 @@ def _named(
         name = same[0].names[0]
         error = part.name_error(name)
         numbers = ", ".join(str(found.id) for found in same)
+        read = tuple(map(_age_and_use, same)) if part.access else ()
         if error:
-            omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error))
+            omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error, read))
         elif len(same) > 1:
             why = f"{len(same)} objects have this name (IDs {numbers}); expected one; rename or delete the others"
-            omitted.append((f"{part.title} {quoted(name)}", why, part.title, SEVERAL))
+            omitted.append((f"{part.title} {quoted(name)}", why, part.title, SEVERAL, read))
         else:
             yield name, same[0]
+
+
+def _age_and_use(found: LiveRecord) -> str:
+    """Return what tells an object with a secret from its namesakes, by what was read of it."""
+    known = {"of": found.owner, "created": found.created_at and found.created_at.date()}
+    facts = [f"{word} {escaped(str(value))}" for word, value in known.items() if value]
+    used = f"last used {escaped(found.last_used[:10])}" if found.last_used else "no use of it is recorded"
+    return f"ID {found.id}: {', '.join([*facts, used])}"
 
 
 def _fields(title: str, name: str, found: LiveRecord, omitted: Omitted) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
 
     def omit(field: str, why: str, cause: str) -> None:
-        omitted.append((f"{field} of {title}{name}", why, title, f"{field}: {cause}"))
+        omitted.append((f"{field} of {title}{name}", why, title, f"{field}: {cause}", ()))
 
     for field, value in found.unknown.items():
         omit(field, f"a manifest cannot declare its value {quoted(value)}", "a manifest cannot declare its value")

@@ -144,11 +144,7 @@ def left_out_text(causes: Iterable[tuple[str, Iterable[str]]]) -> str:
     """Return the text of `LEFT_OUT`; names of the service stand in blocks, where they are no Markdown.
 
     Args:
-        causes: one line for each cause, and the sentences about what was left out for it.
+        causes: a heading for each cause, as inline code, and the lines about what was left out for it.
     """
-    sections = (
-        f"\n## Cause {number}\n\n"
-        + "".join(f"    {line}\n" for line in (cause, "", *sentences)).replace("    \n", "\n")
-        for number, (cause, sentences) in enumerate(causes, start=1)
-    )
+    sections = (f"\n## {cause}\n\n" + "".join(f"    {line}\n" for line in lines) for cause, lines in causes)
     return f"# Live, and not in the manifests\n{''.join(sections)}"

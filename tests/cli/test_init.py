@@ -24,6 +24,9 @@ SCAFFOLD = [
 
 NEW_PROJECT = "Next, with the URL of an empty project that will hold this repository:"
 
+COMMIT = 'git init && git remote add origin URL && git add . && git commit --message "The settings as they are"'
+
+SWITCHED_OFF = "switched off in the project: CI/CD; switch CI/CD on, or leave the section out"
 
 MUST_BE_THERE = [
     "Before the first pipeline, these must be on the service that runs it:",
@@ -57,12 +60,11 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     ]
     assert done.err.splitlines() == [
         "8 files written.",
+        *MUST_BE_THERE,
         NEW_PROJECT,
         "  reconciler export --group GROUP --as-set -o manifests",
-        '  git init && git add . && git commit --message "The settings as they are"',
-        "  git remote add origin URL",
+        f"  {COMMIT}",
         "  reconciler plan",
-        *MUST_BE_THERE,
     ]
     assert [line.rpartition(" ")[2] in contents(Path())[".gitlab-ci.yml"] for line in MUST_BE_THERE[1:]] == [True, True]
     assert sorted(contents(Path())) == SCAFFOLD
@@ -121,10 +123,14 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
 def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
-    double = [{"description": "t", "owner": "ada"}] * 2
+    double = [
+        {"description": "t", "created_at": "2025-03-01T08:00:00.000Z", "last_used": "2026-01-02T08:00:00.000Z"},
+        {"description": "t", "created_at": "2025-04-01T08:00:00.000Z"},
+        {"description": " ", "created_at": "2025-05-01T08:00:00.000Z"},
+    ]
     state["projects"] += [
         {"id": 200, "path": "partners/shop", "builds_enabled": False},
-        {"id": 201, "path": "partners/till", "trigger_tokens": double},
+        {"id": 201, "path": "partners/till", "trigger_tokens": [{**each, "owner": "ada"} for each in double]},
     ]
     cli_runner.sandbox.replace_state(state)
     repository(Path("../origin"))
@@ -135,13 +141,37 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
         "Not in the manifests, one by one in init-left-out.md:",
         "  trigger_tokens of project partners/shop is left out: cannot be read: switched off in the project: CI/CD; switch "
         "CI/CD on, or leave the section out",
+        "  1 trigger token of project partners/till: a description must not be blank",
         "  1 trigger token of project partners/till: several of one name, where a manifest declares one: rename or delete "
         "the others, then export again",
+        *MUST_BE_THERE,
         "Next:",
         '  git add . && git commit --message "The settings as they are"',
         "  reconciler plan",
-        *MUST_BE_THERE,
     ]
+    assert (
+        contents(Path())["init-left-out.md"]
+        == f"""\
+# Live, and not in the manifests
+
+## `trigger_tokens of project partners/shop is left out: cannot be read: {SWITCHED_OFF}`
+
+    trigger_tokens of project partners/shop is left out: cannot be read: {SWITCHED_OFF}
+
+## `1 trigger token of project partners/till: a description must not be blank`
+
+    trigger token " " (ID 3) of project partners/till is left out: a description must not be blank
+      ID 3: of ada, created 2025-05-01, no use of it is recorded
+
+## `1 trigger token of project partners/till: several of one name, where a manifest declares one: rename or delete the \
+others, then export again`
+
+    trigger token "t" of project partners/till is left out: 2 objects have this name (IDs 1, 2); expected one; rename or \
+delete the others
+      ID 1: of ada, created 2025-03-01, last used 2026-01-02
+      ID 2: of ada, created 2025-04-01, no use of it is recorded
+"""
+    )
     drift = cli_runner("drift")
     assert (drift.code, drift.out) == (0, "")
     assert cli_runner("export --group acme --group partners --as-set -o ../elsewhere/manifests").code == 0
@@ -150,12 +180,11 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
 
 
 def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: CliRunner) -> None:
-    assert cli_runner("init --group acme").err.splitlines()[-7:] == [
-        NEW_PROJECT,
-        '  git init && git add . && git commit --message "The settings as they are"',
-        "  git remote add origin URL",
-        "  reconciler plan",
+    assert cli_runner("init --group acme").err.splitlines()[-6:] == [
         *MUST_BE_THERE,
+        NEW_PROJECT,
+        f"  {COMMIT}",
+        "  reconciler plan",
     ]
     before = cli_runner("plan --detailed-exitcode")
     assert (before.code, before.err) == (0, "")
@@ -182,7 +211,7 @@ def test_a_repository_that_says_where_its_inventory_is_needs_no_remote_for_it(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("reconciler.yaml").write_text("inventory: false\n")
-    assert cli_runner("init --group acme").err.splitlines()[-6] == "Next:"
+    assert cli_runner("init --group acme").err.splitlines()[-3] == "Next:"
     Path("reconciler.yaml").unlink()
     Path(".gitignore").unlink()
     repository(Path())
@@ -211,11 +240,10 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
         "others, then export again",
         "  13 package protection rules of 13 projects: minimum_access_level_for_delete: this server does not show it",
-        NEW_PROJECT,
-        '  git init && git add . && git commit --message "The settings as they are"',
-        "  git remote add origin URL",
-        "  reconciler plan",
         *MUST_BE_THERE,
+        NEW_PROJECT,
+        f"  {COMMIT}",
+        "  reconciler plan",
     ]
     details = contents(Path())["init-left-out.md"].splitlines()
     assert [line for line in details if "ui-34" in line or "IDs 38" in line] == [
