@@ -1,10 +1,11 @@
 """What people see of a plan or a report, put together once: every format draws it, and none computes it anew. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isinf
-from typing import Literal, Protocol, cast
+from typing import Literal, NamedTuple, Protocol, cast
 
 from reconciler.apply import Outcome
 from reconciler.documents.groups import (
@@ -17,9 +18,10 @@ from reconciler.documents.groups import (
     equal,
     is_done,
     saved_group,
+    target_of,
 )
 from reconciler.model.plan import Change, Excepted, Problem, SectionPlan, Source, TargetPlan, Unmanaged
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 
 ChapterName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
 
@@ -39,6 +41,10 @@ class SectionShown(Protocol):
         """The section's name."""
 
     @property
+    def found(self) -> int:
+        """How many objects the section held when it was read."""
+
+    @property
     def not_applicable(self) -> str:
         """Why the target cannot have the section; empty if it can."""
 
@@ -49,6 +55,10 @@ class TargetShown(Protocol):
     @property
     def target(self) -> Target:
         """Which it is."""
+
+    @property
+    def sections(self) -> Sequence[SectionShown]:
+        """Its declared sections."""
 
     @property
     def entries(self) -> Iterator[Change | Problem | Outcome]:
@@ -65,6 +75,53 @@ class TargetShown(Protocol):
     @property
     def not_applicable(self) -> Iterator[SectionShown]:
         """The sections that the target cannot have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many targets of one level change.
+
+    Attributes:
+        level: their level.
+        changed: how many of them have changes.
+        all: how many of them there are in the plan.
+    """
+
+    level: Level
+    changed: int
+    all: int
+
+
+def reaches(targets: Iterable[Target], changed: Iterable[Target]) -> tuple[Reach, ...]:
+    """Return how many of some targets change, by level; without levels that stay as they are.
+
+    Args:
+        targets: all of them.
+        changed: those that change, in any number.
+    """
+    levels = Counter(target.level for target in targets)
+    numbers = Counter(target.level for target in set(changed))
+    return tuple(Reach(level, numbers[level], levels[level]) for level in Level if numbers[level])
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What one place in the manifests asks of several targets, or equal changes that each have a place of their own.
+
+    Attributes:
+        kind: `create`, `update` or `delete`; in a report `created` and so on.
+        place: where the manifests ask for it, as path:line; empty if that is not one place.
+        groups: at least one, the largest first.
+    """
+
+    kind: str
+    place: str
+    groups: tuple[Group[Change | Outcome], ...]
+
+    @property
+    def entries(self) -> tuple[Change | Outcome, ...]:
+        """The entries of all groups."""
+        return tuple(entry for group in self.groups for entry in group.entries)
 
 
 @dataclass(frozen=True)
@@ -134,6 +191,36 @@ class Chapter:
         """Return what exceptions hold back."""
         return cast("Grouped[Excepted]", self.grouped(least, _is_excepted))
 
+    @cached_property
+    def cards(self) -> tuple[Card, ...]:
+        """The changes of a plan, or those that were done: a card for each place in the manifests that asks for some.
+
+        A place counts if it asks something of more than one target. All else is a card of its own for each group.
+        """
+        groups = cast(
+            "tuple[Group[Change | Outcome], ...]", tuple(each for each in self.groups if _is_change(each.sample))
+        )
+        asked: dict[_Cause, set[Target]] = {}
+        for entry in (entry for group in groups for entry in group.entries):
+            asked.setdefault(_cause(entry), set()).add(target_of(entry))
+        cards: dict[object, list[Group[Change | Outcome]]] = {}
+        for number, group in enumerate(groups):
+            parts: dict[object, list[Change | Outcome]] = {}
+            for entry in group.entries:
+                cause = _cause(entry)
+                is_shared = cause.place and len(asked[cause]) > 1
+                parts.setdefault(cause if is_shared else number, []).append(entry)
+            for key, entries in parts.items():
+                cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
+        return tuple(
+            Card(
+                _cause(found[0].entries[0]).kind,
+                key.place if isinstance(key, _Cause) else "",
+                tuple(sorted(found, key=lambda each: -len(each.entries))),
+            )
+            for key, found in cards.items()
+        )
+
     @property
     def saved_groups(self) -> Iterator[SavedGroup]:
         """The groups, as a document holds them."""
@@ -162,6 +249,21 @@ def _with_source(target: TargetPlan, source: Source | None) -> TargetPlan:
         for section in target.sections
     )
     return replace(target, sections=tuple(sections))
+
+
+class _Cause(NamedTuple):
+    """What the changes of a card have in common."""
+
+    kind: str
+    level: Level
+    section: str
+    place: str
+
+
+def _cause(entry: Change | Outcome) -> _Cause:
+    change = entry.change if isinstance(entry, Outcome) else entry
+    kind = entry.word if isinstance(entry, Outcome) else entry.action
+    return _Cause(kind, change.address.target.level, change.address.section, change.origin)
 
 
 def _is_change(entry: Entry) -> bool:

@@ -15,6 +15,7 @@ from reconciler.model.targets import Target
 class State(StrEnum):
     """The state of one section of one target, the worst first."""
 
+    DELETIONS = "deletions"
     PROBLEM = "problem"
     CHANGES = "changes"
     EXCEPTED = "excepted"
@@ -109,7 +110,7 @@ def _states(section: SectionPlan | SectionReport) -> Iterator[State]:
     if section.problems:
         yield State.PROBLEM
     if isinstance(section, SectionPlan):
-        yield from [State.CHANGES] if section.changes else []
+        yield from (State.DELETIONS if change.action == "delete" else State.CHANGES for change in section.changes)
     else:
         yield from (AFTER[outcome.status] for outcome in section.outcomes)
     if section.excepted:

@@ -24,7 +24,7 @@ from pydantic import (
     computed_field,
 )
 
-from reconciler.documents.cards import Chapter, chapters_since
+from reconciler.documents.cards import Chapter, Reach, chapters_since, reaches
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
@@ -209,6 +209,11 @@ class SavedPlan:
     def not_of_change(self) -> tuple[Change, ...]:
         """The changes that would be made at that revision too; none without one."""
         return tuple(change for change in self.plan.changes if change.source != "change") if self.since else ()
+
+    @cached_property
+    def reach(self) -> tuple[Reach, ...]:
+        """How many targets the plan changes, by level."""
+        return reaches((each.target for each in self.targets), (each.address.target for each in self.plan.changes))
 
     @computed_field
     @cached_property

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import UNKNOWN, CanaryRun, Outcome, Status, TargetOutcome
-from reconciler.documents.cards import Chapter
+from reconciler.documents.cards import Chapter, Reach, reaches
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
@@ -235,6 +235,13 @@ class Report:
             for each in target.sections:
                 done = (Done(o.change, o.created) for o in each.outcomes if o.may_be_done)
                 yield DoneSection(target.target, each.section, tuple(done), each.found, target.origin)
+
+    @cached_property
+    def reach(self) -> tuple[Reach, ...]:
+        """How many targets the plan changed, or was to change, by level."""
+        quiet = (Target(group.level, ref) for group in self.in_order for ref in group.targets)
+        targets = (*(each.target for each in self.targets), *quiet)
+        return reaches(targets, (each.change.address.target for each in self.outcomes))
 
     @computed_field
     @cached_property

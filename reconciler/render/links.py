@@ -14,6 +14,7 @@ from urllib.parse import quote
 from reconciler.documents.groups import Entry, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import Report
+from reconciler.gitops.apply_log import short
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Delete, Update
 from reconciler.model.targets import Level, Target
@@ -23,6 +24,31 @@ COMMIT = re.compile("[0-9a-f]{40,64}")
 
 PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
 """What the page of an object may be, below that of its target."""
+
+
+TOLD = {
+    "title": "CI_MERGE_REQUEST_TITLE",
+    "message": "CI_COMMIT_TITLE",
+    "author": "CI_COMMIT_AUTHOR",
+}
+"""The variables of a CI job that say what it is about."""
+
+E_MAIL = re.compile(r"\s*<[^<>]*>\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that a page tells of its run.
+
+    Attributes:
+        name: what it is.
+        text: what is known of it.
+        url: where there is more; None for nowhere.
+    """
+
+    name: str
+    text: str
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +65,7 @@ class Places:
         folder: the absolute path of the working directory, to which origins are relative.
         pipeline: the web page of the CI job's pipeline.
         merge_request: that of its merge request.
+        told: what the CI job tells of its merge request and its commit, by the names of `TOLD`.
         pages: by section and level, see `Kind.pages`.
     """
 
@@ -51,6 +78,7 @@ class Places:
     folder: str = ""
     pipeline: str = ""
     merge_request: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, Mapping[Level, str]] = field(default_factory=dict)
 
     @classmethod
@@ -69,6 +97,7 @@ class Places:
             folder=folder,
             pipeline=environ.get("CI_PIPELINE_URL", ""),
             merge_request=f"{project}/-/merge_requests/{number}" if project and number else "",
+            told={name: environ.get(variable, "") for name, variable in TOLD.items()},
             pages={name: kind.pages for name, kind in kinds.items()},
         )
 
@@ -97,6 +126,22 @@ class Links:
         self._missing = frozenset(_missing(document))
         self.pipeline = _address(places.pipeline)
         self.merge_request = _address(places.merge_request)
+
+    @property
+    def context(self) -> Iterator[Fact]:
+        """What a CI job is about; outside of one, the commit of the manifests, if that is known."""
+        told = self._places.told
+        if self.merge_request:
+            text = f"!{self.merge_request.rpartition('/')[2]} {told.get('title', '')}"
+            yield Fact("Merge request", text.strip(), self.merge_request)
+        if COMMIT.fullmatch(self._commit):
+            is_ours = self._commit == self._places.commit
+            page = f"{self._repository}/-/commit/{self._commit}" if self._repository else None
+            yield Fact("Commit", f"{short(self._commit)} {told.get('message', '') if is_ours else ''}".strip(), page)
+            if is_ours and told.get("author"):
+                yield Fact("Author", E_MAIL.sub("", told["author"]))
+        if self.pipeline:
+            yield Fact("Pipeline", f"#{self.pipeline.rpartition('/')[2]}", self.pipeline)
 
     def target(self, target: Target) -> str | None:
         """Return the page of a group or a project; None for others, a group by its ID, and what does not exist."""

@@ -381,12 +381,28 @@ def report_in_a_line(report: Report) -> str:
     return f"{of_report(report)}: {', '.join(words) or 'nothing to change'}"
 
 
+def reach_in_words(document: SavedPlan | Report) -> str:
+    """Return how many of the targets change: `5,000 of 5,000 projects, all`; empty if none does."""
+    return "; ".join(
+        f"{each.changed:,} of {counted(each.all, each.level)}{', all' if 1 < each.changed == each.all else ''}"
+        for each in document.reach
+    )
+
+
 def deletions_in_words(plan: Plan) -> str:
     """Return how much a plan deletes where: `deletes 12 objects in 1 group and 3 projects`; empty if nothing."""
     deleted = [each.address.target for each in plan.changes if isinstance(each, Delete)]
     numbers = Counter(target.level for target in sorted(set(deleted), key=lambda target: target.order))
     places = [counted(number, level) for level, number in numbers.items()]
     return f"deletes {counted(len(deleted), 'object')} in {listed(places)}" if deleted else ""
+
+
+def compared_with(saved: SavedPlan) -> str:
+    """Return what was compared with what: `Compared the manifests of 1a2b3c4 with https://… as read at …`."""
+    what = f"the manifests of {short(saved.commit)}" if saved.commit else "the manifests"
+    what = f"the service before the apply {short(saved.reverts)}" if saved.reverts else what
+    text = f"Compared {what} with {saved.service} as read at {utc(saved.created_at)}"
+    return f"{text}, and with the manifests at {escaped(saved.since)}." if saved.since else f"{text}."
 
 
 def plan_cost(saved: SavedPlan) -> str:

@@ -71,6 +71,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
 <header class="verdict" data-tone="care">
 <p class="crumbs"><strong>reconciler</strong> <span>Plan</span> <span>https://git.example.com/api/v4</span> <time datetime="2026-12-01T12:00:00Z">2026-12-01T12:00:00Z</time></p>
 <h1>Deletes 1 object in 1 project; 1 problem</h1>
+<p class="reach"><span class="name">Reaches</span> 1 of 2 projects</p>
 <p class="advice">Review the deletions first. Not all of a deleted object can be restored.</p>
 <ul class="tiles" aria-label="Numbers">
 <li><span class="tile" data-kind="delete"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">\u2212</span> Deletions</span></span></li>
@@ -94,7 +95,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
         "all|1|2|1|1",
     ]
     assert re.findall("<p>(.*)</p>", about) == [
-        "Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.",
+        "Compared the manifests with https://git.example.com/api/v4 as read at 2026-12-01T12:00:00Z.",
         "4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.",
     ]
 
@@ -161,13 +162,22 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
         "name": "delete",
         "sign": "\u2212",
         "heading": "Deletions",
-        "state": "changes",
+        "state": "deletions",
     }
     assert data["matrix"] == {
         "targets": ["project acme/payments/api", "project acme/payments/lib"],
         "sections": ["approval_settings", "milestones", "trigger_tokens"],
-        "states": ["problem", "changes", "excepted", "not applicable", "unmanaged", "in order", "not declared"],
-        "cells": "011646",
+        "states": [
+            "deletions",
+            "problem",
+            "changes",
+            "excepted",
+            "not applicable",
+            "unmanaged",
+            "in order",
+            "not declared",
+        ],
+        "cells": "120757",
     }
 
 
@@ -420,6 +430,52 @@ def test_a_command_names_each_target_unless_the_plan_is_about_all() -> None:
     assert data_of(render_report(carried_out(saved), "html"))["commands"] == "retry"
 
 
+def allowed(path: str, *names: str, found: int, place: str = "sets.yaml:12") -> TargetPlan:
+    """Return what happens to a project whose allowlist loses some of its entries."""
+    target = Target(Level.PROJECT, path)
+    at = Address(target, "job_token_scope", "projects", "allowed project")
+    gone = (Delete(replace(at, name=name), {}, (), READ, origin=place) for name in names)
+    return TargetPlan(target, (SectionPlan("job_token_scope", found, tuple(gone)),))
+
+
+def test_what_one_place_asks_of_many_targets_is_one_card() -> None:
+    emptied = [allowed(f"acme/p{number}", "acme/old", f"acme/own-{number}", found=2) for number in range(400)]
+    alone = allowed("acme/q", "acme/old", found=2, place="q.yaml:3")
+    plan = saved_plan(Plan((*emptied, alone)))
+    page = render_plan(plan, "html")
+    first, second = cards_of(page)
+    assert first["title"] == "prune at sets.yaml:12 empties job_token_scope of 400 projects: 800 allowed projects"
+    assert [group["title"] for group in first["groups"][:2]] == [
+        'Delete allowed project "acme/old"',
+        'Delete allowed project "acme/own-0"',
+    ]
+    assert (len(first["groups"]), len(first["rows"]), first["rows"][400][6]) == (401, 800, 1)
+    assert data_of(page)["texts"][first["place"]] == "sets.yaml:12"
+    assert (second["title"], len(second["rows"])) == ('Delete allowed project "acme/old"', 1)
+    assert '<span class="name">Reaches</span> 401 of 401 projects, all</p>' in page
+    done = next(card for card in cards_of(render_report(carried_out(plan), "html")) if card["kind"] == "deleted")
+    assert done["title"] == "prune at sets.yaml:12 deleted 720 allowed projects in job_token_scope of 400 projects"
+    some = [replace(each, sections=(replace(each.sections[0], found=3),)) for each in emptied[:2]]
+    titles = [card["title"] for card in cards_of(render_plan(saved_plan(Plan(tuple(some))), "html"))]
+    assert titles == ["prune at sets.yaml:12 deletes 4 allowed projects in job_token_scope of 2 projects"]
+    assert len(cards_of(render_plan(saved_plan(Plan(tuple(some))), "html", Style(group_by="target")))) == 4
+
+
+def test_one_line_that_makes_objects_of_different_names_or_values_is_one_card() -> None:
+    def due(path: str, *dates: str) -> TargetPlan:
+        target = Target(Level.PROJECT, path)
+        at = Address(target, "milestones", "milestones", "milestone")
+        made = (Create(replace(at, name=f"m{day}"), {"due_date": day}, (), origin="set.yaml:7") for day in dates)
+        moved = Update(replace(at, name="m"), {"due_date": dates[0]}, {"due_date": "x"}, (), READ, origin="set.yaml:9")
+        return TargetPlan(target, (SectionPlan("milestones", 0, (*made, moved)),))
+
+    page = render_plan(saved_plan(Plan((due("a/b", "1", "2"), due("a/c", "3")))), "html")
+    assert [(card["title"], [group["fields"] for group in card["groups"]]) for card in cards_of(page)] == [
+        ("Create 3 milestones", [[["due_date", None, "1"]], [["due_date", None, "2"]], [["due_date", None, "3"]]]),
+        ('Update milestone "m"', [[["due_date", "1", "x"]], [["due_date", "3", "x"]]]),
+    ]
+
+
 def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
     back = replace(many(5), reverts="1a2b3c4d" * 5, narrowed=False)
     for saved, width in ((back, "wide"), (replace(back, narrowed=True), "narrow")):
@@ -429,7 +485,20 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
     assert (done["commands"], done["revert"]) == ("wide", ["reconciler", "revert", "my report.json"])
     nothing = render_plan(replace(back, targets=()), "html")
     assert "The service is as before that apply." in nothing
-    assert "This is the way back from the apply 1a2b3c4<" in nothing
+    assert "<h1>Revert of the apply 1a2b3c4: nothing to change</h1>" in nothing
+    safe = replace(
+        saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (CHANGED,)),)),))), reverts="1a2b3c4d" * 5
+    )
+    for page, headline, command in (
+        (render_plan(safe, "html"), "updates 1 object, deletes nothing", "reconciler revert 1a2b3c4 --yes"),
+        (
+            render_report(replace(carried_out(safe), reverts="1a2b3c4d" * 5), "html"),
+            "0 of 1 change are done",
+            "reconciler revert 1a2b3c4 --yes",
+        ),
+    ):
+        assert f"<h1>Revert of the apply 1a2b3c4: {headline}</h1>" in page
+        assert re.findall('data-copy="(.*?)"', page) == ([command] if command else [])
 
 
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
@@ -446,9 +515,14 @@ def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
         "https://git.example.com/acme/payments/api/-/milestones/1",
     ]
     assert re.findall("<a href=.*?</a>", page) == [
-        '<a href="https://git.example.com/acme/it/-/pipelines/9">Pipeline</a>',
-        '<a href="https://git.example.com/acme/it/-/merge_requests/4">Merge request</a>',
+        '<a href="https://git.example.com/acme/it/-/merge_requests/4">!4 Empty the allowlists</a>',
+        f'<a href="https://git.example.com/acme/it/-/commit/{"a" * 40}">aaaaaaa Prune &lt;all&gt;</a>',
+        '<a href="https://git.example.com/acme/it/-/pipelines/9">#9</a>',
     ]
+    assert "<dt>Author</dt> <dd>Ada Lovelace</dd>" in page
+    since = render_plan(replace(saved, since="main", commit="b" * 40), "html")
+    assert f"Compared the manifests of bbbbbbb with {saved.service} as read at 2026-12-01T12:00:00Z, and" in since
+    assert " and with the manifests at main.</p>" in since
     plain = render_plan(saved, "html")
     assert (data_of(plain)["pages"], data_of(plain)["lines"], "<a href=" in plain) == ({}, {}, False)
 
@@ -461,6 +535,7 @@ PLACES = Places(
     folder="/r",
     pipeline="https://git.example.com/acme/it/-/pipelines/9",
     merge_request="https://git.example.com/acme/it/-/merge_requests/4",
+    told={"title": "Empty the allowlists", "message": "Prune <all>", "author": "Ada Lovelace <ada@example.com>"},
     pages={"milestones": {Level.PROJECT: "{target}/-/all"}},
 )
 

@@ -20,6 +20,7 @@ from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
 from tests.render.samples import sample, saved_plan
+from tests.render.test_html import allowed
 
 CARD = "#list .card"
 TITLES = f"{CARD} .title"
@@ -104,6 +105,32 @@ def test_a_long_list_of_targets_can_be_scrolled_by_keyboard(chromium: Browser, t
     chromium.open(written(tmp_path, render_plan(many(120), "html")))
     chromium.run(OPEN_ALL)
     assert chromium.run("const list = document.querySelector('.targets'); return list.scrollHeight > list.clientHeight")
+    assert chromium.obstacles() == []
+
+
+def test_a_prune_of_many_projects_opens_into_names_and_targets(chromium: Browser, tmp_path: Path) -> None:
+    plan = saved_plan(Plan(tuple(allowed(f"acme/p{n}", "acme/old", f"acme/own-{n}", found=2) for n in range(400))))
+    chromium.open(written(tmp_path, render_plan(plan, "html")))
+    assert chromium.texts(f"{TITLES}, {CARD} .count, {CARD} .places") == [
+        "prune at sets.yaml:12 empties job_token_scope of 400 projects: 800 allowed projects",
+        "800 changes in 400 projects",
+        'allowed project "acme/old", allowed project "acme/own-0", allowed project "acme/own-1" and 398 more',
+        "acme/p0, acme/p1, acme/p2 …",
+    ]
+    click(chromium, f"{CARD} h3 button")
+    assert chromium.texts(".groups summary")[:2] == [
+        'allowed project "acme/old" 400 projects',
+        'allowed project "acme/own-0" acme/p0',
+    ]
+    assert chromium.texts(".inside > .more") == ["Show 351 of 351 more"]
+    click(chromium, ".inside > .more")
+    assert chromium.focused() == 'allowed project "acme/own-49" acme/p49'
+    chromium.run("document.querySelector('.groups summary').click()")
+    chromium.wait_for("return document.querySelectorAll('.groups .targets li').length === 50")
+    assert chromium.texts(".groups .targets li")[0] == "project acme/p0"
+    assert [chip.split() for chip in chromium.texts("#matrix .matrix-chip:not([hidden])")] == [["deletions", "400"]]
+    assert typed(chromium, "own-7") == "1 card shown"
+    assert chromium.texts(f"{CARD} h3 .count") == ["11 changes in 11 projects of 800 changes in 400 projects"]
     assert chromium.obstacles() == []
 
 
@@ -273,8 +300,10 @@ def test_rows_link_to_the_service_and_to_the_manifests(chromium: Browser, tmp_pa
     file = written(tmp_path, render_plan(fleet(10), "html", style))
     chromium.open(file, PHONE, fragment="q=author&section=approval_settings")
     click(chromium, f"{CARD} h3 button")
+    click(chromium, ".groups summary")
+    chromium.wait_for("return document.querySelector('.targets .target') !== null")
     found = chromium.run(
-        "return [...document.querySelectorAll('#list a')].map((each) => [each.textContent, each.href])"
+        "return [...document.querySelectorAll('.inside a')].map((each) => [each.textContent, each.href])"
     )
     path = chromium.texts(".targets .target")[0].removeprefix("project ")
     assert found[:2] == [

@@ -16,7 +16,7 @@ from reconciler.gitops.apply_log import revert_words
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.html import cards, verdict
-from reconciler.render.html.cards import Card, Kind
+from reconciler.render.html.cards import Decision, Kind
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
@@ -27,6 +27,7 @@ from reconciler.render.wording import (
     access_notes,
     became,
     canary_notes,
+    compared_with,
     expiry_notes,
     guard_notes,
     left_alone,
@@ -35,10 +36,10 @@ from reconciler.render.wording import (
     plan_cost,
     plan_in_a_line,
     planned,
+    reach_in_words,
     rename_notes,
     report_in_a_line,
     requests_made,
-    revert_notes,
     waits,
 )
 
@@ -70,12 +71,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
             *guards[:split],
             *rename_notes(saved),
             *saved.remarks,
-            *revert_notes(saved),
             *expiry_notes(saved),
             *access_notes(saved.plan),
         ],
+        reach=reach_in_words(saved),
         facts=[
-            f"Read from {saved.service} at {utc(saved.created_at)}.",
+            compared_with(saved),
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
         ],
         kinds=cards.PLANNED,
@@ -99,7 +100,8 @@ def report(done: Report, style: Style) -> str:
         time=utc(done.finished_at),
         verdict=verdict.of_report(done),
         refusals=[],
-        notes=[*canary_notes(done), *done.remarks, *revert_notes(done)],
+        notes=[*canary_notes(done), *done.remarks],
+        reach=reach_in_words(done),
         facts=[
             f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
             f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
@@ -126,7 +128,7 @@ def _commands(saved: SavedPlan) -> str:
 def _page(
     *,
     kinds: Sequence[Kind],
-    shown: Sequence[Card],
+    shown: Sequence[Decision],
     columns: Sequence[str],
     counts: Counts,
     fleet: Matrix,
@@ -165,7 +167,7 @@ def _page(
         whole=WHOLE,
         cards=shown,
         few=WITHOUT_SCRIPT,
-        links=links,
+        context=[*links.context],
         data={
             **cards.data(shown, links),
             "kinds": {each.name: asdict(each) for each in kinds},

@@ -5,7 +5,7 @@ A card is one decision. What is not done has one card for each reason, whatever 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, takewhile
@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
-from reconciler.documents.cards import Chapter
+from reconciler.documents.cards import Card, Chapter
 from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
@@ -85,7 +85,7 @@ LEFT_ALONE = (
 ALREADY = Kind("already", "\u2260", "Not of this change", State.CHANGES)
 RESTORED = Kind("restored", "=", "Changed and put back", State.IN_ORDER)
 PLANNED = (
-    Kind("delete", "\u2212", "Deletions", State.CHANGES),
+    Kind("delete", "\u2212", "Deletions", State.DELETIONS),
     PROBLEM,
     Kind("create", "+", "Creations", State.CHANGES),
     Kind("update", "~", "Updates", State.CHANGES),
@@ -96,7 +96,7 @@ PLANNED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class Decision:
     """One decision.
 
     Attributes:
@@ -108,6 +108,8 @@ class Card:
         remedy: the fix of a problem.
         fields: the values, if these are the same for all entries.
         losses: what is lost by a deletion: a clause each.
+        place: where the manifests ask for all of it; empty if that is not one place.
+        groups: the equal changes that it consists of, if these differ.
     """
 
     kind: str
@@ -118,9 +120,11 @@ class Card:
     remedy: str = ""
     fields: Sequence[Field] = ()
     losses: Sequence[str] = ()
+    place: str = ""
+    groups: Sequence["Decision"] = ()
 
 
-def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
+def of_plan(saved: SavedPlan, style: Style) -> list[Decision]:
     """Return what a plan would do, and what cannot be planned."""
     least = _least(style)
     cards = (card for chapter in saved.chapters for card in _of_chapter(chapter, least))
@@ -134,17 +138,17 @@ def _restored(saved: SavedPlan) -> Iterator[Card]:
         yield Card("restored", f"{about}: {text}", [Problem(each.address, text)], about)
 
 
-def of_report(report: Report, style: Style) -> list[Card]:
+def of_report(report: Report, style: Style) -> list[Decision]:
     """Return what became of a plan. Where the run was interrupted, what is done comes first."""
     least = _least(style)
     return _ordered((card for chapter in report.chapters for card in _of_chapter(chapter, least)), kinds_of(report))
 
 
-def _of_chapter(chapter: Chapter, least: float) -> Iterator[Card]:
+def _of_chapter(chapter: Chapter, least: float) -> Iterator[Decision]:
     """Yield the cards of a chapter, those of one with a name with it."""
     cards = chain(
         (_unfinished(groups) for groups in _by_reason(chapter.unfinished(least).groups, least)),
-        (_change(group) for group in chapter.changes(least).groups),
+        _changes(chapter, least),
         _others(chapter, least),
     )
     for card in cards:
@@ -165,12 +169,12 @@ def is_interrupted(report: Report) -> bool:
     return any(outcome.reason in {ENDED, UNKNOWN} for outcome in report.outcomes)
 
 
-def data(cards: Iterable[Card], links: Links) -> dict[str, Any]:
+def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     """Return cards for the page's script.
 
     Texts are safe to show. Each row is about one entry: the numbers of its target, of its section, of what it is about
-    where that is not what the title says, of the place that declares it, of losses that other entries do not have, and
-    of its page.
+    where that is not what the title says, of the place that declares it, of losses that other entries do not have, of
+    its page, and, on a card of several groups, of its group.
     """
     rows = _Rows(links)
     seen = Counter[str]()
@@ -186,6 +190,8 @@ def data(cards: Iterable[Card], links: Links) -> dict[str, Any]:
             "remedy": card.remedy,
             "fields": card.fields,
             "losses": card.losses,
+            "place": rows.texts[escaped(card.place)],
+            "groups": [{"title": each.title, "fields": each.fields, "losses": each.losses} for each in card.groups],
             "requests": _requests(card.entries),
             "rows": own,
         }
@@ -205,14 +211,54 @@ def _least(style: Style) -> float:
     return inf if style.group_by == "target" else 1
 
 
-def _ordered(cards: Iterable[Card], kinds: Sequence[Kind]) -> list[Card]:
+def _ordered(cards: Iterable[Decision], kinds: Sequence[Kind]) -> list[Decision]:
     """Put cards in the order of their kinds, the largest ones of each first."""
     order = {kind.name: number for number, kind in enumerate(kinds)}
     return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
 
 
-def _change(group: Group[Change | Outcome]) -> Card:
-    """Return the card of a change, planned or done."""
+def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
+    """Yield the cards of changes, planned or done."""
+    if least == inf:
+        yield from map(_change, chapter.changes(least).groups)
+        return
+    held = {(target.target, each.section): each.found for target in chapter.targets for each in target.sections}
+    for card in chapter.cards:
+        groups = [_change(group) for group in card.groups]
+        first = groups[0]
+        if len(groups) == 1:
+            yield replace(first, place=card.place)
+        else:
+            entries = [entry for group in card.groups for entry in group.entries]
+            title = first.title if len({each.title for each in groups}) == 1 else _asked(card, held)
+            about = first.subject if title == first.title else ""
+            yield Decision(card.kind, title, entries, about, place=card.place, groups=groups)
+
+
+def _asked(card: Card, held: Mapping[tuple[Target, str], int]) -> str:
+    """Return what one place in the manifests asks for: `prune at sets.yaml:12 empties milestones of 3 projects: …`.
+
+    Args:
+        card: its groups are about objects of different names.
+        held: how many objects each section held.
+    """
+    addresses = [subject_of(entry).address for entry in card.entries]
+    titles = {address.title for address in addresses}
+    what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
+    if not card.kind.startswith("delete"):
+        return escaped(f"{card.kind.capitalize()} {what}")
+    # one line names one object, so that one which deletes objects of several names prunes
+    lost = Counter((address.target, address.section) for address in addresses)
+    targets = {address.target for address in addresses}
+    where = f"{addresses[0].section} of {counted(len(targets), addresses[0].target.level)}"
+    is_done = card.kind == "deleted"
+    if all(number == held.get(place) for place, number in lost.items()):
+        return escaped(f"prune at {card.place} {'emptied' if is_done else 'empties'} {where}: {what}")
+    return escaped(f"prune at {card.place} {'deleted' if is_done else 'deletes'} {what} in {where}")
+
+
+def _change(group: Group[Change | Outcome]) -> Decision:
+    """Return the card of equal changes, planned or done."""
     about = subject(group)
     if isinstance(group.sample, Outcome):
         change, kind = group.sample.change, group.sample.word
@@ -221,24 +267,24 @@ def _change(group: Group[Change | Outcome]) -> Card:
     title = f"{kind.capitalize()} {about}"
     author = who(group.entries)
     fields = [*_fields(change), *([("changed", None, author)] if author else [])]
-    return Card(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
+    return Decision(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
 
 
-def _others(chapter: Chapter, least: float) -> Iterator[Card]:
+def _others(chapter: Chapter, least: float) -> Iterator[Decision]:
     """Yield the cards of what cannot be planned, and of what is left alone."""
     for group in chapter.problems(least).groups:
         about, reason = subject(group), escaped(group.sample.reason)
-        yield Card("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
+        yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
     for held in chapter.excepted(least).groups:
         title, about = excepted_subject(held.sample), subject(held)
-        yield Card("excepted", title, held.entries, about, reason=excepted_text(held.sample))
+        yield Decision("excepted", title, held.entries, about, reason=excepted_text(held.sample))
     for left_out in grouped(chapter.not_applicable, least).groups:
         about = subject(left_out)
-        yield Card("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
+        yield Decision("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
     yield from _unmanaged(each for target in chapter.targets for each in target.unmanaged)
 
 
-def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Card]:
+def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Decision]:
     """Yield a card for the unmanaged objects of each sort."""
     found: dict[tuple[str, str, bool], list[Unmanaged]] = {}
     for each in objects:
@@ -248,9 +294,9 @@ def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Card]:
         if grants_access:
             verb, them = ("grants", "it") if len(own) == 1 else ("grant", "them")
             remedy = f"declare {them}, or write prune: [{section}] to delete {them}"
-            yield Card("unmanaged", escaped(f"{number} {verb} access"), own, "", remedy=escaped(remedy))
+            yield Decision("unmanaged", escaped(f"{number} {verb} access"), own, "", remedy=escaped(remedy))
         else:
-            yield Card("unmanaged", escaped(number), own, "")
+            yield Decision("unmanaged", escaped(number), own, "")
 
 
 def _by_reason(groups: Iterable[Group[Outcome]], least: float) -> Iterable[list[Group[Outcome]]]:
@@ -270,7 +316,7 @@ def _cause(outcome: Outcome) -> str:
     return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
 
-def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
+def _unfinished(groups: Sequence[Group[Outcome]]) -> Decision:
     """Return the card of changes that are not done for one reason."""
     first = groups[0].sample
     entries = [entry for group in groups for entry in group.entries]
@@ -279,7 +325,7 @@ def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
     reason = escaped(first.reason if about else _cause(first))
     alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
-    return Card(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
+    return Decision(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
 
 
 def _values(change: Change) -> tuple[Json, Json]:
@@ -302,8 +348,14 @@ class _Rows:
         self._origins: dict[str, None] = {}
         self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
 
-    def of(self, card: Card) -> list[list[int]]:
-        """Return the rows of a card, one for each entry."""
+    def of(self, card: Decision) -> list[list[int]]:
+        """Return the rows of a card, one for each entry; those of several groups end with the number of theirs."""
+        if card.groups:
+            return [
+                [*row, number]
+                for number, group in enumerate(card.groups)
+                for row in self.of(replace(group, subject=card.subject))
+            ]
         lost = [_losses(each) for each in card.entries]
         shared = set.intersection(*map(set, lost))
         return [
@@ -321,7 +373,7 @@ class _Rows:
         """The pages of lines of manifests."""
         return {escaped(each): page for each in self._origins if (page := self._links.origin(each))}
 
-    def _row(self, entry: Entry | Unmanaged, card: Card, own_losses: Sequence[str]) -> list[int]:
+    def _row(self, entry: Entry | Unmanaged, card: Decision, own_losses: Sequence[str]) -> list[int]:
         address, origin, page = _address(entry), "", None
         if not isinstance(entry, Unmanaged):
             origin, page = subject_of(entry).origin, self._links.object(entry)
@@ -347,7 +399,7 @@ def _losses(entry: Entry | Unmanaged) -> list[str]:
     return [*losses(change)] if isinstance(change, Delete) else []
 
 
-def _about(entry: Entry | Unmanaged, card: Card) -> str:
+def _about(entry: Entry | Unmanaged, card: Decision) -> str:
     """Return what an entry is about; empty if the title of its card says it."""
     if isinstance(entry, Unmanaged):
         return ", ".join((label(entry.address), *known_of(entry)))
@@ -367,7 +419,7 @@ def _requests(entries: Sequence[Entry | Unmanaged]) -> str:
     return ", ".join(requests)
 
 
-def _id(card: Card, seen: Counter[str]) -> str:
+def _id(card: Decision, seen: Counter[str]) -> str:
     """Return what names a card in links: the same for the same decision, also in the page of another day."""
     alone = str(_address(card.entries[0]).target) if len(card.entries) == 1 else ""
     text = json.dumps([card.kind, card.title, card.reason, card.fields, alone])

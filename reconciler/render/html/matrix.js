@@ -14,13 +14,13 @@
 function createMatrix(container, data, select) {
   // Each state with its sign and the name of its style, the worst first: a group shows the worst one below it.
   const STATES = [
-    ["problem", "!", "problem"], ["changes", "~", "changes"], ["excepted", "=", "excepted"],
+    ["deletions", "\u2212", "deletions"], ["problem", "!", "problem"], ["changes", "~", "changes"], ["excepted", "=", "excepted"],
     ["not applicable", "\u2013", "unfit"], ["unmanaged", "?", "unmanaged"], ["in order", "\u2713", "fine"],
     ["not declared", "\u00b7", "none"],
   ];
   const STYLES = STATES.map(([, , style]) => style);
   const NAMES = STATES.map(([name]) => name);
-  const URGENT = 3; // so many of the states ask for attention
+  const URGENT = 4; // so many of the states ask for attention
   const SOME = 40; // groups are open at first as long as no more rows are shown
   const SEARCHED = 12; // so many targets have a field to search them
   const BEYOND = 4; // so many rows are kept above and below those in sight

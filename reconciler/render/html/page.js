@@ -17,7 +17,7 @@
   const by = (id) => document.getElementById(id);
   const targets = data.targets.map((name) => ({ name, words: name.toLowerCase(), path: name.slice(name.indexOf(" ") + 1) }));
   const texts = data.texts.map((text) => text.toLowerCase());
-  const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], losses: [], requests: "", sections: [], ...card }));
+  const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], losses: [], requests: "", sections: [], groups: [], place: 0, ...card }));
   const byId = new Map(cards.map((card) => [card.id, card]));
 
   const FILTERS = ["kind", "group", "target", "section", "state"];
@@ -57,6 +57,7 @@
   function wordsOf(card) {
     card.words ??= [
       card.kind, card.title, card.reason, card.remedy, card.requests, ...card.losses, ...card.fields.flat(),
+      ...card.groups.flatMap(({ fields, losses }) => [...fields.flat(), ...losses]),
       ...card.sections.map((section) => data.sections[section]),
     ].join("\n").toLowerCase();
     return card.words;
@@ -194,18 +195,30 @@
   }
 
   // What is seen of a card that is closed.
-  function summary({ kind, reason, remedy, fields, losses }, rows) {
+  function summary({ kind, title, reason, remedy, fields, losses, groups, place }, rows) {
     const lines = [];
     if (reason) lines.push(make("p", { class: "reason" }, reason));
     if (remedy) lines.push(make("p", { class: "remedy" }, make("strong", {}, "Fix: "), remedy));
     const lost = losses.map((loss) => make("li", {}, loss));
     if (lost.length) lines.push(make("ul", { class: "losses", "aria-label": LOST[kind] }, ...lost));
     if (fields.length) lines.push(make("p", { class: "brief" }, ...brief(fields)));
+    if (groups.length) {
+      const found = new Set(rows.map((row) => row[6]));
+      const first = [...found].slice(0, 3).flatMap((number) => (number in groups ? [groups[number]] : []));
+      if (groups.every((each) => each.title === title)) lines.push(make("p", { class: "brief" }, `${found.size.toLocaleString("en")} different values`));
+      else lines.push(make("p", { class: "places" }, first.map((each) => bare(each.title)).join(", "), found.size > 3 ? ` and ${(found.size - 3).toLocaleString("en")} more` : ""));
+    }
     if (rows.length > 1) {
       const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
       lines.push(make("p", { class: "places" }, rows.length > 3 ? `${names} …` : names));
     }
+    if (place && !title.includes(data.texts[place])) lines.push(make("p", { class: "asked" }, "Asked for at ", lineLink(place)));
     return lines;
+  }
+
+  // A title without its verb.
+  function bare(title) {
+    return title.slice(title.indexOf(" ") + 1);
   }
 
   function brief(fields) {
@@ -222,7 +235,7 @@
   function contents(card, rows) {
     const parts = [];
     if (card.fields.length) parts.push(compare(card));
-    parts.push(...listTargets(card, rows));
+    parts.push(...(card.groups.length ? listGroups(card, rows) : listTargets(card, rows)));
     if (card.requests) parts.push(make("p", { class: "requests" }, card.requests));
     const actions = make("div", { class: "actions" },
       copyButton("Copy link", () => linkTo(new URLSearchParams({ card: card.id }))));
@@ -233,27 +246,56 @@
     return [...parts, actions];
   }
 
+  // The equal changes of a card, the largest first; each opens into its values and targets.
+  function listGroups(card, rows) {
+    const own = new Map();
+    for (const row of rows) own.set(row[6], [...(own.get(row[6]) ?? []), row]);
+    const list = make("ul", { class: "groups", "aria-label": "Equal changes" });
+    return [list, paged(list, [...own], ([number, some]) => makeGroup(card, card.groups[number], some))];
+  }
+
+  function makeGroup(card, group, rows) {
+    const name = group.title === card.title ? brief(group.fields) : [bare(group.title)];
+    const count = rows.length > 1 ? amount(card.kind, rows) : targets[rows[0][0]].path;
+    const details = make("details", {}, make("summary", {}, make("span", { class: "label" }, ...name), " ", make("span", { class: "count" }, count)));
+    details.addEventListener("toggle", () => {
+      if (details.childElementCount > 1) return;
+      if (group.losses.length) details.append(make("ul", { class: "losses" }, ...group.losses.map((loss) => make("li", {}, loss))));
+      if (group.fields.length) details.append(compare(group));
+      const isOne = new Set(rows.map((row) => row[2])).size === 1;
+      details.append(...listTargets(card, isOne ? rows.map(([target, section, , ...rest]) => [target, section, 0, ...rest]) : rows));
+    });
+    return make("li", {}, details);
+  }
+
   function listTargets(card, rows) {
     const list = make("ul", { class: "targets", "aria-label": "Targets", tabindex: "0" });
     const origins = new Set(rows.map((row) => row[3]));
+    const more = paged(list, rows, (row) => makeRow(row, origins.size > 1));
+    const [origin] = origins;
+    if (origins.size > 1 || !origin) return [list, more];
+    return [list, more, make("p", { class: "origin" }, "Declared at ", lineLink(origin))];
+  }
+
+  // Fill a list with the first of some things, and return the button that adds more.
+  function paged(list, things, build) {
     const more = make("button", { type: "button", class: "more" });
     const add = (number) => {
       const from = list.childElementCount;
-      list.append(...rows.slice(from, from + number).map((row) => makeRow(row, origins.size > 1)));
-      const left = rows.length - list.childElementCount;
+      list.append(...things.slice(from, from + number).map(build));
+      const left = things.length - list.childElementCount;
       more.textContent = `Show ${Math.min(left, MORE_TARGETS).toLocaleString("en")} of ${left.toLocaleString("en")} more`;
       more.hidden = !left;
     };
     more.addEventListener("click", () => {
       const next = list.childElementCount;
       add(MORE_TARGETS);
-      list.children[next].tabIndex = -1;
-      list.children[next].focus();
+      const place = list.children[next].querySelector("summary") ?? list.children[next];
+      place.tabIndex = place.matches("summary") ? 0 : -1;
+      place.focus();
     });
     add(TARGETS);
-    const [origin] = origins;
-    if (origins.size > 1 || !origin) return [list, more];
-    return [list, more, make("p", { class: "origin" }, "Declared at ", lineLink(origin))];
+    return more;
   }
 
   // Return a link, or the text alone if there is no address.

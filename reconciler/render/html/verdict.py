@@ -1,10 +1,12 @@
 """The first thing that a page says: what would happen or has happened, whether it is safe, and what to do next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from shlex import join
 
 from reconciler.documents.groups import is_done
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
+from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.wording import counted, listed
 from reconciler.render.html.cards import is_interrupted
 from reconciler.render.wording import deletions_in_words, number_of_changes
@@ -28,7 +30,17 @@ class Verdict:
 
 
 def of_plan(saved: SavedPlan) -> Verdict:
-    """Return what a plan would do, and whether that is safe."""
+    """Return what a plan would do, and whether that is safe; of a way back, which apply it undoes, and by what."""
+    verdict = _of_plan(saved)
+    if not saved.reverts:
+        return verdict
+    is_ready = any(saved.plan.changes) and not saved.refusals
+    command = join([*revert_words(saved.reverts), "--yes"]) if is_ready else ""
+    headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"
+    return replace(verdict, headline=f"Revert of the apply {short(saved.reverts)}: {headline}", command=command)
+
+
+def _of_plan(saved: SavedPlan) -> Verdict:
     numbers = saved.summary
     creates, updates = numbers.create, numbers.update
     changes = creates + updates + numbers.delete
@@ -61,7 +73,15 @@ def of_plan(saved: SavedPlan) -> Verdict:
 
 
 def of_report(report: Report) -> Verdict:
-    """Return how much of a plan is done, and how to go on."""
+    """Return how much of a plan is done, and how to go on; of a revert, which apply it undid."""
+    verdict = _of_report(report)
+    if not report.reverts:
+        return verdict
+    headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"
+    return replace(verdict, headline=f"Revert of the apply {short(report.reverts)}: {headline}")
+
+
+def _of_report(report: Report) -> Verdict:
     outcomes = list(report.outcomes)
     done = sum(map(is_done, outcomes))
     problems = counted(report.counts.problems, "problem") if report.counts.problems else ""
