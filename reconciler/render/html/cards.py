@@ -131,11 +131,11 @@ def of_plan(saved: SavedPlan, style: Style) -> list[Decision]:
     return _ordered(chain(cards, _restored(saved)), PLANNED)
 
 
-def _restored(saved: SavedPlan) -> Iterator[Card]:
+def _restored(saved: SavedPlan) -> Iterator[Decision]:
     """Yield a card for each thing that was changed and put back."""
     for each in saved.plan.restored:
         about, text = label(each.address), restored_text(each)
-        yield Card("restored", f"{about}: {text}", [Problem(each.address, text)], about)
+        yield Decision("restored", f"{about}: {text}", [Problem(each.address, text)], about)
 
 
 def of_report(report: Report, style: Style) -> list[Decision]:

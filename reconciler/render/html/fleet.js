@@ -4,6 +4,7 @@
   const SIGNS = { create: "+", update: "~", delete: "\u2212", problem: "!", unseen: "\u2026" };
   const PART = 40; // so many differences are shown at a time
   const NAMES = ["group", "target", "section", "state"];
+  const STATES = { delete: "deletions", problem: "problem" };
 
   const rows = data.rows.map(([moment, day, age, column, kind, section, text, detail, where, targets, size]) => ({
     moment, day, age, column, kind, section, text, detail, where, size, targets: targets.map((target) => data.targets[target]),
@@ -54,7 +55,7 @@
     const age = by("age").value;
     if (age && row.column !== Number(age)) return null;
     if (section !== null && row.section && row.section !== section) return null;
-    if (state !== null && state !== (row.kind === "problem" ? "problem" : "changes")) return null;
+    if (state !== null && state !== (STATES[row.kind] ?? "changes")) return null;
     const matches = (each) => (target === null || each === target) && (group === null || isBelow(each, group));
     const targets = row.targets.filter(matches);
     if (targets.length === row.targets.length) return row;
