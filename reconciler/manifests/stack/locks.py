@@ -220,9 +220,9 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     """Yield an error for the first layer above a lock that drops its value, whatever that is."""
     name, *inner = lock.steps
     spec = stack.specs[name]
-    locked = lock.layer.section(spec, stack.values)
+    locked = traced(lock.layer, spec, stack.values)[name,].value
     for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
-        own = layer.section(spec, stack.values) if name in layer.sections else None
+        own = traced(layer, spec, stack.values)[name,].value if name in layer.sections else None
         if isinstance(own, dict) and _at(spec.kind.beneath(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
             message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
             yield layer, Diagnostic((name,), message, at_key=True)
