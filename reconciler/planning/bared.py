@@ -25,8 +25,9 @@ def with_bared(
         ending = gone_by(section.changes) if section else set()
         if section is None or not ending:
             continue
+        naming = sections.get(part.name)
         objects = live.parts.get((target, part.name, part.name))
-        if not isinstance(objects, Objects):
+        if naming is None or not isinstance(objects, Objects):
             general = f"each {part.title} for it alone {named.bare}"
             sections[named.section] = _told(section, dict.fromkeys(ending, general))
             continue
@@ -38,9 +39,7 @@ def with_bared(
         }
         sections[named.section] = _told(section, words)
         alone = f"its {field} are deleted: it {named.bare}"
-        if part.name in sections:
-            hints = {record.id: alone for record in bared}
-            sections[part.name] = _told(sections[part.name], hints, unless=field)
+        sections[part.name] = _told(naming, {record.id: alone for record in bared}, unless=field)
     return tuple(sections.values())
 
 

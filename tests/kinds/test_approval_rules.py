@@ -451,3 +451,11 @@ def test_events_tell_what_they_did_to_a_rule(happened: AuditEvent, traced: list[
     told = list(trace(happened))
     assert [(each.field, each.value, each.removed) for each in told] == traced
     assert {each.names for each in told} <= {("QA", 29)}
+
+
+@pytest.mark.parametrize("why", [{"archived": True}, {"merge_requests_enabled": False}])
+def test_maintainers_change_the_rules_of_an_archive_and_where_merge_requests_are_off(
+    engine: EngineDriver, why: dict[str, Any]
+) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"]}, **why)
+    assert engine.step(rules({"a": {"approvals_required": 2}})) == [f'PUT {RULES}/7 {{"approvals_required": 2}}']

@@ -469,3 +469,20 @@ def test_a_list_is_as_an_event_left_it_if_all_its_roles_are_and_it_is_as_long() 
     assert not left.has_left(["maintainer"])
     assert not left.has_left(["developer", {"user": "eve"}])
     assert not left.has_left(None)
+
+
+def test_rules_of_an_archive_are_read_only_and_without_a_repository_there_are_none(engine: EngineDriver) -> None:
+    """A rule with a role for those who may change it is locked while nobody may push."""
+    entry = {"id": 240, "access_level": 40}
+    service(engine, {"id": 1, "name": "main", "unprotect_access_levels": [entry]}, archived=True)
+    assert engine.step(branches({"main": {}})) == []
+    refused = failures(engine.apply(engine.plan(branches({"main": {"allow_force_push": True}, "new": {}}))))
+    assert [line.partition(" (POST")[0] for line in refused] == [
+        "failed: protected branch new: the project is archived; unarchive it, or leave the section out",
+        "skipped: protected branch main: the project is archived",
+    ]
+    assert [rule["name"] for rule in engine.sandbox.state()["projects"][0]["protected_branches"]] == ["main"]
+    service(engine, repository_enabled=False)
+    assert engine.problems(branches({"main": {}})) == [
+        "protected branch.None: cannot be read: switched off in the project: the repository"
+    ]

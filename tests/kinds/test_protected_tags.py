@@ -120,3 +120,22 @@ def test_a_rehearsal_has_the_rules_of_the_service(cli_runner: CliRunner) -> None
     (project,) = json.loads(Path("state.json").read_text())["projects"]
     entries = [{"user": "bob"}, {"group_id": 11}, {"access_level": 0}, {"deploy_key_id": 5}]
     assert project["protected_tags"] == [{"name": "v1", "create_access_levels": entries}]
+
+
+def test_rules_of_an_archive_are_replaced_too(engine: EngineDriver) -> None:
+    service(engine, {"id": 1, "name": "v", "create_access_levels": NOBODY})
+    state = engine.sandbox.state()
+    state["projects"][0]["archived"] = True
+    engine.sandbox.replace_state(state)
+    assert len(engine.step(tags({"v": {"allowed_to_create": ["maintainer"]}}))) == 4
+    assert rules(engine) == {"v": [40]}
+
+
+def test_an_edition_without_users_refuses_them(engine: EngineDriver) -> None:
+    service(engine)
+    state = engine.sandbox.state()
+    state["instance"]["licensed"] = False
+    engine.sandbox.replace_state(state)
+    (refused,) = failures(engine.apply(engine.plan(tags({"v": {"allowed_to_create": [{"user": "bob"}]}}))))
+    assert "user must be blank" in refused
+    assert rules(engine) == {}
