@@ -194,11 +194,27 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return cli.short_help_text(error.ctx)
     message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
+    message = (isinstance(error, click.NoSuchOption) and _of_another_command(error)) or message
     context = error.ctx if isinstance(error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
     example = "" if command is cli else first_example(command)
     shown = f"\nExample: {example}" if example else ""
     return concealed(f"reconciler: {message[:1].lower()}{message[1:]}{shown}\nAll options: {path} --help")
+
+
+def _of_another_command(error: click.NoSuchOption) -> str:
+    """Return that an option is one of other commands; empty if it is of none."""
+    context = error.ctx
+    if context is None or context.parent is None:
+        return ""
+    commands = {name: cli.get_command(context.parent, name) for name in COMMANDS}
+    owners = [
+        name
+        for name, command in commands.items()
+        if command is not None and any(error.option_name in parameter.opts for parameter in command.params)
+    ]
+    others = ", ".join(owners)
+    return f"{error.option_name} is an option of {others}, not of {context.info_name}" if owners else ""
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:
