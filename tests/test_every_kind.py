@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import ServiceError
+from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import read_part
 from reconciler.model.diff import as_read, differences, fields_of
 from reconciler.model.endpoints import Collection, Singleton
@@ -19,7 +19,7 @@ from reconciler.model.kind import Part
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Item, LiveRecord, Objects, Resource
 from reconciler.model.state import LivePart, Unreadable
-from reconciler.model.targets import Key, Target
+from reconciler.model.targets import Key, Level, Target
 from reconciler.sandbox import Sandbox
 from reconciler.testing import check_kind
 from tests.building import KINDS
@@ -97,6 +97,8 @@ class Replaying:
         self.recording = recording
 
     def get(self, path: str) -> Json:
+        if path not in self.recording:
+            raise NotFound(f"GET {path}", "404 Not Found")
         return self.recording[path]
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
@@ -118,8 +120,17 @@ class Recorder:
         return list(self.recording.setdefault(path, self.reader.pages(path, whole=whole)))
 
 
+NUMBERS = {"acme/payments/api": 100, "acme/payments/lib": 101}
+
+
+def reached(part: Part, target: Target) -> Target:
+    """The target as the path of a part names it: where that takes a number, by that."""
+    by_number = isinstance(part, Collection) and part.listing.needs_numeric_id
+    return Target(target.level, NUMBERS[str(target.ref)]) if by_number else target
+
+
 PLACES = [
-    (kind.name, target, part)
+    (kind.name, reached(part, target), part)
     for kind in KINDS.values()
     if (EXAMPLES / f"{kind.name}.yaml").is_file()
     for target in scopes(kind.name)
@@ -144,7 +155,7 @@ def recordings(shared_sandbox: Sandbox, request: pytest.FixtureRequest) -> dict[
             for part in kind.parts:
                 recorder = Recorder(engine.client)
                 for target in scopes(kind.name):
-                    read_part(recorder, part, target, all_fields(part))
+                    read_part(recorder, part, reached(part, target), all_fields(part))
                 found[part.name] = recorder.recording
     return found
 
@@ -271,6 +282,15 @@ class Failing(Answering):
 
     def get(self, path: str) -> Json:
         raise ServiceError(f"GET {path}", "418 no")
+
+
+@pytest.mark.parametrize("record", [[], {}, {"id": "100"}, {"id": True}], ids=repr)
+def test_a_target_that_does_not_tell_its_number_leaves_what_takes_it_unreadable(record: Json) -> None:
+    kind = KINDS["error_tracking_client_keys"]
+    live = read_part(Answering(record), kind.part("keys"), Target(Level.PROJECT, "acme/api"), {})
+    assert live == Unreadable(
+        "GET projects/acme%2Fapi: unexpected response: the body does not have the documented structure"
+    )
 
 
 @pytest.mark.parametrize(("part", "target"), PARTS)

@@ -76,9 +76,7 @@ def _judge(intent: Intent, part: Part, live: Reread, verifier: Verifier, deliver
         return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
-    values = [
-        value for record, value in verifier.lists.secrets(part, change.address) if record.id not in change.replaces_ids
-    ]
+    values = [value for record, value in verifier.secrets(part, change.address) if record.id not in change.replaces_ids]
     if not values:
         return Recovered(intent, "it did not succeed")
     try:

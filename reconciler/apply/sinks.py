@@ -40,7 +40,7 @@ class Delivery:
             ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
         """
         part = collection_of(address, self._verifier.kinds)
-        return {token.id: value for token, value in self._verifier.lists.secrets(part, address)}
+        return {token.id: value for token, value in self._verifier.secrets(part, address)}
 
     def hand_over(self, address: Address, value: str) -> None:
         """Deliver the value of a token.

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from reconciler.apply.outcomes import Outcome, Status, Stop
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
-from reconciler.live.read import completed, decode, learn_ids, read_part
+from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_id, look_up_names
 from reconciler.live.subjects import recalled
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
@@ -164,13 +164,18 @@ class Lists:
         self._secrets.pop(path, None)
         return self._read[path]
 
-    def secrets(self, part: Collection, address: Address) -> list[tuple[LiveRecord, str]]:
+    def secrets(self, part: Collection, address: Address, number: int | None) -> list[tuple[LiveRecord, str]]:
         """Return the objects of a name that are ours, each with the value of its secret, newest last.
+
+        Args:
+            part: the collection.
+            address: the name.
+            number: the numeric ID of the target, if it is known.
 
         Raises:
             ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
         """
-        path = part.path(address.target)
+        path = part.path(numbered(part, address.target, self._reader, number))
         listed = self._read[path] if path in self._read else self.pages(path)
         if path not in self._secrets:
             by_name: dict[Key, list[tuple[LiveRecord, str]]] = {}
@@ -197,6 +202,15 @@ class Verifier:
         self.numbers = numbers or Numbers()
         self.names: dict[Vocabulary, Known | Obstacle] = {}
         self.read_last: dict[tuple[str, str], LivePart] = {}
+
+    @property
+    def number(self) -> int | None:
+        """The numeric ID of the target, if it is known."""
+        return self.numbers.known(Reference(self.target.level, str(self.target.ref)))
+
+    def secrets(self, part: Collection, address: Address) -> list[tuple[LiveRecord, str]]:
+        """See `Lists.secrets`."""
+        return self.lists.secrets(part, address, self.number)
 
     def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
         """Return live state with what planning lacks.
@@ -226,7 +240,7 @@ class Verifier:
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
-            live = read_part(self.lists, self.kinds[section].part(name), self.target, wanted)
+            live = read_part(self.lists, self.kinds[section].part(name), self.target, wanted, self.number)
         except (Stopped, WaitTooLong) as error:
             self.stop.after(error)
             return Unasked(str(error))

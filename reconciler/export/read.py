@@ -65,11 +65,13 @@ def read_all(
     ]
     progress.begin("reading", (target for target, _, _ in tasks))
 
+    numbers = {each.target: each.id for each in resolved.targets}
+
     def read(task: tuple[Target, Kind, Part]) -> LivePart:
         target, kind, part = task
         # All fields are declared, as null, so that everything needed to know them is read.
         fields = dict.fromkeys(getattr(kind.models[target.level], "model_fields", ()))
-        found = read_part(reader, part, target, fields)
+        found = read_part(reader, part, target, fields, numbers[target])
         progress.step(target)
         return found
 

@@ -82,7 +82,7 @@ KEYS = Collection(
     title="error tracking client key",
     suffix="error_tracking/client_keys",
     key="place",
-    listing=Listing(complete=complete),
+    listing=Listing(complete=complete, needs_numeric_id=True),
     names=Names(unique=False, arrange=arrange),
     writes=Writes(create=create, update=None, needs_numeric_id=True),
     deletion=Deletion(lost="its former address"),

@@ -228,6 +228,7 @@ class _Lists:
         if self.are_complete:
             return
         around = {member.path: groups_around(member.path, self._groups) for member in members}
+        numbers = {member.path.casefold(): member.id for member in members}
         by_group = {
             group: tuple(member for member in members if group in around[member.path]) for group in self._groups
         }
@@ -235,11 +236,12 @@ class _Lists:
             for section in target.sections:
                 for part, wanted in section.wanted.items():
                     address = target.target, section.kind, part
-                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted))
+                    number = numbers.get(str(target.target.ref).casefold())
+                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted, number))
 
-    def _read(self, address: PartAddress, part: Part, wanted: Wanted) -> None:
+    def _read(self, address: PartAddress, part: Part, wanted: Wanted, number: int | None) -> None:
         if not self.are_complete:
-            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted)
+            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted, number)
 
 
 def _list(

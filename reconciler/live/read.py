@@ -5,6 +5,7 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -60,8 +61,12 @@ def read_live(
     progress: Progress | None = None,
     *,
     early: EarlyParts = NOTHING_READ,
+    ids: Mapping[Reference, int] = MappingProxyType({}),
 ) -> LiveState:
     """Read every declared part of every target, but those that were read before for what is wanted now.
+
+    Args:
+        ids: the numeric IDs that are known; those that reads need besides are asked for.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
@@ -79,7 +84,8 @@ def read_live(
         target, section, part = address
         before, early_part = early.get(address, (None, None))
         if early_part is None or before != wanted[address]:
-            early_part = read_part(reader, kinds[section].part(part), target, wanted[address])
+            number = ids.get(Reference(target.level, str(target.ref).casefold()))
+            early_part = read_part(reader, kinds[section].part(part), target, wanted[address], number)
         progress.step(target)
         return early_part
 
@@ -87,28 +93,49 @@ def read_live(
     return LiveState(parts, learn_ids(parts, kinds), reader.now())
 
 
-def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Mapping[Any, Any]) -> LivePart:
+def read_part(
+    reader: Reader, part: Part, target: Target, wanted: Resource | Mapping[Any, Any], number: int | None = None
+) -> LivePart:
     """Read one part of one target.
 
     Args:
         wanted: what is declared of it, or of a singleton the declared fields as JSON.
+        number: the target's own numeric ID, if it is known; else it is asked for where the path needs it.
 
     Raises:
         ServiceError: see `read_live`.
     """
-    path = part.path(target)
 
     def ask() -> LiveRecord | Objects:
         if not isinstance(part, Collection):
-            return decode(part, target, completed(part, Reading(reader, target, reader.get(path), _fields(wanted))))
-        answer = reader.pages(path, whole=not part.listing.has_pages)
+            answer = reader.get(part.path(target))
+            return decode(part, target, completed(part, Reading(reader, target, answer, _fields(wanted))))
+        at = numbered(part, target, reader, number)
+        answer = reader.pages(part.path(at), whole=not part.listing.has_pages)
         answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
-        return with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
+        objects = with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
+        return replace(objects, target_id=at.ref) if at is not target and isinstance(at.ref, int) else objects
 
     answer = answer_or_error(ask)
     if isinstance(answer, ServiceError):
         return Unreadable(str(answer), isinstance(answer, NotFound), answer.status)
     return answer
+
+
+def numbered(part: Collection, target: Target, reader: Reader, number: int | None = None) -> Target:
+    """Return the target by its numeric ID if the path of the list needs that, else as it is.
+
+    Raises:
+        ServiceError: its ID is neither known nor told.
+    """
+    if not part.listing.needs_numeric_id or isinstance(target.ref, int):
+        return target
+    path = target.url.rstrip("/")
+    record = {"id": number} if number is not None else reader.get(path)
+    told = record.get("id") if isinstance(record, dict) else None
+    if type(told) is not int:
+        raise BadAnswer(f"GET {path}", UNEXPECTED)
+    return Target(target.level, told)
 
 
 def completed(part: Part, reading: Reading) -> Json:
@@ -133,6 +160,8 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
     ids: dict[Reference, int | Obstacle] = {}
     for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
+        if isinstance(live, Objects) and live.target_id is not None:
+            ids[Reference(target.level, str(target.ref).casefold())] = live.target_id
         for record in live.own if isinstance(live, Objects) else ():
             if record.owner_id is not None and isinstance(target.ref, str):
                 ids[Reference(target.level, target.ref.casefold())] = record.owner_id

@@ -359,6 +359,7 @@ class Listing:
         unique_below: whether a name that a group has is taken in all groups and projects below it too.
         has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
             all of it.
+        needs_numeric_id: whether its path needs the target's own numeric ID.
     """
 
     query: str | Mapping[Level, str] = ""
@@ -367,6 +368,7 @@ class Listing:
     holder: Callable[[Json], Holder | None] = lambda _entry: None
     unique_below: bool = False
     has_pages: bool = True
+    needs_numeric_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,12 +199,14 @@ class Objects:
         taken: by name (see `Collection.identity`), who has another object that keeps this name from the target.
         promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
         inherited: those of targets above that hold here too, beside the target's own of the same name.
+        target_id: the target's own numeric ID, where the list was asked for by that.
     """
 
     own: tuple[LiveRecord, ...] = ()
     taken: Mapping[Key, Holder] = field(default_factory=dict)
     promotable: Mapping[Key, LiveRecord] = field(default_factory=dict)
     inherited: tuple[tuple[LiveRecord, Holder], ...] = ()
+    target_id: int | None = field(default=None, compare=False)
 
 
 NOT_HERE = "this server does not have this setting; leave it out"

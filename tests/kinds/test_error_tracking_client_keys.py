@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from reconciler.errors import NotFound
 from tests.building import section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver
@@ -63,3 +66,52 @@ def test_an_export_declares_how_many_there_are(cli_runner: CliRunner) -> None:
     assert project_in(state)["error_tracking_client_keys"] == [{"id": 4}, {"id": 7}]
     assert exported(7) == "\n  error_tracking_client_keys:\n    count: 1\n"
     assert exported() == "\n  error_tracking_client_keys:\n    count: 0\n"
+
+
+def test_a_project_that_is_known_by_path_alone_is_asked_for_its_number_once(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted(1))
+    assert engine.requests() == ["GET projects/acme%2Fapi", f"GET {URL}?per_page=100&page=1"]
+    engine.apply(plan)
+    listed = f"GET {URL}?per_page=100&page=1"
+    assert engine.requests() == ["GET projects/acme%2Fapi", listed, f"POST {URL} {{}}", listed]
+
+
+def test_a_project_in_a_list_is_not_asked_for_its_number(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        "spec: {error_tracking_client_keys: {count: 1}}\n",
+    )
+    assert cli_runner("plan").code == 0
+    asked = {entry["target"].partition("?")[0] for entry in cli_runner.sandbox.log()}
+    listed = {project["id"] for project in cli_runner.sandbox.state()["projects"]}
+    keys = {f"/api/v4/projects/{number}/error_tracking/client_keys" for number in listed}
+    assert asked == {"/api/v4/groups/acme/projects", *keys}
+    cli_runner.sandbox.clear_log()
+    assert cli_runner("export --group acme --section error_tracking_client_keys -o out").code == 0
+    asked = {entry["target"].partition("?")[0] for entry in cli_runner.sandbox.log()}
+    assert asked >= keys
+    assert not {target for target in asked if "acme%2F" in target and "keys" in target}
+
+
+def test_a_created_project_gets_its_keys_by_number(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.write(
+        "manifests/new.yaml",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/fresh}\ncreate: {}\n"
+        "spec: {error_tracking_client_keys: {count: 1}}\n",
+    )
+    assert cli_runner("apply --yes --tokens-to tokens.jsonl").code == 0
+    asked = [entry["target"].partition("?")[0] for entry in cli_runner.sandbox.log() if "keys" in entry["target"]]
+    (number,) = [each["id"] for each in cli_runner.sandbox.state()["projects"] if each["path"] == "acme/fresh"]
+    assert set(asked) == {f"/api/v4/projects/{number}/error_tracking/client_keys"}
+
+
+def test_the_specification_knows_the_project_by_number_only(engine: EngineDriver, dialect: str) -> None:
+    path = "projects/acme%2Fapi/error_tracking/client_keys"
+    if dialect == "deployed":
+        assert engine.client.get(path) == []
+        return
+    with pytest.raises(NotFound):
+        engine.client.get(path)

@@ -6,7 +6,7 @@ Production shows a key whole in every list, and answers a deletion with the dele
 from hashlib import sha256
 from typing import Any
 
-from ..answers import Answer
+from ..answers import Answer, refused
 from ..call import Call
 from ..collection import Collection
 from ..records import Item
@@ -20,6 +20,12 @@ class ClientKey(Item):
 
 
 class _Keys(Collection[ClientKey]):
+    def owner(self, call: Call) -> Project:
+        """The specification's dialect knows the project by its number only."""
+        if not call.state.deployed and not call.parts["id"].isdecimal():
+            raise refused(404, "404 Project Not Found")
+        return call.project(self.role)
+
     def delete(self, call: Call) -> Answer:
         """Answer with what was deleted."""
         owner = self.owner(call)
