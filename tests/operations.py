@@ -24,8 +24,8 @@ GENERATED = "<string>", "__eq__"
 BY_THE_NETWORK = "connection.py", ("read", "within")
 """The file and names of functions that are called for each piece in which an answer arrives: not in our hands."""
 
-SLACK = 100
-"""So many operations of one function say nothing."""
+SLACK = 120
+"""So many operations of one function say nothing: a cache answers the first questions of few and of many alike not at all."""
 
 Operations = Counter[str]
 """By function, as file, line and name."""

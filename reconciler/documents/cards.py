@@ -160,19 +160,15 @@ class Chapter:
             for each in target.not_applicable
         )
 
-    def grouped(
-        self, least: float = GROUP_FROM_TARGETS, where: Callable[[Entry], bool] | None = None
-    ) -> Grouped[Entry]:
+    def grouped(self, least: float, where: Callable[[Entry], bool]) -> Grouped[Entry]:
         """Return the groups of at least so many targets, and the rest by target.
 
         Args:
             least: how many targets make a group; see `groups.arranged`.
-            where: which entries are meant; all, if left out. It is the same for equal ones.
+            where: which entries are meant; it is the same for equal ones.
         """
-        entries, groups = self.entries, () if isinf(least) else self.groups
-        if where is not None:
-            entries = tuple(entry for entry in entries if where(entry))
-            groups = tuple(group for group in groups if where(group.sample))
+        entries = tuple(entry for entry in self.entries if where(entry))
+        groups = () if isinf(least) else tuple(group for group in self.groups if where(group.sample))
         return arranged(entries, groups, least)
 
     def changes(self, least: float) -> Grouped[Change | Outcome]:
@@ -224,7 +220,7 @@ class Chapter:
     @property
     def saved_groups(self) -> Iterator[SavedGroup]:
         """The groups, as a document holds them."""
-        blocks = self.grouped(where=lambda entry: not _is_excepted(entry)).blocks
+        blocks = self.grouped(GROUP_FROM_TARGETS, lambda entry: not _is_excepted(entry)).blocks
         return (saved_group(group) for block in blocks for group in block.groups)
 
 

@@ -366,6 +366,11 @@ def test_errors_of_manifests_say_what_is_wrong_with_rules(cli_runner: CliRunner,
     assert (done.code, ERRORS[written] in done.err + done.out) == (1, True), done.err + done.out
 
 
+def test_a_rule_of_named_approvers_may_be_renamed(cli_runner: CliRunner) -> None:
+    cli_runner.project("{approval_rules: {a: {renamed_from: b}}}")
+    assert cli_runner("validate").code == 0
+
+
 RECORDINGS = Path(__file__).parents[1] / "acceptance" / "recordings"
 
 

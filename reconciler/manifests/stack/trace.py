@@ -63,7 +63,7 @@ def find(stack: Stack, steps: Steps, *, key: bool = False) -> tuple[Layer, Locat
     return top.layer, top.layer.document.find(("spec", *top.steps), key=key or not is_exact)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)  # accept asks for the sections of one target after those of all others
 def trace(stack: Stack, section: str) -> Trace:
     """Return who declares each value of a section; an entry of a list of names has its name for a number."""
     merged: dict[Steps, list[Declaration]] = {}
