@@ -131,12 +131,11 @@ def test_instance_names_the_target_also_where_a_revision_is_compared(cli_runner:
     repository(cli_runner.folder).commit()
     cli_runner.write("manifests/service_accounts.yaml", INSTANCE.format("{new-bot: {}}"))
     done = cli_runner("plan --since HEAD --target instance")
-    assert done.out.splitlines()[:5] == [
-        "Not of this change: 1 instance differs already",
+    assert done.out.splitlines()[:4] == [
         "instance",
         '  + service account "new-bot"     manifests/service_accounts.yaml:1',
         NO_LIST,
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 2 unmanaged, 1 not of this change. 1 write to apply; 1 request was made to plan.",
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 2 unmanaged. 1 write to apply; 1 request was made to plan.",
     ]
     (cli_runner.folder / "manifests/service_accounts.yaml").unlink()
     assert cli_runner("plan --since HEAD").out.startswith(f"{NO_LIST}\nPlan: 0 to create, 0 to update, 0 to delete")
