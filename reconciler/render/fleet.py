@@ -22,7 +22,17 @@ from reconciler.model.wording import counted
 from reconciler.render import PLAIN, Style
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of
-from reconciler.render.wording import WHOLE, details, headline, problem_reason, subject
+from reconciler.render.wording import (
+    WHOLE,
+    details,
+    headline,
+    label,
+    problem_reason,
+    restored_heading,
+    restored_text,
+    subject,
+    who,
+)
 from reconciler.system.terminal import escaped
 
 STYLES = ("page.css", "matrix.css", "fleet.css")
@@ -62,7 +72,7 @@ class Difference:
         kind: `create`, `update`, `delete`, `problem`, or `UNSEEN`.
         section: its name; empty for a whole target.
         text: what differs.
-        detail: the values, or why there is a problem.
+        detail: the values and who changed them, if that is known, or why there is a problem.
         targets: where.
         number: how many they are.
     """
@@ -126,6 +136,8 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN) -> str:
         whole=WHOLE,
         found=found[:WITHOUT_SCRIPT],
         total=len(found),
+        restored_heading=restored_heading(saved),
+        restored=[*_restored(saved, links)],
         data={
             "matrix": cells(fleet),
             "ages": [*(name for name, _ in AGES), OLDER],
@@ -187,6 +199,14 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
 
 
+def _restored(saved: SavedPlan, links: Links) -> Iterator[tuple[str, str, str, str, str | None]]:
+    """Yield what was changed and put back: since when it is back, what it is, who it was, and its target and page."""
+    for each in saved.plan.restored:
+        target = each.address.target
+        day = _day(each.restored_by.time)
+        yield day, label(each.address), restored_text(each), escaped(str(target)), links.target(target)
+
+
 def _groups(chapter: Chapter) -> Iterator[Group[Entry]]:
     """Yield the differences of a chapter, equal ones of two or more targets together."""
     yield from cast("Iterator[Group[Entry]]", chapter.changes(2).groups)
@@ -211,7 +231,7 @@ def _difference(group: Group[Entry], since: datetime, entries: Sequence[Entry]) 
     if isinstance(sample, Problem):
         kind, detail = "problem", problem_reason(sample)
     else:
-        kind, detail = str(sample.action), ", ".join(details(sample))
+        kind, detail = str(sample.action), ", ".join(filter(None, (*details(sample), who(entries))))
     targets = tuple(dict.fromkeys(entry.address.target for entry in entries))
     return Difference(since, kind, sample.address.section, subject(group), detail, targets, len(entries))
 

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
@@ -11,7 +11,7 @@ from selenium.webdriver.support.select import Select
 
 from reconciler.documents.history import History, with_run
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Change, ChangedBy, Create, Delete, Problem, Restored, SectionPlan, TargetPlan, Update
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.selection import Shard
 from reconciler.render import Style, render_plan
@@ -170,6 +170,46 @@ def test_a_part_of_the_fleet_is_called_a_part() -> None:
     for minutes, age in ((5, "less than an hour old"), (60, "1 hour old"), (300, "5 hours old")):
         later = replace(run(0, API), created_at=NOON + timedelta(minutes=minutes))
         assert f"The oldest difference is {age}: " in shown(later, run(0, API))
+
+
+def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
+    mona = ChangedBy("mona", datetime(2026, 11, 22, 14, 2, tzinfo=UTC))
+    ada = ChangedBy("<b>Ada", datetime(2026, 11, 23, 8, 30, tzinfo=UTC))
+    changes, tokens = API.sections
+    change = replace(changes.changes[0], changed_by=mona)
+    scope = Address(API.target, "job_token_scope", "job_token_scope", "job token scope")
+    entry = Address(API.target, "job_token_scope", "projects", "allowlisted project", "acme/lib")
+    restored = (
+        Restored(scope, "enabled", before=True, meanwhile=False, changed_by=mona, restored_by=ada),
+        Restored(entry, None, before=False, meanwhile=True, changed_by=mona, restored_by=mona),
+    )
+    back = SectionPlan("job_token_scope", 1, restored=restored)
+    api = replace(API, sections=(replace(changes, changes=(change,)), tokens, back))
+    saved = replace(run(0, api, CLI), restored_since=NOON - 7 * DAY)
+    html = shown(saved)
+    details = [(row[6], row[7]) for row in json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]]
+    assert details == [
+        ('milestone "1.0"', "due_date: 2026-12-31, by mona, 2026-11-22 14:02 UTC (1 of 2)"),
+        ('token "1.0"', "state: closed"),
+    ]
+    assert '<h2 id="restored-title">Changed and put back since 2026-11-24 12:00 UTC: 2</h2>' in html
+    assert texts(html, "restored") == [
+        ["back since", "difference", "where"],
+        [
+            "2026-11-23",
+            "job token scope enabled: true -&gt; false by mona, 2026-11-22 14:02 UTC; back by &lt;b&gt;Ada, 2026-11-23 08:30 UTC",
+            "project acme/web/api",
+        ],
+        [
+            "2026-11-22",
+            "allowlisted project &#34;acme/lib&#34; added by mona, 2026-11-22 14:02 UTC; removed again by mona, 2026-11-22 14:02 UTC",
+            "project acme/web/api",
+        ],
+    ]
+    places = Places(web_url="https://git.example.com")
+    linked = render_plan(saved, "fleet", Style(links=lambda document: Links(document, places)))
+    assert linked.count('<td><a href="https://git.example.com/acme/web/api">project acme/web/api</a></td>') == 2
+    assert "put back" not in shown(run(0, API)).partition("<main>")[2].partition("<script")[0]
 
 
 def test_links_lead_where_ci_says() -> None:
