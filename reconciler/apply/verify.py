@@ -354,15 +354,15 @@ def _without_entry_ids(step: Step) -> Step:
     """Return a change without the IDs of the entries that it removes: a plan does not show whether they are old."""
     if not isinstance(step, Update):
         return step
-    return replace(step, requests=tuple(replace(each, body=_unnumbered(each.body)) for each in step.requests))
+    return replace(step, requests=tuple(replace(request, body=_unnumbered(request.body)) for request in step.requests))
 
 
 def _unnumbered(value: Json) -> Json:
     match value:
         case dict():
-            return {key: _unnumbered(each) for key, each in value.items() if key != "id" or "_destroy" not in value}
+            return {key: _unnumbered(field) for key, field in value.items() if key != "id" or "_destroy" not in value}
         case list():
-            return [_unnumbered(each) for each in value]
+            return [_unnumbered(entry) for entry in value]
     return value
 
 

@@ -85,6 +85,7 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
         ("plan --concurrency 0", "invalid value for '--concurrency': 0 is not in the range 1<=x<=64"),
         ("plan --concurrency fast", "invalid value for '--concurrency': 'fast' is not a valid number, nor auto"),
         ("plan --token glpat-secret", "no such option '--token'"),
+        ("--token glpat-secret", "no such option '--token'"),
         ("plan --rate often", "--rate takes N/SECONDS, such as 600/60; not often"),
         ("plan --max-wait 5", "--max-wait: a duration is a number followed by d, h, m or s, such as 24h; not 5"),
         ("plan --selector team", "invalid value for '--selector': takes KEY=VALUE"),

@@ -171,7 +171,7 @@ def test_the_report_of_a_revert_is_finished_by_the_same_command(cli_runner: CliR
     assert command in page
     assert (data_of(page)["commands"], data_of(page)["revert"]) == ("wide", ["reconciler", "revert", first[:7]])
     finish = f"This is a revert of the apply {first[:7]}; to finish it: {command}"
-    assert finish in page
+    assert f"Revert of the apply {first[:7]}: " in page
     assert finish in failed.out
     assert finish in cli_runner("show back.json --format markdown").out
     cli_runner.sandbox.set_faults([])

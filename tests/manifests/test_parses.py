@@ -43,6 +43,8 @@ def test_the_places_in_each_profile_and_set_are_found_once_however_many_there_ar
         for each in manifests.desired.targets
         for name in names
     ]
+    others = Address(manifests.desired.targets[0].target, "epics", "epics", "epic", "p0")
+    assert manifests.origin(others) == ""
     places = [f"{name}.yaml:{5 if number % 2 else 4}" for number, name in enumerate(names)]
     assert origins == places * PROJECTS
     assert sorted(parses.values()) == [1] * PROFILES

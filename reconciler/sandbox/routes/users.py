@@ -55,15 +55,15 @@ def list_members(call: Call) -> Answer:
     """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
     sent = read(call, text("query"), integers("user_ids"), *PAGE)
     place, state = seen_place(call), call.state
-    found = [
+    members = [
         (user, role)
         for user in state.users.values()
         if (role := role_in(call, user, place))
         and (not sent.get("user_ids") or user.id in sent["user_ids"])
         and (sent.get("query") or "").lower() in f"{user.username} {user.name}".lower()
     ]
-    found.sort(key=lambda pair: pair[0].id)
-    return page_of(call, found, lambda pair: show_member(call, *pair))
+    members.sort(key=lambda pair: pair[0].id)
+    return page_of(call, members, lambda pair: show_member(call, *pair))
 
 
 def role_in(call: Call, user: User, place: Place) -> int:
