@@ -17,7 +17,7 @@ from functools import partial
 
 from reconciler.apply.creation import TargetCreation
 from reconciler.apply.outcomes import Fate, Outcome, Status
-from reconciler.apply.targets import Targets
+from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import (
     Reread,
     Verifier,
@@ -120,9 +120,8 @@ class Preparation:
 
     def _with_new_ids(self, section: SectionPlan) -> Ready:
         """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
-        completed = [
-            (change, self.targets.completed(change) if refers_to_new(change) else change) for change in section.changes
-        ]
+        known = [self.targets.with_made(change) for change in section.changes]
+        completed = [(change, self.targets.completed(change) if refers_to_new(change) else change) for change in known]
         changes = tuple(change if isinstance(result, Fate) else result for change, result in completed)
         refused = {id(change): result for change, result in completed if isinstance(result, Fate)}
         return Ready(replace(section, changes=changes), refused)
@@ -210,6 +209,9 @@ class Preparation:
 
     def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
         """Return why a change of a saved plan must not be carried out although its object has not moved."""
+        lacking = refers_above(change)
+        if lacking:
+            return f"{lacking} was not created, and this refers to it"
         objects = live[change.address.section, change.address.part]
         part = self.kinds[change.address.section].part(change.address.part)
         existing = (

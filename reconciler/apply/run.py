@@ -410,6 +410,7 @@ class TargetRun:
                     self._count(attempt, self.options.failures)
         if self.options.verify:
             self._verify()
+        self.targets.note_made(attempt.outcome for attempt in self.attempts)
 
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
         """Carry out a change, unless it is refused or nothing is left to do."""

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from reconciler.apply.outcomes import ApplyOptions, Fate, Status
+from reconciler.apply.outcomes import ApplyOptions, Fate, Outcome, Status
 from reconciler.apply.verify import Numbers
 from reconciler.errors import ServiceError
+from reconciler.model.endpoints import CREATED, OWNER, SECTION
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, TargetPlan
 from reconciler.model.protocols import Json, Service
 from reconciler.model.state import Reference
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.planning.creation import references
 
 
@@ -54,6 +55,7 @@ class Targets:
     def __init__(self, service: Service, options: ApplyOptions, tokens: Collection[str] = ()) -> None:
         self.service, self.options, self.tokens, self.numbers = service, options, tokens, Numbers()
         self._states: dict[Identity, TargetState] = {}
+        self._made: dict[tuple[str, str, Key], int] = {}
         self._lock = Lock()
 
     def __getitem__(self, target: Target) -> TargetState:
@@ -85,6 +87,25 @@ class Targets:
     def _note(self, target: Target, **changes: Any) -> None:
         with self._lock:
             self._states[target.identity] = replace(self[target], **changes)
+
+    def note_made(self, outcomes: Iterable[Outcome]) -> None:
+        """Note the IDs of the objects of a group that this run has created, or has found as they were to be."""
+        for outcome in outcomes:
+            address, created = outcome.change.address, outcome.created
+            if address.target.level is Level.GROUP and created and created.id is not None and address.name is not None:
+                with self._lock:
+                    self._made[str(address.target).casefold(), address.section, address.name] = created.id
+
+    def with_made(self, change: Change) -> Change:
+        """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""
+        if not refers_above(change):
+            return change
+        bodies = [
+            {field: _with_made(value, self._made) for field, value in (request.body or {}).items()}
+            for request in change.requests
+        ]
+        requests = zip(change.requests, bodies, strict=True)
+        return replace(change, requests=tuple(replace(request, body=body) for request, body in requests))
 
     def completed(self, change: Change) -> Change | Fate:
         """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
@@ -150,3 +171,22 @@ def _filled(body: Json, ids: Mapping[str, int]) -> Json:
         case dict():
             return {key: _filled(value, ids) for key, value in body.items()}
     return body
+
+
+def refers_above(change: Change) -> str:
+    """Return an object of a group above whose ID the requests of a change lack; empty if they lack none."""
+    values = (value for request in change.requests for value in (request.body or {}).values())
+    lacking = (one for value in values if isinstance(value, list) for one in value)
+    return next((f'"{one[CREATED]}" of {one[OWNER]}' for one in lacking if _is_of_another(one)), "")
+
+
+def _is_of_another(value: Json) -> bool:
+    return isinstance(value, dict) and value.keys() == {CREATED, SECTION, OWNER}
+
+
+def _with_made(value: Json, made: Mapping[tuple[str, str, Key], int]) -> Json:
+    """Return a value of a body with IDs in the place of the objects of groups for which they are known."""
+    if isinstance(value, list):
+        return [_with_made(one, made) for one in value]
+    known = made.get((str(value[OWNER]), str(value[SECTION]), str(value[CREATED]))) if _is_of_another(value) else None
+    return value if known is None else known

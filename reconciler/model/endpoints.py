@@ -108,6 +108,9 @@ CREATED = "created"
 SECTION = "section"
 """The key that stands beside it where the object is one of another section of the target."""
 
+OWNER = "of"
+"""The key beside those, of the target above whose object it is, where it is not of the target itself."""
+
 NamedIds = Mapping[tuple[str, str], Sequence[Json]]
 """By field and name, the IDs of those whom fields of `Relations.named` name, or what stands for them in bodies."""
 

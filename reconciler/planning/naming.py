@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.model.endpoints import CREATED, SECTION, Collection, Named, NamedIds
+from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, Named, NamedIds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Delete, Problem, Update, makes, makes_anew
 from reconciler.model.protocols import Json
@@ -60,6 +60,9 @@ def _ids_for(
     left = [number for number in numbers if number not in gone]
     if numbers and not left:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
+    above = at.at_the_top.get(named.section, ())
+    if not left and (new := next((each for each in above if each.address.name == name and makes(each)), None)):
+        return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
     return left or Obstacle(at.address(), named.unknown.format(name=name), named.remedy)
 
 

@@ -52,6 +52,7 @@ class DeclaredPart(Generic[PartType]):
         locks: what changes of the plan to the groups above lock.
         taken: why names cannot be given, since changes of the plan give them to objects of the groups above.
         before: what the plan does before in sections whose objects this one may name: see `Relations.named`.
+        at_the_top: the same of the topmost group, whose objects may be named too.
     """
 
     section: Section
@@ -63,6 +64,7 @@ class DeclaredPart(Generic[PartType]):
     locks: Locks = dataclasses.field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
     before: Before = dataclasses.field(default_factory=dict)
+    at_the_top: Before = dataclasses.field(default_factory=dict)
 
     @property
     def place(self) -> PartAddress:

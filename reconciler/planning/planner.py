@@ -114,12 +114,15 @@ class ChangesAbove:
         self._changed: set[str] = set()
         self._anywhere: set[str] = set()
         self._taken: dict[tuple[str, str], dict[Key, Obstacle]] = {}
+        self._at_the_top: dict[str, Before] = {}
 
     def add(self, planned: TargetPlan) -> None:
         """Add the changes of a target, if it is a group."""
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
+        if isinstance(group, str) and "/" not in group:
+            self._at_the_top[group.casefold()] = {section.section: section.changes for section in planned.sections}
         for section in planned.sections:
             if not (section.section and section.changes):
                 continue
@@ -153,6 +156,12 @@ class ChangesAbove:
     def taken(self, section: Section) -> Mapping[Key, Obstacle]:
         """Return the names that the changes take from a section, each with why it cannot be given there."""
         return {name: why for names in self._above(section, self._taken) for name, why in names.items()}
+
+    def at_the_top(self, target: DesiredTarget) -> Before:
+        """Return the changes of the topmost group above a target, by section."""
+        path = target.path if isinstance(target.target.ref, int) else target.target.ref
+        top, _, below = (path or "").casefold().partition("/")
+        return self._at_the_top.get(top, NOTHING_BEFORE) if below else NOTHING_BEFORE
 
     def locks(self, section: Section) -> Locks:
         """Return what the changes lock in a section."""
@@ -200,6 +209,7 @@ def plan_target(
     planned: list[SectionPlan] = []
     missing: set[Lookup] = set()
     before: dict[str, tuple[Change, ...]] = {}
+    at_the_top = above.at_the_top(target) if above else NOTHING_BEFORE
     for section in target.sections:
         done, lookups = plan_section(
             section,
@@ -211,6 +221,7 @@ def plan_target(
             locks=above.locks(section) if above else NO_LOCKS,
             taken=above.taken(section) if above else NO_NAMES,
             before=before,
+            at_the_top=at_the_top,
         )
         planned.append(done)
         missing |= lookups
@@ -230,6 +241,7 @@ def plan_section(
     locks: Locks = NO_LOCKS,
     taken: Mapping[Key, Obstacle] = NO_NAMES,
     before: Before = NOTHING_BEFORE,
+    at_the_top: Before = NOTHING_BEFORE,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     count = 0
@@ -253,7 +265,9 @@ def plan_section(
                 declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
             case Collection(), Mapping() as wanted, Objects(own=own):
-                at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken, before=before)
+                at = DeclaredPart(
+                    section, part, live, grace, exceptions=about, taken=taken, before=before, at_the_top=at_the_top
+                )
                 others = without_itself(at, own)
                 count += len(others)
                 steps += planners.collection(at, wanted, others)

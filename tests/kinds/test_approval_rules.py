@@ -166,6 +166,42 @@ def test_branches_of_the_same_run_come_first_and_go_by_the_ids_they_get(engine: 
     assert writes[-1][1]["protected_branch_ids"] == [1, 10, 9]
 
 
+TOP = section("protected_branches", {"next": {}}, ACME)
+NEXT = rules({"a": {"approvals_required": 1, "users": ["bob"], "branches": ["next", "main"]}})
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_branches_that_the_same_run_protects_in_the_top_level_group_go_by_the_ids_they_get(
+    engine: EngineDriver, is_saved: bool
+) -> None:
+    service(engine)
+    plan = saved(engine, TOP, NEXT) if is_saved else engine.plan(TOP, NEXT)
+    assert list(plan.problems) == []
+    assert failures(engine.apply(plan, recheck=is_saved)) == []
+    group, rule = [sent(line) for line in engine.writes()]
+    assert (group[0], rule[0]) == ("POST groups/acme/protected_branches", f"POST {RULES}")
+    assert sorted(rule[1]["protected_branch_ids"]) == [1, 10]
+    again = engine.plan(TOP, NEXT)
+    assert (list(again.changes), list(again.problems)) == ([], [])
+    if is_saved:
+        engine.client.send(Request("DELETE", f"{RULES}/1"))
+        assert failures(engine.apply(plan, recheck=True)) == []
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_rule_waits_for_a_branch_of_the_group_that_is_not_created(engine: EngineDriver, is_saved: bool) -> None:
+    service(engine)
+    engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "match": "groups/"}])
+    plan = saved(engine, TOP, NEXT) if is_saved else engine.plan(TOP, NEXT)
+    _, rule = failures(engine.apply(plan, recheck=is_saved))
+    assert rule == (
+        'stale: approval rule a: "next" of group acme was not created, and this refers to it'
+        if is_saved
+        else 'failed: approval rule a: protected branch "next" was not created, and this refers to it'
+    )
+    assert shown(engine) == {}
+
+
 def test_a_rule_waits_for_a_branch_that_is_not_created(engine: EngineDriver) -> None:
     service(engine)
     engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "match": "protected_branches"}])
@@ -341,6 +377,16 @@ def test_branches_of_a_new_project_in_a_new_group_are_those_it_creates(cli_runne
     done = cli_runner("plan")
     assert 'branches: no rule in protected_branches has the name "stable"' in done.out, done.out + done.err
     assert 'users: the project has no member "bob"' in done.out
+
+
+def test_a_new_project_names_a_branch_of_the_new_group_it_comes_into(cli_runner: CliRunner) -> None:
+    rule = "{approval_rules: {any_approver: {approvals_required: 1, branches: [stable]}}}"
+    cli_runner.write("manifests/a.yaml", PROJECT.format("fresh/one", rule))
+    group = PROJECT.format("fresh", "{protected_branches: {stable: {}}}").replace("Project", "Group")
+    cli_runner.write("manifests/b.yaml", group)
+    done = cli_runner("apply --yes")
+    assert done.code == 0, done.out + done.err
+    assert cli_runner("plan --detailed-exitcode").code == 0
 
 
 ERRORS = {
