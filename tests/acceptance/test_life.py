@@ -155,17 +155,17 @@ def test_the_life_of_every_section(installation: Installation, tmp_path: Path) -
         assert sorted(values) == sorted(live)
         titles = {each["title"]: each["description"] for each in world.value("GET", f"{api}/milestones")}
         assert titles == {LONG: None, "Straße & <br> 計画 🚀": LONG}
-        world.expect("plan --detailed-exitcode", 0, nothing(14))
+        world.expect("plan --detailed-exitcode", 0, nothing(15))
         meddle(world, lacks)
         world.expect("drift", 2, DRIFT)
         world.write("manifests/all.yaml", without(CHANGED, lacks))
         world.expect("apply --yes --tokens-to tokens", 0, APPLIED_CHANGES)
-        world.expect("plan --detailed-exitcode", 0, UNMANAGED + nothing(14))
+        world.expect("plan --detailed-exitcode", 0, UNMANAGED + nothing(15))
         assert world.run("export --user --group acme -o out").code == 0
-        world.expect("plan out --detailed-exitcode", 0, nothing(35))
+        world.expect("plan out --detailed-exitcode", 0, nothing(36))
         world.write("manifests/all.yaml", without(PRUNED, lacks))
         world.expect("apply --yes --allow-deletes 20", 0, APPLIED_DELETIONS)
-        world.expect("plan --exclude instance --detailed-exitcode", 0, nothing(7))
+        world.expect("plan --exclude instance --detailed-exitcode", 0, nothing(8))
 
 
 def nothing(requests: int) -> str:
@@ -195,7 +195,7 @@ project acme/sub/api
 + error tracking client key "1" done
 ~ notification settings done
 ~ approval settings done
-Applied: 12 created, 4 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 49 requests made.
+Applied: 12 created, 4 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 51 requests made.
 """
 DRIFT = """
 user
@@ -211,7 +211,7 @@ project acme/sub/api
 ~ protection rule "acme/sub/api/prod*" minimum_access_level_for_push: owner -> maintainer
 ~ milestone "Straße & <br> 計画 🚀" description: by hand -> "üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 7 to update, 0 to delete, 0 problems. 9 writes to apply; 15 requests were made to plan.
+Plan: 2 to create, 7 to update, 0 to delete, 0 problems. 9 writes to apply; 16 requests were made to plan.
 """
 APPLIED_CHANGES = f"""
 instance
@@ -233,7 +233,7 @@ project acme/sub/api
 ~ milestone "{SHORT}" done
 ~ trigger token "{SHORT}" done
 - protection rule "acme/sub/api/dev*" done
-Applied: 3 created, 11 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 46 requests made.
+Applied: 3 created, 11 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 48 requests made.
 """
 APPLIED_DELETIONS = f"""
 instance
@@ -251,6 +251,6 @@ project acme/sub/api
 - trigger token "{SHORT}" done
 - error tracking client key "1" done
 - error tracking client key "2" done
-Applied: 0 created, 0 updated, 12 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 28 requests made.
+Applied: 0 created, 0 updated, 12 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 29 requests made.
 """
 UNMANAGED = "1 unmanaged object grants access: 1 in job_token_scope; declare it, or write prune: [job_token_scope] to delete it\n"
