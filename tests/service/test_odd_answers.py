@@ -270,7 +270,7 @@ class Service:
         answers: to the next requests, and whether the connection stays open afterwards.
         connections: so far.
         used: the numbers of the connections on which the requests came.
-        idle: set while it waits for a request, or for a connection.
+        idle: set when an answer was sent, and its connection closed if that was to be.
     """
 
     begin: Callable[[socket], socket]
@@ -283,21 +283,25 @@ class Service:
 
     def serve(self, listener: socket) -> None:
         while True:
-            self.idle.set()
             try:
                 accepted, _ = listener.accept()
             except OSError:
                 return
             self.connections += 1
             accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            answering = False
             with suppress(OSError), accepted, self.begin(accepted) as self.line:
                 while read_request(self.line):
+                    answering = True
                     self.used.append(self.connections)
                     raw, stays = self.answers.pop(0)
                     self.line.sendall(raw)
                     if not stays:
                         break
+                    answering = False
                     self.idle.set()
+            if answering:  # it is closed now; one that the client has closed says nothing of the next
+                self.idle.set()
 
 
 def read_request(connection: socket) -> bytes:
