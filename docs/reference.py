@@ -50,6 +50,9 @@ GROUPS: Mapping[str, OptionGroup] = {
 }
 """Options that several commands share, in the order in which `--help` lists them; some are among others."""
 
+LISTS = {"prune": "list of sections", "unmanaged": "`all`, or list of sections"}
+"""The keys of `spec` that name sections."""
+
 INNER = {
     "AcceptedDeviation": "an entry of `exceptions`",
     "ImportSource": "`import`",
@@ -151,13 +154,28 @@ def _manifests() -> Iterator[str]:
         yield from _part(part, {name: definitions[name] for name in documents}, definitions)
     for name, of in INNER.items():
         yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
+    yield from _sections(kinds, definitions)
+
+
+def _sections(kinds: Mapping[str, Kind], definitions: Mapping[str, Schema]) -> Iterator[str]:
+    spec = definitions["Project"]["properties"]["spec"]["properties"]
     yield (
         "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`. "
-        "[Editions and roles](editions.md) has what each needs.\n\n"
+        "[Editions and roles](editions.md) has what each needs: "
+        f"{', '.join(f'[`{name}`](#{name})' for name in kinds)}.\n\n"
     )
-    prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
-    unmanaged = definitions["Project"]["properties"]["spec"]["properties"]["unmanaged"]
-    yield keys({"properties": {"prune": prune, "unmanaged": unmanaged}})
+    yield table(
+        ["key", "takes", "means", "example"],
+        ([f"`{name}`", takes, spec[name]["description"], example(spec[name])] for name, takes in LISTS.items()),
+    )
+    item = definitions["trigger_tokens.TriggerToken"]["properties"]["renamed_from"]
+    yield (
+        "In a section of items, each key is the name of an item. Its value is `null` if the item must not exist, "
+        "else a mapping of the keys of the item's table, and of:\n\n"
+    )
+    yield keys({"properties": {"renamed_from": item}})
+    subject = definitions["protected_tags.Subject"]
+    yield f"### Subject\n\n{subject['description']}\n\n{keys(subject, 'key of an entry')}"
     for kind in kinds.values():
         yield from _section(kind, definitions)
 
@@ -192,48 +210,51 @@ def _asked(kind: Kind) -> Iterator[list[str]]:
 
 
 def _part(part: str, documents: Mapping[str, Schema], definitions: Mapping[str, Schema]) -> Iterator[str]:
-    """Yield the keys of a part that several kinds of documents have, each once, with the kinds that take it."""
-    kinds: dict[str, list[str]] = {}
-    schemas: dict[str, Schema] = {}
-    descriptions = []
-    for name, document in documents.items():
-        if part in document["properties"]:
-            reference = document["properties"][part]
-            descriptions.append(reference["description"])
-            for key, schema in definitions[reference["$ref"].rpartition("/")[2]]["properties"].items():
-                kinds.setdefault(key, []).append(f"`{name}`")
-                schemas.setdefault(key, schema)
-    yield f"### {part}\n\n{descriptions[0]}\n\n"
-    several = len(descriptions) > 1
-    rows = [
-        [f"`{key}`", type_words(schema), schema["description"], example(schema), ", ".join(kinds[key])]
-        for key, schema in schemas.items()
-    ]
-    head = ["key", "takes", "means", "example", "of"]
-    yield table(head, rows) if several else table(head[:-1], (row[:-1] for row in rows))
+    """Yield the keys of a part that several kinds of documents have."""
+    references = {
+        name: schema["properties"][part] for name, schema in documents.items() if part in schema["properties"]
+    }
+    description = next(iter(references.values()))["description"]
+    shapes = {name: definitions[each["$ref"].rpartition("/")[2]] for name, each in references.items()}
+    yield f"### {part}\n\n{description}\n\n{_merged(shapes)}"
+
+
+def _merged(shapes: Mapping[str, Schema]) -> str:
+    """Return a table of the keys of several shapes, each once, with the shapes that take it unless all do."""
+    takers: dict[tuple[str, ...], list[str]] = {}
+    for name, shape in shapes.items():
+        for key, schema in shape["properties"].items():
+            if key != "renamed_from":
+                row = (f"`{key}`", type_words(schema), schema["description"], example(schema))
+                takers.setdefault(row, []).append(f"`{name}`")
+    rows = [[*row, "" if len(names) == len(shapes) else ", ".join(names)] for row, names in takers.items()]
+    head = ["key", "takes", "means", "example", "only in"]
+    return table(head, rows) if any(row[-1] for row in rows) else table(head[:-1], (row[:-1] for row in rows))
 
 
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
-    """Yield a section's keys; levels with models of their own have tables of their own."""
-    levels = [level.capitalize() for level in kind.models]
-    prunable = "`prune` can name it." if kind.prunable else "`prune` cannot name it."
-    yield f"### {kind.name}\n\n{kind.summary} In {_listed(levels)}. {prunable}\n\n"
-    shapes = {name: schema for name, schema in definitions.items() if name.partition(".")[0] == kind.name}
-    seen: list[Schema] = []
-    for name, schema in shapes.items():
-        if "properties" not in schema or schema in seen:
-            continue
-        seen.append(schema)
-        same = [level for level in levels if shapes.get(f"{kind.name}.{level.lower()}") == schema]
-        if same:
-            yield f"In {_listed(same)}:\n\n"
-        elif name != kind.name:
-            where = [level for level in levels if name.startswith(f"{kind.name}.{level.lower()}.")]
-            which = f"{kind.parts[0].title}{f' of {_listed(where)}' if where else ''}"
-            yield f"Each {which} takes, under its name, `null` (it must not exist), or:\n\n"
-        yield keys(schema)
+    """Yield a section's keys, those of all levels in one table."""
+    documents = [str(level).capitalize() for level in kind.models]
+    yield (
+        f"### {kind.name}\n\n{kind.summary} In {_listed(documents)}; `prune` {'can' if kind.prunable else 'cannot'} "
+        f"name it. [An example](../../examples/{kind.name}.yaml) has every key.\n\n"
+    )
+    sections = {name: definitions.get(f"{kind.name}.{name.lower()}") or definitions[kind.name] for name in documents}
+    shapes = {name: _shape(schema, definitions) for name, schema in sections.items()}
+    rows = _merged(shapes)
+    if any("properties" not in schema for schema in sections.values()):
+        yield f"Each {kind.parts[0].title} takes [`renamed_from`](#sections){' and:' if rows else ' alone.'}\n\n"
+    yield rows
     yield from (f"{words}\n\n" for words in dict.fromkeys(_named_keys(shapes.values())))
-    yield f"An example with every key: [{kind.name}.yaml](../../examples/{kind.name}.yaml).\n\n"
+
+
+def _shape(section: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return the keys of a section of settings, or of each item of a section of items."""
+    match section:
+        case {"additionalProperties": {"anyOf": [{"$ref": reference}, *_]}}:
+            return definitions[reference.rpartition("/")[2]]
+        case _:
+            return section
 
 
 def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
@@ -245,9 +266,8 @@ def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
 
 
 def _listed(words: list[str]) -> str:
-    quoted = [f"`{word}`" for word in words]
-    quoted[0] = f"{'an' if words[0][0] in 'AEIOU' else 'a'} {quoted[0]}"
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+    *others, last = [f"`{word}`" for word in words]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _configuration() -> Iterator[str]:
@@ -278,7 +298,10 @@ def _configuration() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    yield "# Commands\n\n"
+    yield (
+        "# Commands\n\n`COMMAND -h` shows the everyday options, `COMMAND --help` all of them. [Configuration]"
+        "(configuration.md) has the options that can stand in `reconciler.yaml` or the environment.\n\n"
+    )
     yield table(
         ["command", "does"], ([f"[`{name}`](#{name})", _command(name).get_short_help_str(200)] for name in COMMANDS)
     )
@@ -303,7 +326,7 @@ def _help(name: str) -> Iterator[str]:
         if names <= left.keys() and all(left[each] for each in names):
             shared.append(f"[{title.lower()}](#{title.lower().replace(' ', '-')})")
             left = {key: value for key, value in left.items() if key not in names}
-    yield _options(each for each in left.values() if isinstance(each, click.Option))
+    yield _options(each for each in left.values() if isinstance(each, click.Option) and each.opts != ["-h"])
     if shared:
         yield f"Shared options: {', '.join(shared)}.\n\n"
     yield f"{command.epilog}\n\n"
@@ -325,20 +348,9 @@ def _without_indented_code(text: str) -> str:
     return re.sub(r"\n{2,}(```\n|\n)", r"\n\1", fenced)
 
 
-def _options(found: Iterable[click.Option]) -> str:
-    """Return a table of options, without empty columns."""
-    rows = [
-        [
-            f"`{', '.join(each.opts)}{_takes(each)}`",
-            _meaning(each),
-            f"`{each.default}`" if each.show_default else "",
-            f"`{each.name}`" if each.name in Configuration.model_fields else "",
-        ]
-        for each in found
-    ]
-    head = ["option", "means", "default", "`reconciler.yaml`"]
-    shown = [number for number in range(len(head)) if any(row[number] for row in rows)]
-    return table([head[number] for number in shown], ([row[number] for number in shown] for row in rows))
+def _options(options: Iterable[click.Option]) -> str:
+    """Return a table of options."""
+    return table(["option", "means"], ([f"`{', '.join(each.opts)}{_takes(each)}`", _meaning(each)] for each in options))
 
 
 def _takes(option: click.Option) -> str:
@@ -351,7 +363,7 @@ def _meaning(option: click.Option) -> str:
     words = (option.help or "").partition("  [")[0]
     if isinstance(option.type, click.Choice):
         words += f" One of {', '.join(f'`{each}`' for each in option.type.choices)}."
-    return words
+    return f"{words} Default: `{option.default}`." if option.show_default else words
 
 
 def _command(name: str) -> click.Command:

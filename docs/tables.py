@@ -39,7 +39,7 @@ def _types(schema: Schema) -> Iterator[str]:
             for choice in choices:
                 yield from _types(choice)
         case {"$ref": reference}:
-            name = reference.rpartition("/")[2]
+            name = reference.rpartition("/")[2].rpartition(".")[2]
             yield f"[{name}](#{name.lower()})"
         case {"type": "array", "items": item}:
             yield f"list of {_each(item)}"
