@@ -151,7 +151,7 @@ def _named(
         name = same[0].names[0]
         error = part.name_error(name)
         numbers = ", ".join(str(found.id) for found in same)
-        read = tuple(map(_age_and_use, same)) if part.access else ()
+        read = tuple(filter(None, (_age_and_use(part, found) for found in same)))
         if error:
             omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error, read))
         elif len(same) > 1:
@@ -161,12 +161,20 @@ def _named(
             yield name, same[0]
 
 
-def _age_and_use(found: LiveRecord) -> str:
-    """Return what tells an object with a secret from its namesakes, by what was read of it."""
-    known = {"of": found.owner, "created": found.created_at and found.created_at.date()}
-    facts = [f"{word} {escaped(str(value))}" for word, value in known.items() if value]
-    used = f"last used {escaped(found.last_used[:10])}" if found.last_used else "no use of it is recorded"
-    return f"ID {found.id}: {', '.join([*facts, used])}"
+def _age_and_use(part: Collection, found: LiveRecord) -> str:
+    """Return what tells an object from its namesakes, by what was read of it."""
+    created = found.created_at and str(found.created_at.date())
+    changed = (found.updated_at or "")[:10]
+    known = {
+        "of": found.owner,
+        "created": created,
+        "last changed": changed if changed != created else "",
+        "last used": (found.last_used or "")[:10],
+    }
+    facts = [f"{word} {escaped(value)}" for word, value in known.items() if value]
+    if part.secret_field and not found.last_used:
+        facts.append("no use of it is recorded")
+    return f"ID {found.id}: {', '.join(facts)}" if facts else ""
 
 
 def _fields(title: str, name: str, found: LiveRecord, omitted: Omitted) -> dict[str, Any]:

@@ -687,6 +687,8 @@ class Collection:
             path_id=path_id,
             iid=iid,
             owner_id=owner_id,
+            created_at=_moment(entry.get("created_at")),
+            updated_at=_text(entry.get("updated_at")),
             entries=rows or record.entries,
             **more,
         )
@@ -695,13 +697,12 @@ class Collection:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
         secret = entry.get(access.secret)
         ours = isinstance(secret, str) and access.is_complete(secret)
-        owner, last_used = entry.get("owner"), entry.get("last_used")
+        owner = entry.get("owner")
         username = owner.get("username") if isinstance(owner, dict) else None
         return {
-            "created_at": _moment(entry.get("created_at")),
             "ours": ours,
-            "owner": username if isinstance(username, str) else None,
-            "last_used": last_used if isinstance(last_used, str) else None,
+            "owner": _text(username),
+            "last_used": _text(entry.get("last_used")),
             "read_only": record.read_only
             if ours
             else {**record.read_only, "renamed_from": ANOTHERS.format(self.title)},
@@ -824,10 +825,17 @@ def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json)
     return LiveRecord(resource, read_only={name: NOT_HERE for name in names if name not in shown}, unknown=unknown)
 
 
-def _moment(text: Json) -> datetime | None:
+def _text(value: Json) -> str | None:
+    """Return a value that is text; None for any other."""
+    return value if isinstance(value, str) else None
+
+
+def _moment(value: Json) -> datetime | None:
     """Read a time, which is UTC where it does not say otherwise; None where there is none."""
+    if not isinstance(value, str):
+        return None
     try:
-        when = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        when = datetime.fromisoformat(value)
+    except ValueError:
         return None
     return when if when.tzinfo else when.replace(tzinfo=UTC)

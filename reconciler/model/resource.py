@@ -143,7 +143,8 @@ class LiveRecord:
         path_id: what paths name it by, where that is not its ID; URL-encoded.
         iid: its number within its target, if the response has it.
         owner_id: the numeric ID of the project it belongs to, if the response has it.
-        created_at: when it was created, if the response has it and it matters.
+        created_at: when it was created, if the response has it.
+        updated_at: when it was last changed, as the service writes it, if the response has it.
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
         owner: the username of its owner, if the response has it and it matters.
         last_used: when it was last used, as the service writes it, if the response has it.
@@ -164,6 +165,7 @@ class LiveRecord:
     iid: int | None = None
     owner_id: int | None = None
     created_at: datetime | None = None
+    updated_at: str | None = None
     ours: bool = True
     owner: str | None = None
     last_used: str | None = None

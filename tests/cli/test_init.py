@@ -122,7 +122,14 @@ def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_ru
 
 def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
-    state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
+    days = {"created_at": "2024-02-01T08:00:00.000Z", "updated_at": "2025-09-01T08:00:00.000Z"}
+    partners = {
+        "id": 20,
+        "path": "partners",
+        "members": [{"user": "ada", "role": "owner"}],
+        "epics": [{"title": "Roadmap"}, {"title": "Roadmap", **days}],
+    }
+    state["groups"].append(partners)
     double = [
         {"description": "t", "created_at": "2025-03-01T08:00:00.000Z", "last_used": "2026-01-02T08:00:00.000Z"},
         {"description": "t", "created_at": "2025-04-01T08:00:00.000Z"},
@@ -141,6 +148,8 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
         "Not in the manifests, one by one in init-left-out.md:",
         "  trigger_tokens of project partners/shop is left out: cannot be read: switched off in the project: CI/CD; switch "
         "CI/CD on, or leave the section out",
+        "  1 epic of group partners: several of one name, where a manifest declares one: rename or delete the others, "
+        "then export again",
         "  1 trigger token of project partners/till: a description must not be blank",
         "  1 trigger token of project partners/till: several of one name, where a manifest declares one: rename or delete "
         "the others, then export again",
@@ -157,6 +166,14 @@ def test_several_groups_are_what_export_writes_of_them(cli_runner: CliRunner) ->
 ## `trigger_tokens of project partners/shop is left out: cannot be read: {SWITCHED_OFF}`
 
     trigger_tokens of project partners/shop is left out: cannot be read: {SWITCHED_OFF}
+
+## `1 epic of group partners: several of one name, where a manifest declares one: rename or delete the others, then \
+export again`
+
+    epic "Roadmap" of group partners is left out: 2 objects have this name (IDs 1, 2); expected one; rename or delete the \
+others
+      ID 1: created 2026-01-01
+      ID 2: created 2024-02-01, last changed 2025-09-01
 
 ## `1 trigger token of project partners/till: a description must not be blank`
 

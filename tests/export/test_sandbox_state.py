@@ -62,6 +62,7 @@ def test_the_state_holds_what_was_read_and_what_stands_around_it(cli_runner: Cli
                         "start_date": None,
                         "due_date": "2026-12-31",
                         "state": "active",
+                        "created_at": "2026-01-01T00:00:00+00:00",
                     }
                 ],
                 "trigger_tokens": [
