@@ -9,6 +9,33 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parent.parent
 
+MOVED = {
+    "how-to/accept-drift": "how-to/drift/#accept",
+    "how-to/accounts": "how-to/tokens/",
+    "how-to/add-a-kind": "contributing/add-a-kind/",
+    "how-to/bootstrap": "how-to/new-group/",
+    "how-to/cron": "how-to/alerts/#cron",
+    "how-to/docker": "how-to/your-machine/#docker",
+    "how-to/editor": "how-to/your-machine/#editor",
+    "how-to/epics": "how-to/group-planning/#epics",
+    "how-to/exceptions": "how-to/baseline/#except",
+    "how-to/first-run": "how-to/your-machine/#before-the-first-run",
+    "how-to/group-milestones": "how-to/group-planning/#milestones-of-a-group",
+    "how-to/locks": "how-to/baseline/#lock",
+    "how-to/pre-commit": "how-to/your-machine/#before-each-commit",
+    "how-to/rate-limits": "how-to/cost/#limits",
+    "how-to/rotate-tokens": "how-to/tokens/#rotation",
+    "how-to/secrets": "how-to/tokens/#your-own-token",
+}
+"""Former addresses of pages on the site, with the present ones."""
+
+REDIRECT = """<!doctype html>
+<html lang="en">
+<title>Moved</title>
+<meta http-equiv="refresh" content="0; url={address}">
+<p>This page has moved: <a href="{address}">{address}</a></p>
+"""
+
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)]*)?\)")
 
 
@@ -38,6 +65,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     del config
     source = page.file.src_uri
     return linked(markdown, source, known={file.src_uri for file in files})
+
+
+def on_post_build(config: Any) -> None:
+    """Write a page that leads on at each former address."""
+    for former, address in MOVED.items():
+        folder = Path(config.site_dir, former)
+        folder.mkdir(parents=True)
+        here = REDIRECT.format(address=posixpath.relpath(address, former))
+        Path(folder, "index.html").write_text(here, encoding="utf-8")
 
 
 def linked(markdown: str, source: str, known: set[str]) -> str:

@@ -1,6 +1,9 @@
 """The documentation as a whole: generated files are up to date, links lead somewhere, nothing is missing."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
@@ -11,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from docs.__main__ import NAMING, RELEASE, generated
 from docs.decision_page import DIGEST, PICTURE, digest, the_page
-from docs.hooks import linked, outside_pages
+from docs.hooks import MOVED, linked, outside_pages
 from docs.picture import COLUMNS, the_plan
 from docs.reference import ENVIRONMENT, EXIT_CODES
 from docs.tables import type_words
@@ -110,6 +113,20 @@ def test_the_site_has_every_page_and_loads_nothing_from_elsewhere() -> None:
     assert SITE["theme"]["font"] is False
     assert SITE["plugins"] == ["search"]
     assert not {"repo_url", "extra", "extra_javascript", "extra_css"} & set(SITE)
+
+
+@pytest.mark.untraced
+def test_every_link_of_the_site_and_every_former_address_leads_to_a_heading(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        build, check=False, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+    )
+    assert (done.returncode, re.findall("^(?:WARNING|.*excluded from).*$", done.stderr, re.MULTILINE)) == (0, [])
+    for former in MOVED:
+        (link,) = re.findall(r'url=([^"]+)', Path(tmp_path, former, "index.html").read_text(encoding="utf-8"))
+        address, _, heading = link.partition("#")
+        page = Path(tmp_path, former, address, "index.html").read_text(encoding="utf-8")
+        assert f'id="{heading}"' in page or not heading, link
 
 
 def test_the_front_pages_name_the_first_commands_and_every_page() -> None:
