@@ -34,21 +34,21 @@ BRANCH = "reconciler/accept"
 @click.option(
     "--until",
     metavar="DAY",
-    help="Change no value: write exceptions that end after this day, YYYY-MM-DD, UTC. Broken locks are no errors then.",
+    help="Write exceptions that end after this day (YYYY-MM-DD, UTC) instead of values. Broken locks are no errors.",
 )
-@click.option("--reason", metavar="TEXT", help="With --until: why; plans and reports show it.")
+@click.option("--reason", metavar="TEXT", help="With --until: the reason, which plans and reports show.")
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
 @click.option(
     "--merge-request",
     "project",
     metavar="PROJECT",
-    help="Change no file here: commit to a branch of this project and keep one merge request.",
+    help="Change no file here: commit to a branch of this project, and keep one merge request.",
 )
 @click.option(
     "--branch",
     metavar="NAME",
-    help=f"The branch of --merge-request, if not {BRANCH}.",
+    help=f"The branch of --merge-request; {BRANCH} if left out.",
 )
 def accept(
     given: Given,
@@ -60,20 +60,18 @@ def accept(
 ) -> int:
     """Write live values into the manifests where they differ.
 
-    The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its
-    targets have the new value, else into the target's own document, which is created if need be. Comments and order
-    stay, and what no manifest mentions stays unmentioned, unless its section is pruned.
+    The plan is empty afterwards. A value is written where it is declared: into the profile or set if all its targets
+    agree, else into the target's own document, which is created if necessary. Comments and order stay. Objects that no
+    manifest mentions are written in pruned sections only.
 
-    It needs all manifests: PATHS that leave out some of those of reconciler.yaml, or of the folder manifests, are
-    refused. --target narrows what is accepted.
+    Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
+    cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
 
-    Differences that cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
+    With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
+    lock.
 
-    With --until, values stay as they are: each difference becomes an exception in the target's own document. A value
-    that breaks a lock is taken out of it, so that a lock that is new brings no errors.
-
-    With --merge-request, the texts are committed through the service, on top of the project's default branch, with
-    paths relative to the root of the git checkout. The merge request is opened once, then updated in place.
+    With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
+    the root of the git checkout. Opens the merge request once, then updates it.
     """
     if detailed_exitcode and not diff:
         raise UsageError("--detailed-exitcode goes with --diff")

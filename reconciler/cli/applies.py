@@ -46,9 +46,8 @@ NAME = re.compile("[0-9a-fA-F]{4,64}")
 def log(given: Given, number: int, form: str) -> int:
     """List the last applies. Read-only.
 
-    Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job.
-
-    They are the commits of the inventory's branch. The ID in the first column is what `revert` takes.
+    Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
+    takes the ID in the first column.
     """
     from reconciler.render.log import log_json, log_text
 

@@ -134,33 +134,35 @@ JOURNAL = click.option(
     "--canary",
     metavar="SELECTOR",
     shell_complete=suggestions.targets,
-    help="Apply to these targets first, a label KEY=VALUE or a glob of paths; go on only if all is in order there.",
+    help="Apply to these targets first (a label KEY=VALUE, or a glob of paths); continue only if they are in order.",
 )
-@click.option("--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned ones.")
+@click.option(
+    "--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned changes."
+)
 @click.option(
     "--wait",
     default="30m",
     metavar="TIME",
     show_default=True,
-    help="Wait so long for imports that the run begins; --max-wait is about a service that asks for a pause.",
+    help="Wait this long for imports that the run starts; --max-wait is about a service that asks for a pause.",
 )
 @click.option(
     "--trigger",
     metavar="PROJECT@REF",
-    help="After a complete apply with changes, start a pipeline there, with RECONCILER_TRIGGER_TOKEN.",
+    help="After a complete apply with changes, start this pipeline, with RECONCILER_TRIGGER_TOKEN.",
 )
-@click.option("--trigger-input", multiple=True, metavar="KEY=VALUE", help="Start it with this input.  [repeatable]")
+@click.option("--trigger-input", multiple=True, metavar="KEY=VALUE", help="An input of that pipeline; repeatable.")
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
-    With -i, what is left out by `no` is not in the report; what is left out by `quit` is skipped, and the exit code is
-    3. The guard checks the rest.
+    With -i, changes refused by `no` are left out of the report; changes left by `quit` are skipped, and the exit code
+    is 3.
 
     With --canary, the other targets are skipped unless every change of the canary was done and verified, and none of
     its settings is a problem.
 
-    Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
-    lets requests in flight finish; the report follows, and the exit code is 128 plus the signal's number.
+    Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. After a
+    signal, requests in flight finish, the report follows, and the exit code is 128 plus the signal's number.
 
     In a job of GitLab CI, writes its reports below .reconciler; with `parallel`, each job applies its part of the plan.
     """
@@ -204,7 +206,7 @@ def apply(given: Given, **own: Any) -> int:
     "json=back.json",
 )
 @click.argument("named", metavar="[REPORT|SHA]", required=False)
-@click.option("--last", is_flag=True, help="Revert the latest apply; finish the last revert, if that is not done.")
+@click.option("--last", is_flag=True, help="Revert the latest apply, or finish the last revert if it is not done.")
 @click.option("--yes", is_flag=True, help="Carry out the plan.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
@@ -217,15 +219,14 @@ def apply(given: Given, **own: Any) -> int:
 def revert(given: Given, named: str | None, last: bool, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
     """Plan, and with --yes apply, the way back from an apply.
 
-    Takes the JSON report of the apply; or the ID that `reconciler log` shows, if the report is in this clone, where
-    `apply` keeps the last ten. Lists the last applies if nothing is given.
+    Takes the JSON report of the apply, or its ID in `reconciler log` if this clone has the report: `apply` keeps the
+    last ten. Without either, lists the last applies.
 
-    Deletes what was created, restores the former values of what was updated, and creates again what was deleted, each
-    only if it still is as the apply left it: anything else is a problem, and stays. Tokens come back with new values,
-    objects with new IDs.
+    Deletes what was created, restores former values, and creates deleted objects again, with new IDs and new values of
+    tokens. An object that has changed since the apply is a problem, and stays.
 
-    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`. The same command finishes a revert
-    that was not done or was interrupted.
+    Without --yes, prints and exits as `plan`, and is read-only; with it, as `apply`. The same command finishes a revert
+    that was interrupted or failed in part.
     """
     from reconciler.cli.applies import chosen, list_reports
     from reconciler.cli.planning import draw_way_back

@@ -15,7 +15,7 @@ LOG = logging.getLogger("reconciler")
 
 
 @command(CONNECTION, SERVICE, epilog="Example: reconciler backup --group acme --to acme.tar.gz --wait 2h")
-@click.option("--group", required=True, metavar="GROUP", help="The group; takes one of its owners.")
+@click.option("--group", required=True, metavar="GROUP", help="The group; needs the token of an owner.")
 @click.option(
     "--to",
     "file",
@@ -24,16 +24,14 @@ LOG = logging.getLogger("reconciler")
     metavar="FILE",
     help="File for the archive, mode 0600; an existing one is replaced.",
 )
-@click.option("--wait", default="30m", metavar="TIME", show_default=True, help="Wait so long for the export.")
+@click.option("--wait", default="30m", metavar="TIME", show_default=True, help="Wait this long for the export.")
 def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
     """Save the service's own export of a group to a file.
 
-    Asks the service for an export, and looks for the archive after 2, 5 and 15 seconds, and then every 61 seconds,
-    since the service may allow one look a minute. The file appears whole or not at all.
+    Requests an export, and looks for the archive after 2, 5 and 15 seconds, then every 61 seconds, since the service
+    may allow one look a minute. The file appears whole or not at all; without an archive, the exit code is 1.
 
     --wait is about the export; --max-wait about a service that asks all requests to come back later.
-
-    Exits with 1 if there is no archive.
     """
     from reconciler.export.backup import PAUSE, back_up
     from reconciler.live.records import correction, is_the_other

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 def show(given: Given, file: Path, old: Path | None) -> int:
     """Show a saved plan or an apply report in any format.
 
-    With --since, show what has changed since an older one.
-
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
     from reconciler.documents.comparison import compare
@@ -98,9 +96,8 @@ def _format_of(text: str) -> object:
 def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
     """Merge the plans, or the reports, of all shards into one.
 
-    The files say which they are. A merged plan can be shown, or applied with `apply --plan`; the guard counts the
-    deletions of all shards together. Exits with 3 if it has problems. A merged report exits as one apply of all shards
-    would have.
+    A merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
+    Exits with 3 if the plan has problems, and for reports as one apply of all shards would have.
 
     In a job of GitLab CI, writes the reports of `plan`, `drift` (if all files are named drift-*) or `apply` below
     .reconciler, and posts a merged plan as `plan` does.

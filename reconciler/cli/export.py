@@ -49,7 +49,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write a state for `sandbox --state` too, to rehearse on; its token is `rehearsal`.",
+    help="Also write a state for `sandbox --state`, to rehearse on; its token is `rehearsal`.",
 )
 @click.option(
     "--section",
@@ -75,7 +75,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     help="Write the projects of each group as one set with one profile, and documents only for what deviates.",
 )
 @click.option(
-    "--all-fields", is_flag=True, help="With --as-set: write fields of items that have the service's default too."
+    "--all-fields", is_flag=True, help="With --as-set: also write fields of items that have the service's default."
 )
 @click.option(
     "--prune", is_flag=True, help="With --as-set: make the written sections authoritative: apply deletes what is new."
@@ -97,15 +97,15 @@ def export(
     """Write live settings as manifests that plan empty.
 
     Each target gets a document, such as DIR/acme/api.yaml. A document that exists is updated in place: fields that it
-    declares get their live values, deleted items are removed, new ones appended; comments and order stay. Sections
-    that it does not declare are added only if --section names them.
+    declares get their live values, deleted items are removed, new ones appended; comments and order stay. Sections that
+    it does not declare are added only if --section names them.
 
-    With --as-set, settings go where the fewest lines declare them: what projects share into a profile, with {path} and
-    {name} for their own names. A project that deviates gets a document for the rest; one that does not go together with
-    the profile is excluded from the set. Later exports keep profile and set, and add documents.
+    With --as-set, a profile has what projects share, with {path} and {name} for their own names, so that all files have
+    the fewest lines. A project that deviates gets a document for the rest; one that does not fit the profile is
+    excluded from the set. Later exports keep profile and set.
 
-    Anything that cannot be read or declared (such as two trigger tokens of one description) is left out with a
-    warning. Exits with 3 if some of the targets could not be read, and with 1 if none could. Secrets are never written.
+    Leaves out, with a warning, what cannot be read or declared, such as two trigger tokens of one description. Never
+    writes secrets. Exits with 3 if some targets could not be read, and with 1 if none could.
     """
     from reconciler.export.run import Layout, run_export
     from reconciler.export.targets import ExportRequest

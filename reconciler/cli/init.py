@@ -44,13 +44,12 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     """Set up a repository of manifests in this folder.
 
     Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, schemas for editors, and a .gitignore for
-    tokens, plans and reports. With --group, also the manifests of the groups, as export --as-set -o manifests does;
-    their plan is empty. Sections and objects that are left out are counted by cause and listed in init-left-out.md.
+    tokens, plans and reports. With --group, also the manifests that export --as-set -o manifests writes; their plan is
+    empty. init-left-out.md lists the sections and objects that were left out. The last lines of the output are what to
+    do next.
 
-    Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
-    with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
-
-    The pipeline takes component and image of this version, which are named; the last lines are what to do next.
+    Leaves files that exist alone, and names them. Writes nothing outside of this folder, nor through a link. Exits with
+    3 if a file or a part of a group is missing, and with 1 if nothing was written.
     """
     from reconciler.export.left_out import causes
     from reconciler.gitops.scaffold import FIRST, LEFT_OUT, PIPELINE_FILE, Pieces, left_out_text, scaffold

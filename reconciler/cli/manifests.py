@@ -60,8 +60,8 @@ def validate(given: Given) -> int:
 def render(given: Given, explain: str | None) -> int:
     """Print the effective manifest of each target as YAML.
 
-    Profiles and sets are merged in, and the result validates. The service is not asked which projects the groups of
-    sets hold: only projects with a document of their own are shown, and those that --target names in full.
+    Merges profiles and sets in; the result is a valid manifest. Does not ask the service which projects a group has:
+    shows projects with a document of their own, and those that --target names in full.
     """
     from reconciler.manifests.yaml_writer import write_yaml
 

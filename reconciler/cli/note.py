@@ -86,7 +86,7 @@ ISSUE = Subject("issue", "project", "open issues", "No issue kept")
     envvar="CI_JOB_NAME",
     default="reconciler",
     metavar="NAME",
-    help="Name of the note: one note of each name is kept. The default in a CI job is the job's name.",
+    help="Name of the note, one of each name; in a CI job, the job's name if left out.",
 )
 @click.option(
     "--project",
@@ -106,9 +106,8 @@ ISSUE = Subject("issue", "project", "open issues", "No issue kept")
 def note(given: Given, *, file: Path, name: str, project: str | None, iid: int | None, strict: bool) -> int:
     """Post or update one note on a merge request.
 
-    In the pipeline of a merge request, only --file is needed. The token is RECONCILER_NOTE_TOKEN, which is used for
-    notes only, or else the usual one. If the note cannot be posted, stderr says why, and the exit code is 0 unless
-    --strict is given.
+    In the pipeline of a merge request, only --file is needed. Uses RECONCILER_NOTE_TOKEN, or else the usual token. If
+    the note cannot be posted, stderr says why, and the exit code is 0 unless --strict is given.
     """
     from reconciler.gitops.notes import post_note
 
@@ -132,25 +131,25 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     envvar="CI_PROJECT_ID",
     required=True,
     metavar="PROJECT",
-    help="ID or path of the issue's project. The default in a CI job is the job's project.",
+    help="ID or path of the issue's project; in a CI job, the job's project if left out.",
 )
 @click.option(
     "--name",
     default="drift",
     show_default=True,
     metavar="NAME",
-    help="Name of the issue: one issue of each name is kept.",
+    help="Name of the issue, one of each name.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if the service refuses.")
 def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) -> int:
     """Keep one issue about drift.
 
-    REPORT is the JSON report of `drift`. The issue is opened when something differs or is a problem, updated in place
-    with what is new, closed when everything is in order, and reopened when drift comes back. `issue.assignees` in
-    reconciler.yaml says whom to assign, by the labels of the targets.
+    REPORT is the JSON report of `drift`. Opens the issue when something differs or is a problem, updates it in place
+    with what is new, closes it when everything is in order, and reopens it when drift returns. Assigns it by the labels
+    of the targets, as `issue.assignees` in reconciler.yaml says.
 
-    The token is RECONCILER_NOTE_TOKEN, or else the usual one. If the service refuses, stderr says why, and the exit
-    code is 0 unless --strict is given.
+    Uses RECONCILER_NOTE_TOKEN, or else the usual token. If the service refuses, stderr says why, and the exit code is 0
+    unless --strict is given.
     """
     session = Session(given)
     saved = session.read_plan(report)

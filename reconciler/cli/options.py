@@ -127,14 +127,14 @@ class Given:
     targets: tuple[str, ...] = PLACES.values(
         "--target",
         "PATH",
-        "Only targets whose path, or the word instance or user, matches this glob; repeatable. acme/* is all directly "
-        "in acme, acme/** is acme and all below it.",
+        "Only targets whose path, or the word instance or user, matches this glob; repeatable. acme/* is directly in "
+        "acme, acme/** is acme and all below it.",
         shell_complete=suggestions.targets,
     )
     excluded: tuple[str, ...] = PLACES.values(
         "--exclude",
         "PATH",
-        "Not the targets that this glob matches; repeatable, wins over --target.",
+        "Leave out targets that this glob matches; repeatable, wins over --target.",
         shell_complete=suggestions.targets,
     )
     sections: tuple[str, ...] = PLACES.values(
@@ -150,18 +150,19 @@ class Given:
     since: str | None = FLEET.value(
         "--since",
         "REV",
-        "Only targets of which manifests, values or reconciler.yaml declare something else than at this git revision, "
-        "or, for the word `applied`, than was applied.",
+        "Only targets whose manifests changed since this git revision; with `applied`, since they were applied.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
-    only_change: bool = FLEET.flag("--only-change", "With --since REV: not what differs from the service at REV too.")
+    only_change: bool = FLEET.flag(
+        "--only-change", "With --since REV: leave out differences that are there at REV too."
+    )
     shard: str | None = FLEET.value(
         "--shard", "I/N", "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]"
     )
 
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
-    no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither use nor change the list of what was applied.")
+    no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither read nor write the inventory of what was applied.")
     allow_deletes: int | None = LIMITS.value("--allow-deletes", "N", "Allow up to N deletions.", type=click.IntRange(0))
     max_changes: int | None = LIMITS.value(
         "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)
@@ -183,11 +184,11 @@ class Given:
     concurrency: int | Literal["auto"] = SERVICE.value(
         "--concurrency",
         "N",
-        "Number of requests in flight at most, up to 64; auto finds how many the service can handle, up to 32.",
+        "At most N requests in flight, up to 64; auto finds how many the service can handle, up to 32.",
         AUTO,
         type=InFlight(1, 64),
     )
-    rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in so many seconds.")
+    rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in SECONDS seconds.")
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
     follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
 
@@ -219,8 +220,8 @@ class Given:
     group_by: str | None = PROBLEMS.value(
         "--group-by",
         None,
-        "Show each target by itself, or group equal changes of two or more targets; by default, of three or more, and "
-        "problems of two.",
+        "Show each target by itself, or group changes that two or more targets share; by default, that three or more "
+        "share.",
         type=click.Choice(["target", "change"]),
     )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")

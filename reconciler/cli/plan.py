@@ -50,13 +50,13 @@ WHOLE = ("fleet", "json")
 def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     """Compare manifests with live settings and print the changes. Read-only.
 
-    The plan also says why `apply` will refuse it. --out saves --allow-deletes and --max-changes with the plan, and
-    `apply --plan` uses them: a review of the plan is a review of the permission.
+    The plan also says why `apply` will refuse it. --out saves --allow-deletes and --max-changes with the plan, so that
+    a review of the plan is a review of the permission.
 
-    Exits with 3 if the plan has problems. Such a plan can still be saved and applied; all else in it is done.
+    Exits with 3 if the plan has problems. Such a plan can be saved and applied; the rest of it is done.
 
-    In a job of GitLab CI, plans what the merge request changes, or what is not as it was applied; saves the plan and
-    its reports below .reconciler; and posts the plan on the merge request, with RECONCILER_NOTE_TOKEN.
+    In a job of GitLab CI, plans what the merge request changes, elsewhere what is not as it was last applied; saves the
+    plan and its reports below .reconciler; posts the plan on the merge request, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
 
@@ -91,38 +91,31 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 @click.option(
     "--who",
     is_flag=True,
-    help="Ask the service's audit who made each difference: one request for each target that differs.",
+    help="Say who made each difference, by audit events: one request for each target that differs.",
 )
 @click.option(
     "--restored",
     is_flag=True,
-    help="Report also what was changed and put back since the baseline, or --after: one request for each target.",
+    help="Also report changes that were put back since the baseline, or --after: one request for each target.",
 )
-@click.option(
-    "--after", metavar="TIME", help="With --restored: since a day, such as 2026-11-20, or for a duration, such as 7d."
-)
+@click.option("--after", metavar="TIME", help="With --restored: since a day (2026-11-20), or for a duration (7d).")
 def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after: str | None) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
-    Prints nothing if everything is in order. Exits with 2 even if there are problems too, and with 3 if there are only
-    problems.
+    Prints nothing if everything is in order. Exits with 2 if anything differs, and with 3 if there are only problems.
 
-    With --baseline, known changes and problems count no more: they are one line, and the exit code is that of the new
-    ones. The JSON report still has all of them, so that it can be the next baseline. --notify posts only if anything is
-    new or gone since the baseline.
+    With --baseline, known changes and problems are one line; exit code and --notify are about the rest. The JSON report
+    has all of them, so that it can be the next baseline.
 
-    With an inventory, drift says how many targets were changed on the service since they were applied as declared, and
-    how many have manifests that are merged and not applied.
+    With an inventory, says how many targets were changed on the service, and how many have manifests that are merged
+    and not applied.
 
-    --who says who made a difference, and when, wherever an audit event explains it: of approval settings and rules, of
-    protected branches, and of the allowlists of job tokens. It looks at the events since the last apply, or of the last
-    30 days without an inventory.
+    --who and --restored know what audit events know: approval settings and rules, protected branches, and the
+    allowlists of job tokens. --who reads the events since the last apply, or of the last 30 days without an inventory.
+    --restored leaves the exit code alone, because nothing is left to do.
 
-    --restored reports, in what manifests declare, what was changed and put back: who, when, from what, to what, and who
-    put it back. It knows what audit events know, and leaves the exit code alone: nothing is left to do.
-
-    --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
-    for public/index.html.
+    --report fleet=FILE writes a page about the fleet, and keeps its history beside it: public/index.history.json for
+    public/index.html.
 
     In a job of GitLab CI, writes its reports below .reconciler, and keeps the issue about drift if reconciler.yaml has
     `issue`, with RECONCILER_NOTE_TOKEN.

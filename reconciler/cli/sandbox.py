@@ -62,14 +62,12 @@ TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
     help="Behave as specified, or as deployed servers do; overrides the state's own.",
 )
 @click.option("--latency", type=click.IntRange(0), default=0, metavar="MS", help="Delay every answer.")
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="K", help="Work on K requests at once; the others wait in a queue."
-)
+@click.option("--workers", type=click.IntRange(1), metavar="K", help="Work on K requests at once; others wait.")
 @click.option(
     "--cost",
     type=click.IntRange(0),
     metavar="MS",
-    help="Work so long on a small read, and on other requests in the proportions of a real service; 60 with --workers.",
+    help="Time of a small read; other requests take theirs in proportion. 60 with --workers.",
 )
 @click.option("--rate-limit", metavar="N/SECONDS", help="Answer 429 beyond this rate.")
 @click.option("--fail", "faults", multiple=True, metavar="SPEC", help="Inject a fault; repeatable.")
@@ -86,7 +84,7 @@ def sandbox(
     rate_limit: str | None,
     faults: tuple[str, ...],
 ) -> int:
-    """Serve an embedded pretend service to rehearse on. Ctrl-C stops it."""
+    """Serve an embedded GitLab-compatible service to rehearse on. Ctrl-C stops it."""
     from reconciler import sandbox as service
     from reconciler.errors import ConfigurationError, UsageError
 

@@ -39,15 +39,14 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     """Check that token, service and manifests are ready. Read-only.
 
     Reports the token's type, owner, scopes and expiry, the service's version, and for every section whether it is
-    readable and writable, with a fix for each obstacle. `unknown` means that the service does not say. The last lines
-    estimate the requests and the time of a plan and of its apply. With --verbose, each section of each target is shown.
+    readable and writable, with a fix for each obstacle; `unknown` means that the service does not say. Estimates the
+    requests and the time of a plan and of its apply. Without manifests, checks token and service only.
 
-    PATHS are files and folders; the default is the folder `manifests`. If there is none, only token and service are
-    checked. Exits with 3 if a section cannot be read or written, and with 1 if no target can be checked.
+    Exits with 3 if a section cannot be read or written, and with 1 if no target can be checked.
 
     With --pipeline, checks the variables of the project, the branch of the inventory and who may push it, the
     environment, and the component and image that .gitlab-ci.yml names. The project is that of the job, elsewhere that
-    of the remote `origin`; a Maintainer's token sees everything.
+    of the remote `origin`. A Maintainer's token sees everything.
     """
     from reconciler.render import render_diagnosis
 
@@ -220,14 +219,12 @@ def _unprotected(client: "Client") -> "Iterator[Finding]":
 def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     """Print the JSON Schemas of manifests and outputs.
 
-    NAME prints one schema, such as config. Editors with the YAML language server complete and explain every key. Keep
-    a copy beside the manifests, and begin each document with its path, also after each ---:
+    NAME prints one schema, such as config. For editors with the YAML language server, keep a copy beside the manifests,
+    and begin each document with its path, also after each ---:
 
         # yaml-language-server: $schema=../schemas/manifest.schema.json
 
-    reconciler.yaml may begin with the path of config.schema.json.
-
-    --check reports copies that a newer version has changed; schemas without a copy are not checked.
+    reconciler.yaml may begin with the path of config.schema.json. --check skips schemas that have no copy in DIR.
     """
     import json
 
