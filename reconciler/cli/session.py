@@ -105,7 +105,10 @@ class Session:
             secrets=secrets,
             locks_bind=locks_bind,
         )
-        self.warn(() if quiet else manifests.warnings)
+        if manifests.warnings and not quiet:
+            from reconciler.render.wording import warned_once
+
+            self.warn(manifests.warnings if self.given.verbose else warned_once(manifests.warnings))
         return manifests
 
     def revision(self, name: str, present: "Manifests") -> "Revision":

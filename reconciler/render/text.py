@@ -58,6 +58,7 @@ from reconciler.render.wording import (
     status_text,
     subject,
     waits,
+    warned_once,
     who,
 )
 from reconciler.system.terminal import escaped
@@ -178,8 +179,9 @@ def comparison(found: Comparison, style: Style) -> str:
 
 
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
-    """Return every diagnostic with its place and the offending line, and the verdict."""
-    lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
+    """Return the diagnostics with their places and the offending lines, and the verdict."""
+    shown = diagnostics if style.verbose else warned_once(diagnostics)
+    lines = [line for diagnostic in shown for line in _diagnostic(diagnostic, style)]
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
     if numbers["error"]:

@@ -20,6 +20,7 @@ from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subjec
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
+from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import (
@@ -533,6 +534,19 @@ def _undeclarable(plan: Plan) -> str:
 
 def _is_blank(address: Address) -> bool:
     return not str(address.name).strip()
+
+
+def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
+    """Yield diagnostics, but of many warnings with one message only the first, which names the number of the others."""
+    numbers = Counter(each.message for each in diagnostics if each.severity == "warning")
+    shown = set[str]()
+    for each in diagnostics:
+        others = numbers[each.message] - 1
+        if each.severity != "warning" or others + 1 < GROUP_FROM_TARGETS:
+            yield each
+        elif each.message not in shown:
+            shown.add(each.message)
+            yield replace(each, message=f"{each.message}; the same at {counted(others, 'other place')}, which -v shows")
 
 
 def expiry_notes(saved: SavedPlan) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`accept --until`: differences become exceptions, also those that a new lock brings to an old fleet."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -83,10 +84,25 @@ spec:
   approval_settings: {retain_approvals_on_push: true}
 """
     )
-    assert cli_runner("validate").code == 0
+    named = (
+        "manifests/p0.yaml:6:7: warning: this exception covers approval_settings.allow_author_approval, locked by profile "
+        "baseline (manifests/baseline.yaml:5:31); the same at 29 other places, which -v shows\n"
+    )
+    valid = cli_runner("validate")
+    assert (valid.code, valid.out.count("warning: "), valid.out[: len(named)]) == (0, 1, named)
+    assert cli_runner("validate -v").out.count("warning: ") == 30
     planned = cli_runner("plan --detailed-exitcode")
-    assert (planned.code, "30 excepted" in planned.out) == (0, True)
+    assert (planned.code, planned.err, "30 excepted" in planned.out) == (0, "", True)
     assert (cli_runner(UNTIL).out, cli_runner(UNTIL).code) == ("", 0)
+
+    today = datetime.now(UTC).date()
+    for number in range(30):
+        file = cli_runner.folder / f"manifests/p{number}.yaml"
+        file.write_text(file.read_text().replace("2099-03-01", str(today)))
+    ends = f"manifests/p0.yaml:6:76: warning: this exception expires on {today}: its differences will be changes afterwards; "
+    planned = cli_runner("plan")
+    assert (planned.err.count("warning: "), planned.err[: len(ends)]) == (1, ends)
+    assert cli_runner("plan -v").err.count("warning: ") == 30
 
 
 DIFFERING = """\
