@@ -102,14 +102,14 @@ ENVIRONMENT = {
     "RECONCILER_SINCE": "In a job of GitLab CI, the default of `--since` of `plan`.",
     "RECONCILER_IMAGE": "In a job of GitLab CI, the image of the pipeline that applies a plan; without it, none is "
     "written.",
-    "RECONCILER_ENVIRONMENT": "The environment that this pipeline deploys to; `reconciler` if it is not set.",
-    "RECONCILER_APPLY": "If `auto`, nobody needs to start this pipeline.",
+    "RECONCILER_ENVIRONMENT": "The environment of the pipeline that applies a plan; `reconciler` if it is not set.",
+    "RECONCILER_APPLY": "If `auto`, the pipeline that applies a plan starts by itself.",
     "GITLAB_CI": "If set, and `CI` too, commands write and post [what a job needs](../../templates/README.md).",
     "CI_MERGE_REQUEST_DIFF_BASE_SHA": "The revision that `plan` compares with in a job of GitLab CI.",
-    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "The same, in pipelines of merged results.",
-    "CI_COMMIT_BRANCH": "If it is that of `CI_DEFAULT_BRANCH`, `plan` writes the pipeline that applies the plan.",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "The revision that `plan` compares with in pipelines of merged results.",
+    "CI_COMMIT_BRANCH": "If it equals `CI_DEFAULT_BRANCH`, `plan` writes the pipeline that applies the plan.",
     "CI_DEFAULT_BRANCH": "See `CI_COMMIT_BRANCH`.",
-    "CI_COMMIT_SHORT_SHA": "The commit in the note that there is no plan.",
+    "CI_COMMIT_SHORT_SHA": "The commit that the note names if there is no plan.",
     "CI_RUNNER_TAGS": "The tags of the jobs in the pipeline that applies a plan.",
     "CI_SERVER_TLS_CA_FILE": "Certificates for git, which keeps the history of fleet pages in jobs.",
     "RECONCILER_TRIGGER_TOKEN": "The trigger token with which `apply --trigger` starts a pipeline.",
@@ -277,8 +277,9 @@ def _configuration() -> Iterator[str]:
         "## reconciler.yaml\n\n"
         f"{getdoc(Configuration)}\n\n"
     )
-    options = [each for name in COMMANDS for each in _command(name).params if isinstance(each, click.Option)]
-    flags = {each.name: f"`{each.opts[-1]}`" for each in options} | {"paths": "PATHS"}
+    options = [option for name in COMMANDS for option in _command(name).params if isinstance(option, click.Option)]
+    flags = {option.name: ", ".join(f"`{name}`" for name in _names(option)) for option in options}
+    flags |= {"paths": "PATHS"}
     rows = []
     whole = Configuration.model_json_schema()
     for key, schema in whole["properties"].items():
@@ -286,15 +287,23 @@ def _configuration() -> Iterator[str]:
         rows.append(
             [f"`{key}`", type_words(schema), schema["description"], f"`{in_yaml(schema['examples'][0])}`", flag]
         )
-    yield table(["key", "takes", "means", "example", "flag"], rows)
+    yield table(["key", "takes", "means", "example", "flag, variable"], rows)
     for name, shape in whole["$defs"].items():
         yield f"### {name}\n\n{shape['description']}\n\n{keys(shape)}"
     yield "## Environment\n\n"
+    yield "Besides the variables above:\n\n"
     variables: dict[str, str] = dict(ENVIRONMENT)
     for option in options:
-        for variable in [option.envvar] if isinstance(option.envvar, str) else option.envvar or ():
-            variables.setdefault(variable, f"Same as `{option.opts[-1]}`.")
+        if option.name not in whole["properties"]:
+            for variable in _names(option)[1:]:
+                variables.setdefault(variable, f"Same as `{option.opts[-1]}`.")
     yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
+
+
+def _names(option: click.Option) -> list[str]:
+    """Return an option's flag and its variables."""
+    variables = option.envvar or ()
+    return [option.opts[-1], *([variables] if isinstance(variables, str) else variables)]
 
 
 def _commands() -> Iterator[str]:
@@ -401,12 +410,11 @@ def _outputs() -> Iterator[str]:
     )
     schemas = {name: schema_of(name, all_kinds()) for name in DOCUMENTS}
     yield table(
-        ["document", "is from", "keys", "schema"],
+        ["document", "is from", "schema"],
         (
             (
                 schema["description"].removesuffix("."),
                 DOCUMENTS[name],
-                ", ".join(f"`{key}`" for key in schema["properties"] if key not in {"format", "checksum"}),
                 f"[{name}](../../schemas/{name}.schema.json)",
             )
             for name, schema in schemas.items()

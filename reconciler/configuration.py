@@ -129,7 +129,7 @@ class IssueSettings(BaseModel):
 
     assignees: dict[Text, dict[Text, list[Text]]] = Field(
         {},
-        description="By a label's name and value, the usernames of those to assign where a target with it drifts.",
+        description="The usernames to assign where a target drifts, by a label of its `metadata.labels` and its value.",
         examples=[{"team": {"payments": ["alice"]}}],
     )
 
@@ -144,15 +144,15 @@ Branch = Annotated[str, PlainValidator(_branch), WithJsonSchema({"type": "string
 
 
 class InventorySettings(BaseModel):
-    """Where the list of what was applied is kept."""
+    """Where the inventory is kept."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     branch: Branch = Field(
-        BRANCH, description=f"Its branch, below {BELOW}; a second service has a second one.", examples=[BRANCH]
+        BRANCH, description=f"The branch, below {BELOW}; each service needs its own.", examples=[BRANCH]
     )
     remote: Text = Field(
-        "", description="The remote that has it; it is in the local repository if left out.", examples=["origin"]
+        "", description="The remote that has the branch; the local repository if left out.", examples=["origin"]
     )
 
 
@@ -252,14 +252,13 @@ class Configuration(BaseModel):
     )
     inventory: Inventory = Field(
         InventorySettings(),
-        description="Where the list is kept of what was applied, by which objects are deleted that are no longer "
-        "declared: `branch`, `remote`; or `false` for none.",
+        description="Where the inventory of applied objects is kept, by which objects are deleted that are no longer "
+        "declared; `false` for none.",
         examples=[{"remote": "origin"}],
     )
     issue: IssueSettings = Field(
         IssueSettings(),
-        description="The issue about drift, which `drift` keeps in jobs of GitLab CI if this is there, such as `{}`. "
-        "`assignees`: whom to assign, by `metadata.labels` of the targets: label, value, usernames.",
+        description="If given, such as `{}`, `drift` keeps an issue about drift in jobs of GitLab CI.",
         examples=[{"assignees": {"team": {"payments": ["alice"]}}}],
     )
 
