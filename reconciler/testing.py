@@ -1,6 +1,6 @@
 """The test of a kind, ours or another package's: its whole life on the sandbox, in both of its dialects."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from reconciler.apply import ApplyOptions, Outcome, Status, apply_plan
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.errors import Stopped
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
@@ -19,12 +19,12 @@ from reconciler.manifests import read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Change, Delete, Plan, SectionPlan, Update
+from reconciler.model.plan import Change, Delete, Plan, Status, TargetPlan, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.revert import PROMOTED, Done, DoneSection, WayBack
+from reconciler.planning.revert import PROMOTED, WayBack
 from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
 from reconciler.service import Client
@@ -130,7 +130,7 @@ class _Life:
         self.kind, self.sandbox, self.client, self.dialect = kind, sandbox, client, dialect
         self.kinds = {kind.name: kind}
         self.step = ""
-        self.done: list[DoneSection] = []
+        self.done: list[TargetPlan] = []
 
     def lead(self, sections: Sequence[Section]) -> None:
         """Go through all of it."""
@@ -241,23 +241,18 @@ class _Life:
         reads = self.requests()
         self.expect(len({*reads}) == len(reads), f"planning reads something twice: {', '.join(reads)}")
         options = ApplyOptions(1, deliver=lambda *_: None)
-        done = list(apply_plan(plan, self.client, self.kinds, options))
+        self.done = list(apply_plan(plan, self.client, self.kinds, options))
         failed = [
             f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"
-            for target in done
+            for target in self.done
             for outcome in target.outcomes
             if outcome.status is not Status.DONE
         ]
         self.expect(not failed, "; ".join(failed))
         writes = [line for line in self.requests() if not line.startswith("GET ")]
-        shown = [str(request) for target in done for change in target.plan.changes for request in change.requests]
+        shown = [str(request) for target in self.done for change in target.changes for request in change.requests]
         self.expect(len(writes) == len(shown), f"writes {', '.join(writes)} instead of {', '.join(shown)}")
         self.see_nothing_left(sections)
-        self.done = [
-            DoneSection(target.plan.target, section.section, tuple(_done_in(section, target.outcomes)), section.found)
-            for target in done
-            for section in target.plan.sections
-        ]
         return list(plan.changes)
 
     def export(self, sections: Sequence[Section]) -> None:
@@ -343,10 +338,6 @@ class _Odd:
 def _desired(sections: Iterable[Section]) -> DesiredState:
     targets = {section.target: DesiredTarget(section.target, (section,)) for section in sections}
     return DesiredState(tuple(targets.values()), digest="")
-
-
-def _done_in(section: SectionPlan, outcomes: Iterable[Outcome]) -> Iterator[Done]:
-    return (Done(outcome.change, outcome.created) for outcome in outcomes if outcome.change in section.changes)
 
 
 def _renamed(item: Resource, name: Key) -> Resource:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, TargetOutcome, WriteLog, apply_plan
+from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox
@@ -54,7 +54,7 @@ class EngineDriver:
         assert {entry["method"] for entry in self.sandbox.log()} <= {"GET"}
         return plan
 
-    def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetOutcome]:
+    def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetPlan]:
         """Apply a plan."""
         self.sandbox.clear_log()
         terms = ApplyOptions(
@@ -116,7 +116,7 @@ class EngineDriver:
         self.tokens[address.name] = value
 
 
-def failures(outcomes: list[TargetOutcome]) -> list[str]:
+def failures(outcomes: list[TargetPlan]) -> list[str]:
     """Return the changes that were not made, and why."""
     return [
         f"{each.status}: {each.change.address.title} {each.change.address.name}: {each.reason}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import seen_in, unseen
 from reconciler.documents.coverage import Matrix, Row, State, matrix
 from reconciler.documents.merge import merge_reports
@@ -84,7 +84,7 @@ def applied(saved: SavedPlan, *statuses: Status) -> Report:
     """Return the report of the plan: its changes, in their order, became so."""
     left = iter(statuses)
     outcomes = [
-        TargetOutcome(target, tuple(Outcome(change, next(left)) for change in target.changes))
+        target.with_outcomes(Outcome(change, next(left)) for change in target.changes)
         for target in saved.targets
         if any(target.changes)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.apply import UNKNOWN, Status, TargetOutcome
+from reconciler.apply import UNKNOWN, Status
 from reconciler.documents.plan_file import save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
@@ -105,7 +105,7 @@ def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
 
 
 def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:
-    planned_again = TargetOutcome(TargetPlan(API, ()), ())
+    planned_again = TargetPlan(API, ())
     assert make_report(sample(), [planned_again], NOON, Traffic(2, 0)).counts.problems == 0
 
 

@@ -16,10 +16,7 @@ from reconciler.apply.outcomes import (
     FailureLimit,
     Fate,
     NoWriteLog,
-    Outcome,
-    Status,
     Stop,
-    TargetOutcome,
     TokenSink,
     WriteLog,
     with_left_out,
@@ -27,6 +24,7 @@ from reconciler.apply.outcomes import (
 from reconciler.apply.prepare import planned_again, repeatable
 from reconciler.apply.recovery import recover
 from reconciler.apply.run import Application, apply_plan
+from reconciler.model.plan import Outcome, Status
 
 __all__ = [
     "ENDED",
@@ -42,7 +40,6 @@ __all__ = [
     "Outcome",
     "Status",
     "Stop",
-    "TargetOutcome",
     "TokenSink",
     "WriteLog",
     "apply_plan",

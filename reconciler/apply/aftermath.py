@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Collection as Some
 from dataclasses import replace
 
-from reconciler.apply.outcomes import Outcome, Status, TargetOutcome
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, TargetPlan
+from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, Status, TargetPlan
 from reconciler.model.resource import Objects
 from reconciler.model.state import LivePart, PartAddress
 from reconciler.model.targets import PATHLESS, Level, Target
@@ -109,7 +108,7 @@ def without(plan: Plan, stale: Mapping[ObjectKey, str], names: Names) -> tuple[P
 
 def aftermath(
     run: Applied,
-    outcomes: Iterable[TargetOutcome],
+    outcomes: Iterable[TargetPlan],
     names: Names,
     *,
     narrowed: Some[str] | None = None,
@@ -118,12 +117,12 @@ def aftermath(
 
     Args:
         run: as if it had ended before its first change.
-        outcomes: what became of each target that had changes.
+        outcomes: the targets that had changes, with what became of these.
         names: of the targets that were applied; the others, such as those of other shards, are left out.
         narrowed: where the run was narrowed after its plan was made, the targets that come first nevertheless; only
             what was changed counts in others. None for the whole plan.
     """
-    known = {names[outcome.plan.target]: outcome for outcome in outcomes if outcome.plan.target in names}
+    known = {names[target.target]: target for target in outcomes if target.target in names}
     done: dict[tuple[str, str, str], list[Outcome]] = {}
     for name, target in known.items():
         for outcome in target.outcomes:
@@ -181,12 +180,12 @@ def as_read(run: Applied, read: Mapping[PartAddress, LivePart], names: Names, ki
     return replace(run, parts=tuple(parts))
 
 
-def deleted_keys(outcomes: Iterable[TargetOutcome], names: Names) -> set[ObjectKey]:
+def deleted_keys(outcomes: Iterable[TargetPlan], names: Names) -> set[ObjectKey]:
     """Return the objects that a run deleted, as the inventory knows them."""
     return {
-        (names[target.plan.target], change.address.section, change.address.part, change.read.id)
+        (names[target.target], change.address.section, change.address.part, change.read.id)
         for target in outcomes
-        if target.plan.target in names
+        if target.target in names
         for outcome in target.outcomes
         if isinstance(change := outcome.change, Delete) and outcome.status is Status.DONE and change.read.id is not None
     }
@@ -217,9 +216,9 @@ def _part_after(part: PartAfter, outcomes: Iterable[Outcome]) -> PartAfter:
     return replace(part, wanted=live, created=frozenset(created), deleted=frozenset(deleted), listed=listed)
 
 
-def _target_after(after: TargetAfter, outcome: TargetOutcome | None, is_whole: bool) -> TargetAfter:
+def _target_after(after: TargetAfter, target: TargetPlan | None, is_whole: bool) -> TargetAfter:
     """Return a target after its changes; of a narrowed run, it is not known to be done."""
-    if outcome is None:
+    if target is None:
         return replace(after, done=after.done and is_whole)
-    wrote = any(attempt.status in SENT for attempt in outcome.outcomes)
-    return replace(after, done=after.done and is_whole and outcome.in_order, wrote=wrote)
+    wrote = any(attempt.status in SENT for attempt in target.outcomes)
+    return replace(after, done=after.done and is_whole and target.in_order, wrote=wrote)

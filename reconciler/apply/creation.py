@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from reconciler.apply.journal import recorded
 from reconciler.apply.once import CreateOnce
-from reconciler.apply.outcomes import Fate, Outcome, Status
+from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets
 from reconciler.apply.verify import EDITED
 from reconciler.errors import (
@@ -35,7 +35,7 @@ from reconciler.live.subjects import recalled
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Plan
+from reconciler.model.plan import Change, Create, Outcome, Plan, Status
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from reconciler.apply.outcomes import ENDED, Fate, Status
+from reconciler.apply.outcomes import ENDED, Fate
 from reconciler.apply.targets import Targets, targets_in
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.live.imports import ImportState, import_state
 from reconciler.live.read import side_by_side
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, TargetPlan
+from reconciler.model.plan import Create, Status, TargetPlan
 from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import advised

@@ -1,19 +1,14 @@
-"""The options of an apply, and the outcome of each change."""
+"""The options of an apply, what ends it early, and what it notes of its writes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
-from itertools import islice
 from threading import Event, Lock
-from typing import Annotated, Protocol
-
-from pydantic import Field
+from typing import Protocol
 
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
-from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Change, Outcome, Plan, Status, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Request
 from reconciler.model.targets import Address, Target
@@ -32,16 +27,6 @@ UNVERIFIED = "the run ended before it was read again"
 """The reason of a change that is done, and that nothing has verified."""
 
 
-class Status(StrEnum):
-    """The outcome of a change, in a word."""
-
-    DONE = "done"
-    FAILED = "failed"
-    STALE = "stale"
-    SKIPPED = "skipped"
-    DROPPED = "dropped by the service"
-
-
 @dataclass(frozen=True, slots=True)
 class Fate:
     """Why nothing can be done in a target, or in what depends on it: `SKIPPED` or `STALE`, and the reason."""
@@ -50,79 +35,29 @@ class Fate:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A change and what became of it."""
-
-    change: Annotated[Change, Field(discriminator="action")]
-    """The change, as in a plan."""
-    status: Status
-    """The outcome."""
-    reason: str = ""
-    """Why it is not done, or was not read again; empty if neither is so."""
-    created: AsRead | None = None
-    """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
-    unconfirmed: bool = False
-    """Whether a change that failed may have been carried out, wholly or in part."""
-
-    @property
-    def may_be_done(self) -> bool:
-        """Whether the change was carried out, or may have been, wholly or in part."""
-        return self.unconfirmed or self.status in (Status.DONE, Status.DROPPED)
-
-    @property
-    def word(self) -> str:
-        """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
-        return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class TargetOutcome:
-    """The outcomes of the changes of one target.
-
-    Attributes:
-        plan: as it was carried out; it differs from the plan where a group's change made planning again necessary.
-        outcomes: one for each change, in the order of the plan.
-    """
-
-    plan: TargetPlan
-    outcomes: tuple[Outcome, ...]
-
-    @property
-    def by_section(self) -> Iterator[tuple[SectionPlan, tuple[Outcome, ...]]]:
-        """Each section, with the outcomes of its changes."""
-        left = iter(self.outcomes)
-        return ((section, tuple(islice(left, len(section.changes)))) for section in self.plan.sections)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether all its changes are done and nothing of it is a problem."""
-        return not any(self.plan.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
-
-
 def with_left_out(
-    outcomes: Iterable[TargetOutcome], left: Plan, fate: Fate = Fate(Status.SKIPPED, LEFT_OUT)
-) -> list[TargetOutcome]:
-    """Return outcomes, those of the changes that were left out included.
+    targets: Iterable[TargetPlan], left: Plan, fate: Fate = Fate(Status.SKIPPED, LEFT_OUT)
+) -> list[TargetPlan]:
+    """Return targets with their outcomes, those of the changes that were left out included.
 
     Args:
-        outcomes: of the changes that were carried out.
+        targets: with the outcomes of the changes that were carried out.
         left: other changes of the same plan.
         fate: what became of these.
     """
-    by_target = {outcome.plan.target: outcome for outcome in outcomes}
+    by_target = {target.target: target for target in targets}
     for target in left.targets:
         if not any(target.changes):
             continue
         begun = by_target.get(target.target)
-        own = {section.section: (section, done) for section, done in begun.by_section} if begun else {}
-        pieces: list[tuple[SectionPlan, tuple[Outcome, ...]]] = []
+        own = {section.section: section for section in begun.sections} if begun else {}
+        sections = []
         for section in target.sections:
-            planned, done = own.get(section.section, (replace(section, changes=()), ()))
-            skipped = tuple(Outcome(change, fate.status, fate.reason) for change in section.changes)
-            pieces.append((replace(planned, changes=(*planned.changes, *section.changes)), (*done, *skipped)))
-        plan = replace(target, sections=tuple(section for section, _ in pieces))
-        by_target[target.target] = TargetOutcome(plan, tuple(outcome for _, outcomes in pieces for outcome in outcomes))
+            planned = own.get(section.section, replace(section, changes=()))
+            changes = (*planned.changes, *section.changes)
+            skipped = (Outcome(change, fate.status, fate.reason) for change in section.changes)
+            sections.append(replace(planned, changes=changes, outcomes=(*planned.outcomes, *skipped)))
+        by_target[target.target] = replace(target, sections=tuple(sections))
     return list(by_target.values())
 
 

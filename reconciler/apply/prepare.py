@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.apply.creation import TargetCreation
-from reconciler.apply.outcomes import Fate, Outcome, Status
+from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import (
     Reread,
@@ -31,7 +31,7 @@ from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
 from reconciler.model.endpoints import ALONE, Collection, Siblings
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key, Target

@@ -15,19 +15,7 @@ from reconciler.apply.creation import Patient, Place, TargetCreation, tokens_of
 from reconciler.apply.imports import Creating, Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.objects import Made, ObjectCreation
-from reconciler.apply.outcomes import (
-    ENDED,
-    UNKNOWN,
-    UNVERIFIED,
-    ApplyOptions,
-    CanaryRun,
-    FailureLimit,
-    Fate,
-    Outcome,
-    Status,
-    Stop,
-    TargetOutcome,
-)
+from reconciler.apply.outcomes import ENDED, UNKNOWN, UNVERIFIED, ApplyOptions, CanaryRun, FailureLimit, Fate, Stop
 from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
@@ -44,7 +32,7 @@ from reconciler.fleet.causes import NO_RECORD, NOBODY, ProjectRecord, read_recor
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, makes
+from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
 from reconciler.model.protocols import Json, Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
@@ -129,8 +117,8 @@ class Application:
         return first, later
 
     @property
-    def outcomes(self) -> list[TargetOutcome]:
-        """The outcome of each target that had changes, as far as known by now, in the order of the plan."""
+    def outcomes(self) -> list[TargetPlan]:
+        """The targets that had changes, with the outcomes as far as known by now, in the order of the plan."""
         return [self._outcome(target) for target in self._busy]
 
     @property
@@ -139,20 +127,18 @@ class Application:
         runs = [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun)]
         return {(run.target.target, *place): live for run in runs for place, live in run.verifier.read_last.items()}
 
-    def _outcome(self, target: TargetPlan) -> TargetOutcome:
+    def _outcome(self, target: TargetPlan) -> TargetPlan:
         """Return what became of a target, some of whose sections may not have been begun."""
-        pieces = [piece for run in self._begun.get(target.target, ()) for piece in run.outcome.by_section]
-        begun = {section.section for section, _ in pieces}
+        sections = [section for run in self._begun.get(target.target, ()) for section in run.outcome.sections]
+        begun = {section.section for section in sections}
         skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or ENDED)
-        pieces += [
-            (section, tuple(map(skipped, section.changes)))
+        sections += [
+            replace(section, outcomes=tuple(map(skipped, section.changes)))
             for section in target.sections
             if section.section not in begun
         ]
         order = [section.section for section in target.sections]
-        pieces.sort(key=lambda piece: order.index(piece[0].section))
-        plan = replace(target, sections=tuple(section for section, _ in pieces))
-        return TargetOutcome(plan, tuple(outcome for _, outcomes in pieces for outcome in outcomes))
+        return replace(target, sections=tuple(sorted(sections, key=lambda section: order.index(section.section))))
 
 
 class Runs:
@@ -229,8 +215,8 @@ class Runs:
         self._begun.setdefault(plan.target, []).append(run)
 
 
-def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetOutcome]:
-    """Carry out a plan and return what became of each target that had changes, in the order of the plan."""
+def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetPlan]:
+    """Carry out a plan and return its targets that had changes, with what became of these, in the order of the plan."""
     application = Application(plan, service, kinds)
     application.run(options)
     return application.outcomes
@@ -254,12 +240,11 @@ class CreationRun:
         self._visibility: Json = None
 
     @property
-    def outcome(self) -> TargetOutcome:
-        """The outcome so far."""
+    def outcome(self) -> TargetPlan:
+        """The target with the outcome so far."""
         if self.result is not None:
-            return TargetOutcome(self.target, (self.result,))
-        sections = tuple(replace(section, changes=()) for section in self.target.sections)
-        return TargetOutcome(replace(self.target, sections=sections), ())
+            return self.target.with_outcomes((self.result,))
+        return replace(self.target, sections=tuple(replace(section, changes=()) for section in self.target.sections))
 
     @property
     def is_filled(self) -> bool:
@@ -378,14 +363,17 @@ class TargetRun:
         self.record: ProjectRecord | None = None
 
     @property
-    def outcome(self) -> TargetOutcome:
-        """The outcome so far: in a run that is not over, the next change is unknown, and the rest is skipped."""
+    def outcome(self) -> TargetPlan:
+        """The target as it is carried out, with the outcomes so far.
+
+        In a run that is not over, the next change is unknown, and the rest is skipped.
+        """
         known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
         rest = list(plan.changes)[len(known) :]
         known += [Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in rest[:1]]
         known += [Outcome(change, Status.SKIPPED, ENDED) for change in rest[1:]]
-        return TargetOutcome(plan, tuple(known))
+        return plan.with_outcomes(known)
 
     def run(self, again: Iterable[Section]) -> None:
         """Carry out the plan, section by section.

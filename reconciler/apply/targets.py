@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from reconciler.apply.outcomes import ApplyOptions, Fate, Outcome, Status
+from reconciler.apply.outcomes import ApplyOptions, Fate
 from reconciler.apply.verify import Numbers
 from reconciler.errors import ServiceError
 from reconciler.model.endpoints import CREATED, OWNER, SECTION
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, TargetPlan
+from reconciler.model.plan import Change, Create, Outcome, Status, TargetPlan
 from reconciler.model.protocols import Json, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Key, Level, Target

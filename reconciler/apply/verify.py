@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.apply.outcomes import Outcome, Status, Stop
+from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_id, look_up_names
@@ -16,7 +16,7 @@ from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
+from reconciler.model.plan import Change, Create, Delete, Outcome, Status, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary

@@ -42,13 +42,13 @@ from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRe
 from reconciler.model.wording import advised, counted
 
 if TYPE_CHECKING:
-    from reconciler.apply import ApplyOptions, FailureLimit, TargetOutcome, TokenSink, WriteLog
+    from reconciler.apply import ApplyOptions, FailureLimit, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.kind import Kinds
-    from reconciler.model.plan import Plan
+    from reconciler.model.plan import Plan, TargetPlan
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.pipelines import PipelineTrigger
@@ -444,7 +444,7 @@ def _carry_out(
     application = Application(saved.plan, client, session.kinds)
     started = datetime.now(UTC)
 
-    def outcomes() -> "list[TargetOutcome]":
+    def outcomes() -> "list[TargetPlan]":
         known = recording.outcomes(application.outcomes)
         return with_left_out(known, left) if left else known
 

@@ -66,7 +66,7 @@ def of_report(
         )
         in_part = report.requests.writes or left_out or alone or Status.STALE in statuses
         return ExitCode.IN_PART if in_part else ExitCode.ERROR
-    return ExitCode.IN_PART if any(report.problems) and not allow_problems else ExitCode.IN_ORDER
+    return ExitCode.IN_PART if any(report.plan.problems) and not allow_problems else ExitCode.IN_ORDER
 
 
 def of_targets(*, complete: bool, targets: object) -> ExitCode:

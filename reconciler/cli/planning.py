@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from reconciler import __version__
-from reconciler.apply import Status
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file, tokens_of
 from reconciler.documents.plan_file import SavedPlan, is_about
@@ -22,7 +21,7 @@ from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Status
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
@@ -121,7 +120,7 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
         raise type(error)(f"{error}; reconciler log shows the last applies") from error
     if not is_about(report.service, client.api_url):
         raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
-    way_back = WayBack(report.done, session.kinds, sha256(text.encode()).hexdigest())
+    way_back = WayBack(report.targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client) as progress:
         run = Survey(

@@ -15,14 +15,14 @@ from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
-    from reconciler.apply import Application, TargetOutcome
+    from reconciler.apply import Application
     from reconciler.apply.aftermath import Names
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.gitops.ancestry import Ancestry
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.inventory import Inventory
-    from reconciler.model.plan import Plan
+    from reconciler.model.plan import Plan, TargetPlan
     from reconciler.model.state import LivePart, PartAddress
     from reconciler.model.targets import Target
     from reconciler.model.upkeep import Changes
@@ -76,7 +76,7 @@ class Recording:
             self.saved = replace(self.saved, targets=plan.targets)
         return self.saved
 
-    def outcomes(self, known: "Iterable[TargetOutcome]") -> "list[TargetOutcome]":
+    def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""
         from reconciler.apply import Fate, Status, with_left_out
 
@@ -87,7 +87,7 @@ class Recording:
 
     def store(
         self,
-        outcomes: "list[TargetOutcome]",
+        outcomes: "list[TargetPlan]",
         report: "Report",
         code: int,
         canary: str,
@@ -166,7 +166,7 @@ class Recording:
     def _changes(
         self,
         inventory: "Inventory",
-        outcomes: "list[TargetOutcome]",
+        outcomes: "list[TargetPlan]",
         read: "Mapping[PartAddress, LivePart]",
         narrowed: Collection[str] | None,
     ) -> "tuple[Changes, str]":

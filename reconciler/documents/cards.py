@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isinf
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, cast
 
-from reconciler.apply import Outcome
 from reconciler.documents.groups import (
     GROUP_FROM_TARGETS,
     Entry,
@@ -20,7 +19,7 @@ from reconciler.documents.groups import (
     saved_group,
     target_of,
 )
-from reconciler.model.plan import Change, Excepted, Problem, SectionPlan, Source, TargetPlan, Unmanaged
+from reconciler.model.plan import Change, Excepted, Outcome, Problem, SectionPlan, Source, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 
 ChapterName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
@@ -31,50 +30,6 @@ ALREADY: Mapping[Source | None, ChapterName] = {
     None: "differing already",
 }
 """The chapters of what is not of a change: why it is there, as far as the inventory tells."""
-
-
-class SectionShown(Protocol):
-    """One section of a target, in a plan or a report."""
-
-    @property
-    def section(self) -> str:
-        """The section's name."""
-
-    @property
-    def found(self) -> int:
-        """How many objects the section held when it was read."""
-
-    @property
-    def not_applicable(self) -> str:
-        """Why the target cannot have the section; empty if it can."""
-
-
-class TargetShown(Protocol):
-    """One target of a plan or a report."""
-
-    @property
-    def target(self) -> Target:
-        """Which it is."""
-
-    @property
-    def sections(self) -> Sequence[SectionShown]:
-        """Its declared sections."""
-
-    @property
-    def entries(self) -> Iterator[Change | Problem | Outcome]:
-        """The changes or their outcomes, then the problems."""
-
-    @property
-    def excepted(self) -> Iterator[Excepted]:
-        """Changes that exceptions hold back."""
-
-    @property
-    def unmanaged(self) -> Iterator[Unmanaged]:
-        """Live objects that no manifest mentions."""
-
-    @property
-    def not_applicable(self) -> Iterator[SectionShown]:
-        """The sections that the target cannot have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +89,7 @@ class Chapter:
     """
 
     name: ChapterName
-    targets: Sequence[TargetShown]
+    targets: Sequence[TargetPlan]
 
     @property
     def differs_already(self) -> bool:

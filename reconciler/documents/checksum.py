@@ -6,11 +6,12 @@ JSON schema.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from json.encoder import encode_basestring_ascii
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -24,7 +25,6 @@ DOCUMENT = ConfigDict(
     strict=True,
     extra="forbid",
     hide_input_in_errors=True,
-    json_schema_serialization_defaults_required=True,
 )
 """The `__pydantic_config__` of a document; the dataclasses inside it share it.
 
@@ -64,6 +64,24 @@ MEANINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What a document does not hold: some attributes of the targets that it is about, and of their sections.
+
+    A plan and a report are of the same types, and each has what the other has not.
+    """
+
+    target: Sequence[str] = ()
+    section: Sequence[str] = ()
+
+    @property
+    def paths(self) -> dict[str, Any]:
+        """It, as pydantic excludes it."""
+        section = dict.fromkeys(self.section, True)
+        target = {**dict.fromkeys(self.target, True), "sections": {"__all__": section}}
+        return {"targets": {"__all__": target}}
+
+
 def with_checksum(content: Mapping[str, Json]) -> str:
     """Return the text of a document: its content, and its checksum.
 
@@ -90,7 +108,13 @@ def _indented(value: Json, start: str = "\n") -> str:
 
 
 def read_checked(
-    text: str, shape: TypeAdapter[Shape], wanted: str, *, computed: Mapping[str, bool], context: object = None
+    text: str,
+    shape: TypeAdapter[Shape],
+    wanted: str,
+    *,
+    computed: Mapping[str, bool],
+    left_out: LeftOut | None = None,
+    context: object = None,
 ) -> Shape:
     """Return the document in a text with a checksum.
 
@@ -99,6 +123,7 @@ def read_checked(
         shape: of the document's dataclass.
         wanted: its format, such as `reconciler.plan/v3`.
         computed: the keys that the dataclass computes, and whether the document must have the same values.
+        left_out: what it does not hold.
         context: for validators.
 
     Raises:
@@ -117,7 +142,8 @@ def read_checked(
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
     free = {name for name, same in computed.items() if not same}
-    written = shape.dump_python(document, mode="json", exclude=free)
+    excluded = {**dict.fromkeys(free, True), **(left_out.paths if left_out else {})}
+    written = shape.dump_python(document, mode="json", exclude=excluded)
     _nest_addresses(written)
     compared = {name: value for name, value in content.items() if name not in free}
     differences = [f"{name} is missing" for name in computed if name not in content and name not in free]

@@ -10,12 +10,22 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, computed_field
 
-from reconciler.apply import Outcome
 from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
-from reconciler.model.plan import Addressed, Change, Create, Delete, Plan, Problem, SectionPlan, Unmanaged, Update
+from reconciler.model.plan import (
+    Addressed,
+    Change,
+    Create,
+    Delete,
+    Outcome,
+    Plan,
+    Problem,
+    SectionPlan,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 
@@ -179,12 +189,9 @@ def _said(**facts: Json) -> Fields:
 
 
 def _items(document: SavedPlan | Report) -> Iterator[Item]:
-    if isinstance(document, SavedPlan):
-        yield from document.plan.changes
-        yield from document.plan.problems
-    else:
-        yield from document.outcomes
-        yield from document.problems
+    plan = document.plan
+    yield from (plan.changes if isinstance(document, SavedPlan) else plan.outcomes)
+    yield from plan.problems
 
 
 def _subject(item: Item | Unmanaged) -> tuple[object, ...]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from reconciler.apply import Status
 from reconciler.documents.plan_file import Known, SavedPlan
-from reconciler.documents.report import Report, SectionReport
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.documents.report import Report
+from reconciler.model.plan import SectionPlan, Status
 from reconciler.model.targets import Target
 
 
@@ -84,7 +83,7 @@ def matrix(document: SavedPlan | Report) -> Matrix:
         row = tuple(own.get(name, State.NOT_DECLARED) for name in names)
         return shared.setdefault(row, row)
 
-    paths = {each.target: each.path for each in document.targets if isinstance(each, TargetPlan)}
+    paths = {target.target: target.path for target in document.targets}
     rows = (Row(target, states(own), paths.get(target)) for target, own in found.items())
     return Matrix(names, tuple(sorted(rows, key=lambda row: row.target.order)))
 
@@ -105,14 +104,14 @@ def _targets(document: SavedPlan | Report) -> Iterator[tuple[Target, Mapping[str
         yield from ((Target(group.level, ref), quiet) for ref in group.targets)
 
 
-def _states(section: SectionPlan | SectionReport) -> Iterator[State]:
+def _states(section: SectionPlan) -> Iterator[State]:
     """Yield the states of what a section holds."""
     if section.problems:
         yield State.PROBLEM
-    if isinstance(section, SectionPlan):
-        yield from (State.DELETIONS if change.action == "delete" else State.CHANGES for change in section.changes)
-    else:
+    if section.outcomes:
         yield from (AFTER[outcome.status] for outcome in section.outcomes)
+    else:
+        yield from (State.DELETIONS if change.action == "delete" else State.CHANGES for change in section.changes)
     if section.excepted:
         yield State.EXCEPTED
     if section.not_applicable:

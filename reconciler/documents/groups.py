@@ -17,9 +17,8 @@ from urllib.parse import quote
 
 from pydantic import NonNegativeInt
 
-from reconciler.apply import Outcome, Status
 from reconciler.model.diff import Fields
-from reconciler.model.plan import ACTIONS, Action, Change, Create, Delete, Excepted, Problem, Update
+from reconciler.model.plan import ACTIONS, Action, Change, Create, Delete, Excepted, Outcome, Problem, Status, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted

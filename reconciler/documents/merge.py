@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Canary, Report, Requests, TargetReport, alike
+from reconciler.documents.report import Canary, Report, Requests, alike
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
 from reconciler.model.plan import TargetPlan
@@ -130,7 +130,7 @@ def _merged_canary(canaries: Sequence[Canary]) -> Canary | None:
     )
 
 
-def _order(target: TargetPlan | TargetReport) -> tuple[object, ...]:
+def _order(target: TargetPlan) -> tuple[object, ...]:
     return target.target.order
 
 

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from reconciler.documents.cards import Chapter, Reach, chapters_since, reaches
-from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
@@ -44,6 +44,9 @@ from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.plan/v3"
+
+LEFT_OUT = LeftOut(section=("outcomes",))
+"""What is in a report alone."""
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
@@ -258,7 +261,7 @@ def _adapter() -> TypeAdapter[SavedPlan]:
 
 def save_plan(saved: SavedPlan) -> str:
     """Return a plan as a document that `load_plan` reads."""
-    return with_checksum(_adapter().dump_python(saved, mode="json"))
+    return with_checksum(_adapter().dump_python(saved, mode="json", exclude=LEFT_OUT.paths))
 
 
 def load_plan(text: str, kinds: Kinds) -> SavedPlan:
@@ -268,7 +271,12 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
         PlanRefused: it is not a saved plan, was edited, or comes from another version.
     """
     saved = read_checked(
-        text, _adapter(), FORMAT, computed={"refusals": False, "groups": False, "summary": True}, context=kinds
+        text,
+        _adapter(),
+        FORMAT,
+        computed={"refusals": False, "groups": False, "summary": True},
+        left_out=LEFT_OUT,
+        context=kinds,
     )
     targets = []
     for target in saved.targets:

@@ -1,7 +1,7 @@
 """The report of an apply: the plan and what became of each change. Its counts are of results, not of plans."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from shlex import join
@@ -9,19 +9,21 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
-from reconciler.apply import UNKNOWN, CanaryRun, Outcome, Status, TargetOutcome
+from reconciler.apply import UNKNOWN, CanaryRun
 from reconciler.documents.cards import Chapter, Reach, reaches
-from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.gitops.apply_log import revert_words
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
+from reconciler.model.plan import Outcome, Plan, SectionPlan, Status, TargetPlan
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.revert import Done, DoneSection
 from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.report/v2"
+
+LEFT_OUT = LeftOut(target=("exceptions", "path", "labels", "importing", "arriving"), section=("changes", "restored"))
+"""What is in a plan alone. The changes are in their outcomes."""
 
 
 class Traffic(Protocol):
@@ -71,68 +73,6 @@ class Counts:
     """How many sections were left out because their target cannot have them."""
     excepted: int
     """How many changes exceptions hold back."""
-
-
-@dataclass(frozen=True, slots=True)
-class SectionReport:
-    """The result of an apply for one section of one target."""
-
-    section: str
-    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
-    found: NonNegativeInt
-    """How many objects the section held when it was read."""
-    outcomes: tuple[Outcome, ...]
-    """One for each change, in the order of the plan."""
-    problems: tuple[Problem, ...]
-    """Declared settings that could not be planned."""
-    unmanaged: tuple[Unmanaged, ...]
-    """Live objects that no manifest mentions; they stay as they are."""
-    excepted: tuple[Excepted, ...] = ()
-    """Changes that exceptions hold back, one each."""
-    not_applicable: str = ""
-    """Why the target cannot have the section, which is left out; empty if it can."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetReport(Targeted):
-    """The result of an apply for one target."""
-
-    target: Annotated[Target, Field(exclude=True)]
-    origin: str
-    """Its manifest, as path:line."""
-    sections: tuple[SectionReport, ...]
-    """Its declared sections."""
-
-    @property
-    def outcomes(self) -> Iterator[Outcome]:
-        """The outcomes of all changes."""
-        return (outcome for section in self.sections for outcome in section.outcomes)
-
-    @property
-    def problems(self) -> Iterator[Problem]:
-        """Declared settings that could not be planned."""
-        return (problem for section in self.sections for problem in section.problems)
-
-    @property
-    def entries(self) -> Iterator[Outcome | Problem]:
-        """The outcomes, then the problems."""
-        yield from self.outcomes
-        yield from self.problems
-
-    @property
-    def unmanaged(self) -> Iterator[Unmanaged]:
-        """Live objects that no manifest mentions."""
-        return (each for section in self.sections for each in section.unmanaged)
-
-    @property
-    def excepted(self) -> Iterator[Excepted]:
-        """Changes that exceptions hold back."""
-        return (each for section in self.sections for each in section.excepted)
-
-    @property
-    def not_applicable(self) -> Iterator[SectionReport]:
-        """The sections that the target cannot have."""
-        return (section for section in self.sections if section.not_applicable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +142,7 @@ class Report:
     """How `--canary` went, whose targets come first; null without it, or where the run ended before."""
     requests: Requests
     """The number of requests that the run made."""
-    targets: tuple[TargetReport, ...]
+    targets: tuple[TargetPlan, ...]
     """Those with changes, problems, exceptions or sections that are not applicable, in the order of the plan."""
     in_order: tuple[InOrder, ...] = ()
     """The other targets of the plan, by what they declare."""
@@ -218,39 +158,31 @@ class Report:
             Chapter("", tuple(target for target in self.targets if str(target.target) not in first)),
         )
 
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, as it was carried out."""
+        return Plan(self.targets)
+
     @property
     def outcomes(self) -> Iterator[Outcome]:
         """The outcomes of all changes of all targets."""
-        return (outcome for target in self.targets for outcome in target.outcomes)
-
-    @property
-    def problems(self) -> Iterator[Problem]:
-        """Declared settings that could not be planned."""
-        return (problem for target in self.targets for problem in target.problems)
-
-    @property
-    def done(self) -> Iterator[DoneSection]:
-        """What was done, or may have been, by target and section."""
-        for target in self.targets:
-            for each in target.sections:
-                done = (Done(o.change, o.created) for o in each.outcomes if o.may_be_done)
-                yield DoneSection(target.target, each.section, tuple(done), each.found, target.origin)
+        return self.plan.outcomes
 
     @cached_property
     def reach(self) -> tuple[Reach, ...]:
         """How many targets the plan changed, or was to change, by level."""
         quiet = (Target(group.level, ref) for group in self.in_order for ref in group.targets)
         targets = (*(each.target for each in self.targets), *quiet)
-        return reaches(targets, (each.change.address.target for each in self.outcomes))
+        return reaches(targets, (change.address.target for change in self.plan.changes))
 
     @computed_field
     @cached_property
     def counts(self) -> Counts:
         """How much was done, and how much was not."""
         words = [outcome.word for outcome in self.outcomes]
-        words += ["problems" for _ in self.problems]
-        words += ["excepted" for target in self.targets for _ in target.excepted]
-        words += ["not_applicable" for target in self.targets for _ in target.not_applicable]
+        words += ["problems" for _ in self.plan.problems]
+        words += ["excepted" for _ in self.plan.excepted]
+        words += ["not_applicable" for _ in self.plan.not_applicable]
         return Counts(*map(words.count, Counts.__slots__))
 
     @computed_field
@@ -269,7 +201,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether all changes are done and there are no problems."""
-        return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
+        return all(target.in_order for target in self.targets)
 
 
 def canary_of(run: CanaryRun | None, selector: str | None, saved: SavedPlan) -> Canary | None:
@@ -288,7 +220,7 @@ def canary_of(run: CanaryRun | None, selector: str | None, saved: SavedPlan) -> 
 
 def make_report(
     saved: SavedPlan,
-    outcomes: Iterable[TargetOutcome],
+    outcomes: Iterable[TargetPlan],
     started_at: datetime,
     traffic: Traffic,
     finished_at: datetime | None = None,
@@ -300,15 +232,15 @@ def make_report(
 
     Args:
         saved: the plan.
-        outcomes: of the targets that had changes; a change without an outcome is reported as failed.
+        outcomes: the targets that had changes, with what became of these; of others it is unknown.
         started_at: with a time zone.
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
         canary: what came first.
         remarks: sentences besides those of the plan.
     """
-    known = {outcome.plan.target: outcome for outcome in outcomes}
-    targets = [_reported(known.get(target.target) or _without_outcome(target)) for target in saved.targets]
+    known = {target.target: target for target in outcomes}
+    targets = [_reported(known.get(target.target) or _unknown(target)) for target in saved.targets]
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     return Report(
         service=saved.service,
@@ -340,37 +272,26 @@ def alike(targets: Iterable[InOrder]) -> tuple[InOrder, ...]:
     )
 
 
-def _in_order(target: TargetReport) -> InOrder:
+def _in_order(target: TargetPlan) -> InOrder:
     sections = tuple(section.section for section in target.sections)
     unmanaged = tuple(section.section for section in target.sections if section.unmanaged)
     return InOrder(target.level, sections, unmanaged, (target.ref,))
 
 
-def _is_told(target: TargetReport) -> bool:
+def _is_told(target: TargetPlan) -> bool:
     """Return whether there is more to say about a target than that it was in order."""
-    return any(map(any, (target.outcomes, target.problems, target.excepted, target.not_applicable)))
+    return any(map(any, (target.changes, target.problems, target.excepted, target.not_applicable)))
 
 
-def _without_outcome(target: TargetPlan) -> TargetOutcome:
-    return TargetOutcome(
-        target, tuple(Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in target.changes)
-    )
+def _unknown(target: TargetPlan) -> TargetPlan:
+    """Return a target nothing of which is known any more."""
+    return target.with_outcomes(Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in target.changes)
 
 
-def _reported(outcome: TargetOutcome) -> TargetReport:
-    sections = (
-        SectionReport(
-            section.section,
-            section.found,
-            outcomes,
-            section.problems,
-            section.unmanaged,
-            section.excepted,
-            section.not_applicable,
-        )
-        for section, outcomes in outcome.by_section
-    )
-    return TargetReport(outcome.plan.target, outcome.plan.origin, tuple(sections))
+def _reported(target: TargetPlan) -> TargetPlan:
+    """Return a target with what a report says of it."""
+    sections = (replace(section, restored=()) for section in target.sections)
+    return TargetPlan(target.target, tuple(sections), target.origin)
 
 
 @cache
@@ -381,7 +302,7 @@ def _adapter() -> TypeAdapter[Report]:
 
 def save_report(report: Report) -> str:
     """Return a report as a document that `load_report` reads."""
-    return with_checksum(_adapter().dump_python(report, mode="json"))
+    return with_checksum(_adapter().dump_python(report, mode="json", exclude=LEFT_OUT.paths))
 
 
 def load_report(text: str, kinds: Kinds) -> Report:
@@ -390,12 +311,20 @@ def load_report(text: str, kinds: Kinds) -> Report:
     Raises:
         PlanRefused: it is not a report, was edited, or comes from another version.
     """
-    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True, "groups": False})
+    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True, "groups": False}, left_out=LEFT_OUT)
     for target in report.targets:
         check_target(target.target)
         for outcome in target.outcomes:
             checked_change(outcome.change, kinds)
+    targets = tuple(
+        replace(target, sections=tuple(_with_changes(section) for section in target.sections))
+        for target in report.targets
+    )
     for group in report.in_order:
         for ref in group.targets:
             check_target(Target(group.level, ref))
-    return report
+    return replace(report, targets=targets)
+
+
+def _with_changes(section: SectionPlan) -> SectionPlan:
+    return replace(section, changes=tuple(outcome.change for outcome in section.outcomes))

@@ -1,13 +1,15 @@
 """A plan, as a value: what would be changed and by which requests, what cannot be, and what stays as it is.
 
 A plan is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
-in it as a problem. `planning` makes it, `apply` carries it out. `documents` keeps it as JSON: an attribute's docstring
-describes its key there.
+in it as a problem. `planning` makes it, and `apply` carries it out: a report is the plan with the outcomes of its
+changes. `documents` keeps both as JSON: an attribute's docstring describes its key there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Literal, TypeGuard, get_args
 
 from pydantic import AwareDatetime, Field, computed_field
@@ -188,6 +190,42 @@ def makes_anew(change: Update) -> bool:
     return change.renamed_from is not None and change.requests[0].method == "POST"
 
 
+class Status(StrEnum):
+    """The outcome of a change, in a word."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STALE = "stale"
+    SKIPPED = "skipped"
+    DROPPED = "dropped by the service"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change and what became of it."""
+
+    change: Annotated[Change, Field(discriminator="action")]
+    """The change, as in a plan."""
+    status: Status
+    """The outcome."""
+    reason: str = ""
+    """Why it is not done, or was not read again; empty if neither is so."""
+    created: AsRead | None = None
+    """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
+    unconfirmed: bool = False
+    """Whether a change that failed may have been carried out, wholly or in part."""
+
+    @property
+    def may_be_done(self) -> bool:
+        """Whether the change was carried out, or may have been, wholly or in part."""
+        return self.unconfirmed or self.status in (Status.DONE, Status.DROPPED)
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
+        return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()
+
+
 @dataclass(frozen=True, slots=True)
 class Problem(Addressed):
     """Something declared that cannot be planned; it holds up nothing but itself."""
@@ -260,7 +298,7 @@ Step = Change | Problem | Unmanaged | Excepted | Lookup
 
 @dataclass(frozen=True, slots=True)
 class SectionPlan:
-    """The changes and problems of one section of one target."""
+    """One section of one target: its changes, or what became of them, and its problems."""
 
     section: str
     """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
@@ -268,6 +306,8 @@ class SectionPlan:
     """How many objects the section held when it was read."""
     changes: tuple[Annotated[Change, Field(discriminator="action")], ...] = ()
     """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
+    outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
+    """One for each change, in the order of the plan."""
     problems: tuple[Problem, ...] = ()
     """Declared settings that cannot be planned."""
     unmanaged: tuple[Unmanaged, ...] = ()
@@ -282,7 +322,7 @@ class SectionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan(Targeted):
-    """The changes and problems of one target."""
+    """One target: its changes, or what became of them, and its problems."""
 
     target: Annotated[Target, Field(exclude=True)]
     sections: tuple[SectionPlan, ...]
@@ -313,15 +353,26 @@ class TargetPlan(Targeted):
         return (change for section in self.sections for change in section.changes)
 
     @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of the changes; nothing before they were begun."""
+        return (outcome for section in self.sections for outcome in section.outcomes)
+
+    @property
     def problems(self) -> Iterator[Problem]:
         """All problems."""
         return (problem for section in self.sections for problem in section.problems)
 
     @property
-    def entries(self) -> Iterator[Change | Problem]:
-        """The changes, then the problems."""
-        yield from self.changes
+    def entries(self) -> Iterator[Change | Outcome | Problem]:
+        """The outcomes of all changes, or the changes where nothing has become of them yet; then the problems."""
+        for section in self.sections:
+            yield from section.outcomes or section.changes
         yield from self.problems
+
+    @property
+    def in_order(self) -> bool:
+        """Whether all its changes are done and nothing of it is a problem."""
+        return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
     @property
     def unmanaged(self) -> Iterator[Unmanaged]:
@@ -337,6 +388,12 @@ class TargetPlan(Targeted):
     def not_applicable(self) -> Iterator[SectionPlan]:
         """The sections that the target cannot have."""
         return (section for section in self.sections if section.not_applicable)
+
+    def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
+        """Return the target with the outcomes of its changes, given in their order."""
+        rest = iter(outcomes)
+        sections = (replace(section, outcomes=tuple(islice(rest, len(section.changes)))) for section in self.sections)
+        return replace(self, sections=tuple(sections))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
         """Return the plan with the origins of changes and problems; a problem of all of it is where its document is."""
@@ -389,6 +446,11 @@ class Plan:
     def changes(self) -> Iterator[Change]:
         """All changes of all targets."""
         return (change for target in self.targets for change in target.changes)
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of the changes of all targets."""
+        return (outcome for target in self.targets for outcome in target.outcomes)
 
     @property
     def problems(self) -> Iterator[Problem]:

@@ -4,14 +4,14 @@ Here is decided which live object a change is about and what that is to become; 
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
+from reconciler.model.diff import Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, TargetPlan, Update
+from reconciler.model.plan import Create, Delete, Outcome, Plan, Problem, Step, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
@@ -30,66 +30,44 @@ PROMOTED = "a promotion cannot be undone"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A change that was carried out, or may have been.
-
-    Attributes:
-        change: the change.
-        created: the object that it created; None if none or unknown.
-    """
-
-    change: Change
-    created: AsRead | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DoneSection:
-    """What an apply did to one section of one target.
-
-    Attributes:
-        target: the target.
-        kind: the section's name.
-        done: the changes, in their order.
-        found: how many objects the section held before.
-        origin: the manifest of the target, as path:line.
-    """
-
-    target: Target
-    kind: str
-    done: tuple[Done, ...]
-    found: int = 0
-    origin: str = ""
-
-
 class WayBack:
     """The way back from an apply.
+
+    Args:
+        targets: with what became of their changes.
+        kinds: all kinds.
+        digest: of the report.
 
     Attributes:
         left: what the apply left, as a desired state: it says what is to be read, and how.
     """
 
-    def __init__(self, sections: Iterable[DoneSection], kinds: Kinds, digest: str) -> None:
+    def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
         self._kinds = kinds
-        self._objects: dict[PartAddress, list[Done]] = {}
+        self._objects: dict[PartAddress, list[Outcome]] = {}
         self._found: dict[tuple[Target, str], int] = {}
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
-        for section in (section_done for section_done in sections if section_done.done):
-            origins.setdefault(section.target, section.origin)
-            where = section.target, section.kind
+        for target, origin, section in (
+            (plan.target, plan.origin, section) for plan in targets for section in plan.sections
+        ):
+            where = target, section.section
+            outcomes = [outcome for outcome in section.outcomes if outcome.may_be_done]
+            if not outcomes:
+                continue
+            origins.setdefault(target, origin)
             self._found[where] = self._found.get(where, 0) + section.found
-            self._created |= {} if section.kind else {section.target: Obstacle(section.target.address, CREATED)}
-            for change_done in section.done:
-                self._objects.setdefault((*where, change_done.change.address.part), []).append(change_done)
+            self._created |= {} if section.section else {target: Obstacle(target.address, CREATED)}
+            for outcome in outcomes:
+                self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
         self._settings = {
-            (target, kind, part): change_done.change
-            for (target, kind, part), done in self._objects.items()
-            for change_done in done
-            if isinstance(change_done.change, Update) and not kinds[kind].part(part).is_collection
+            (target, kind, part): outcome.change
+            for (target, kind, part), outcomes in self._objects.items()
+            for outcome in outcomes
+            if isinstance(outcome.change, Update) and not kinds[kind].part(part).is_collection
         }
-        targets = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
-        self.left = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
+        left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
+        self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
     def plan(
         self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: dict[Target, TargetPlan] | None = None
@@ -124,7 +102,7 @@ class WayBack:
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
             return restorable(model, self._settings[place].after)[0]
-        changes = [change_done.change for change_done in self._objects.get(place, ())]
+        changes = [outcome.change for outcome in self._objects.get(place, ())]
         left = {
             change.address.name: None if isinstance(change, Delete) else restorable(part.model, change.after)[0]
             for change in changes
@@ -189,12 +167,12 @@ class _Objects:
     """The way back of the objects of one collection."""
 
     def __init__(
-        self, at: DeclaredPart[Collection], done: Sequence[Done], live: Sequence[LiveRecord], found_before: int
+        self, at: DeclaredPart[Collection], outcomes: Sequence[Outcome], live: Sequence[LiveRecord], found_before: int
     ) -> None:
         self.at, self.part, self.live = at, at.part, live
-        self.created = [change_done for change_done in done if isinstance(change_done.change, Create)]
-        self.updated = [change_done.change for change_done in done if isinstance(change_done.change, Update)]
-        self.deleted = [change_done.change for change_done in done if isinstance(change_done.change, Delete)]
+        self.created = [outcome for outcome in outcomes if isinstance(outcome.change, Create)]
+        self.updated = [outcome.change for outcome in outcomes if isinstance(outcome.change, Update)]
+        self.deleted = [outcome.change for outcome in outcomes if isinstance(outcome.change, Delete)]
         self.by_id = {record.id: record for record in live}
         self.by_name: dict[Key, list[LiveRecord]] = {}
         for record in live:
@@ -205,16 +183,14 @@ class _Objects:
             for update in self.updated
             if update.renamed_from is not None and update.address.name is not None
         }
-        self.made = {change_done.created.id for change_done in self.created if change_done.created}
+        self.made = {outcome.created.id for outcome in self.created if outcome.created}
         self.found_before = found_before
         self.half_made: list[Pair] = []
         self.problems: list[Problem] = []
 
     def plan(self) -> Iterator[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
-        unwanted = [
-            record for change_done in self.created if (record := self._left_as_created(change_done)) is not None
-        ]
+        unwanted = [record for outcome in self.created if (record := self._left_as_created(outcome)) is not None]
         going = {id(record) for record in unwanted}
         pairs = [pair for change in self.updated for pair in self._pairs(change, going)]
         unwanted = self._without_referred(unwanted, pairs)
@@ -251,9 +227,9 @@ class _Objects:
         namesakes = [] if self.part.secret_field else self._named(name)
         return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self, done: Done) -> LiveRecord | None:
+    def _left_as_created(self, outcome: Outcome) -> LiveRecord | None:
         """Return the object that a creation has made, if it still is as it was then."""
-        change, created = done.change, done.created
+        change, created = outcome.change, outcome.created
         name = change.address.name
         if created is not None:
             record = self._object(created.id, name)

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report, TargetReport
-from reconciler.model.plan import Change, TargetPlan
+from reconciler.documents.report import Report
+from reconciler.model.plan import Change, Status, TargetPlan
 from reconciler.model.wording import counted
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
@@ -59,7 +58,7 @@ def _of_shard(shard: Shard | None) -> str:
     return f", shard {shard}" if shard else ""
 
 
-def _case(target: TargetPlan | TargetReport, failures: list[str], trouble: str) -> Element:
+def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
     """Return the test of one target.
 
     Some readers show only one of a test's failure and errors, mostly the failure: it holds everything.

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
-from reconciler.apply import Outcome
 from reconciler.documents.cards import Chapter
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import Entry, Group, Grouped, One_co, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, Update
+from reconciler.model.plan import ACTIONS, Change, Excepted, Outcome, Problem, Update
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 from reconciler.render import Style

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import ACTIONS
+from reconciler.model.plan import ACTIONS, Status
 from reconciler.model.targets import Target
 from reconciler.planning.selection import Shard
 from reconciler.render import Style

@@ -9,15 +9,14 @@ from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
-from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
-from reconciler.documents.cards import Chapter, TargetShown
+from reconciler.documents.cards import Chapter
 from reconciler.documents.comparison import Comparison
 from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, Grouped, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Delete, Excepted, Problem
+from reconciler.model.plan import Change, Delete, Excepted, Outcome, Problem, Status, TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised, counted
 from reconciler.render import Style
@@ -308,7 +307,7 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             yield from () if isinstance(each, Problem | Excepted) else _requests(each)
 
 
-def _left_alone(target: TargetShown, style: Style) -> Iterator[str]:
+def _left_alone(target: TargetPlan, style: Style) -> Iterator[str]:
     for each in target.unmanaged:
         yield from _entry("?", f"{label(each.address)} is unmanaged", tuple(known_of(each)), style)
     for section in target.not_applicable:

@@ -13,7 +13,6 @@ from itertools import islice, takewhile
 from math import inf
 from shlex import join
 
-from reconciler.apply import Outcome, Status
 from reconciler.documents.cards import ALREADY
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subject_of
@@ -30,9 +29,11 @@ from reconciler.model.plan import (
     Create,
     Delete,
     Excepted,
+    Outcome,
     Plan,
     Problem,
     Restored,
+    Status,
     Unmanaged,
     Update,
 )
@@ -575,7 +576,7 @@ def became(report: Report) -> Counts:
     words = [(each, each.word if each.status is Status.DONE else UNFINISHED) for each in report.outcomes]
     return Counts(
         [(outcome.change.address.section, word) for outcome, word in words]
-        + [(problem.address.section, PROBLEMS) for problem in report.problems]
+        + [(problem.address.section, PROBLEMS) for problem in report.plan.problems]
     )
 
 

@@ -10,12 +10,21 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, with_config
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import BeforeValidatorFunctionSchema, ComputedField, WithDefaultSchema
+from pydantic_core.core_schema import (
+    BeforeValidatorFunctionSchema,
+    ComputedField,
+    DataclassArgsSchema,
+    DataclassField,
+    ModelField,
+    TypedDictField,
+    WithDefaultSchema,
+)
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
-from reconciler.documents.checksum import DOCUMENT
+from reconciler.documents import plan_file, report
+from reconciler.documents.checksum import DOCUMENT, LeftOut
 from reconciler.documents.comparison import Comparison
 from reconciler.documents.history import History
 from reconciler.documents.plan_file import SavedPlan
@@ -26,6 +35,7 @@ from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
 from reconciler.manifests.stack.locks import ALL
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.kind import Kind, Kinds
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
 from reconciler.model.wording import one
@@ -47,6 +57,9 @@ CHECKSUM = {
 class Kept(GenerateJsonSchema):
     """Turns dataclasses into schemas of documents, in which every key is written."""
 
+    left_out = LeftOut()
+    """What the document does not hold."""
+
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         """Show no defaults: no key is left out."""
         return self.generate_inner(schema["schema"])
@@ -54,6 +67,18 @@ class Kept(GenerateJsonSchema):
     def computed_field_schema(self, schema: ComputedField) -> JsonSchemaValue:
         """Do not tell apart what is computed."""
         return self.generate_inner(schema["return_schema"])
+
+    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
+        """Require every key."""
+        del field, total
+        return True
+
+    def dataclass_args_schema(self, schema: DataclassArgsSchema) -> JsonSchemaValue:
+        """Show what the document holds."""
+        left_out = {TargetPlan.__name__: self.left_out.target, SectionPlan.__name__: self.left_out.section}
+        names = left_out.get(schema["dataclass_name"], ())
+        fields = [field for field in schema["fields"] if field["name"] not in names]
+        return super().dataclass_args_schema({**schema, "fields": fields})
 
 
 class Written(GenerateJsonSchema):
@@ -82,6 +107,9 @@ OUTPUTS: Mapping[str, type] = {
 }
 """The types of the documents that commands write, by the name of their schema."""
 
+LEFT_OUT = {SavedPlan: plan_file.LEFT_OUT, Report: report.LEFT_OUT}
+"""What plans and reports do not hold, although their types do."""
+
 EDITED = ("manifest", "config")
 """The schemas of what people write."""
 
@@ -109,8 +137,11 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(type_: type) -> Schema:
+    class KeptHere(Kept):
+        left_out = LEFT_OUT.get(type_, LeftOut())
+
     described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
-    schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
+    schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=KeptHere)
     if type_ in (SavedPlan, Report, History):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")

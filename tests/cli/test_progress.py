@@ -214,5 +214,5 @@ def test_a_plan_and_an_apply_count_what_they_do(engine: EngineDriver) -> None:
     plan = draw_plan(desired(*sections), engine.client, KINDS, 2, progress=run.progress)
     assert run.says() == "reading: 1 of 1 target"
     terms = ApplyOptions(2, progress=run.progress)
-    assert [target.plan.target for target in apply_plan(plan, engine.client, KINDS, terms)] == [API]
+    assert [target.target for target in apply_plan(plan, engine.client, KINDS, terms)] == [API]
     assert run.says() == "applying: 1 of 1 target, 2 of 2 changes"

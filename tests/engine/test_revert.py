@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 
-from reconciler.apply import TargetOutcome
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_part
 from reconciler.model.diff import AsRead, fields_of
-from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.revert import Done, DoneSection, WayBack
+from reconciler.planning.revert import WayBack
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
@@ -43,7 +42,7 @@ from tests.trust import all_writes
 from tests.trust.test_fault_matrix import FAULTS
 
 
-def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetOutcome]) -> Report:
+def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetPlan]) -> Report:
     """Return the report of an apply, as it is read from a file."""
     report = make_report(saved_plan(plan), outcomes, datetime.now(UTC), engine.client.traffic)
     return load_report(save_report(report), KINDS)
@@ -52,7 +51,7 @@ def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetOutcome
 def planned_back(engine: EngineDriver, report: Report) -> Plan:
     """Return the plan of the way back."""
     engine.sandbox.clear_log()
-    way_back = WayBack(report.done, KINDS, "digest")
+    way_back = WayBack(report.targets, KINDS, "digest")
     return draw_plan(way_back.left, engine.client, KINDS, concurrency=1, make=way_back.plan)
 
 
@@ -412,6 +411,12 @@ def test_the_settings_of_an_account_whose_address_is_not_shown_cannot_all_be_res
 READ_AS = AsRead(7, ("acme/api/*",), {PUSH: "auditor", DELETE: None}, {})
 
 
+def done(target: Target, section: str, change: Change, *, found: int = 0) -> TargetPlan:
+    """Return a target of which one change is done."""
+    planned = SectionPlan(section, found, (change,), outcomes=(Outcome(change, Status.DONE),))
+    return TargetPlan(target, (planned,))
+
+
 def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
     """Of what was updated and of what was deleted."""
     place = (API, RULES, RULES)
@@ -420,7 +425,7 @@ def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
     delete = Delete(at, {DELETE: "admin"}, (), replace(READ_AS, fields={PUSH: "auditor", DELETE: "admin"}))
     answer = {"id": 7, "repository_path_pattern": "acme/api/*", PUSH: "owner", DELETE: None}
     for change, now in ((update, [answer]), (delete, [])):
-        way_back = WayBack([DoneSection(API, RULES, (Done(change),), 1)], KINDS, "digest")
+        way_back = WayBack([done(API, RULES, change, found=1)], KINDS, "digest")
         plan, _ = way_back.plan(way_back.left, live({place: now}), KINDS)
         assert problems(plan) == [f'acme/api/*.{PUSH}: its former value "auditor" is not known to this version']
         assert [each.action for each in plan.changes] == ([] if now else ["create"])
@@ -429,12 +434,12 @@ def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
 def test_a_target_that_was_created_stays_and_what_was_unknown_before_is_not_restored() -> None:
     place = (API, "approval_settings", "approval_settings")
     update = Update(Address(*place, "approval settings"), {}, {"allow_author_approval": False}, (), READ_AS)
-    sections = [
-        DoneSection(API, "", (Done(Create(API.address, {"name": "api"}, ())),), origin="api.yaml:1"),
-        DoneSection(API, "approval_settings", (Done(update),)),
-        DoneSection(LIB, "", (Done(Create(LIB.address, {"name": "lib"}, ())),)),
+    targets = [
+        replace(done(API, "", Create(API.address, {"name": "api"}, ())), origin="api.yaml:1"),
+        done(API, "approval_settings", update),
+        done(LIB, "", Create(LIB.address, {"name": "lib"}, ())),
     ]
-    way_back = WayBack(sections, KINDS, "digest")
+    way_back = WayBack(targets, KINDS, "digest")
     plan, _ = way_back.plan(way_back.left, live({place: approvals()}), KINDS)
     assert problems(plan) == [
         "approval settings.allow_author_approval: its former value is unknown, because it was planned before the target existed",
@@ -452,7 +457,7 @@ def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name()
     place = (API, "trigger_tokens", "trigger_tokens")
     at = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t")
     created = Create(at, {}, (), replaces_ids=(1,))
-    way_back = WayBack([DoneSection(API, "trigger_tokens", (Done(created),), 1)], KINDS, "digest")
+    way_back = WayBack([done(API, "trigger_tokens", created, found=1)], KINDS, "digest")
 
     def planned(*numbers: int) -> tuple[list[str], list[str]]:
         answers = [{"id": n, "description": "t", "token": f"glptt-{n}", "created_at": None} for n in numbers]

@@ -1,6 +1,6 @@
 """What an apply leaves for the inventory, also of a run that was narrowed after its plan was made."""
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.apply.aftermath import aftermath, deleted_keys, names_of
 from reconciler.model.diff import AsRead
 from reconciler.model.inventory import Inventory
@@ -32,13 +32,12 @@ RUN = Applied(
 )
 
 
-def became(target: Target, *outcomes: Outcome) -> TargetOutcome:
+def became(target: Target, *outcomes: Outcome) -> TargetPlan:
     changes = tuple(outcome.change for outcome in outcomes)
-    section = SectionPlan("milestones", 2, changes)
-    return TargetOutcome(TargetPlan(target, (section,)), outcomes)
+    return TargetPlan(target, (SectionPlan("milestones", 2, changes, outcomes=outcomes),))
 
 
-def outcomes() -> list[TargetOutcome]:
+def outcomes() -> list[TargetPlan]:
     created = Outcome(Create(address(ONE, "new"), {}, ()), Status.DONE, created=read(3))
     deleted = Outcome(Delete(address(ONE, "old"), {}, (), read(2)), Status.DONE)
     updated = Outcome(Update(address(ONE, "kept"), {}, {}, (), read(1)), Status.DONE)

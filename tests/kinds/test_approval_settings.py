@@ -277,7 +277,7 @@ def test_a_project_below_a_changed_group_is_read_and_planned_again(engine: Engin
         line(URL, {COMMITTER: False, OVERRIDES: True, RETAIN: False, SELECTIVE: False, AGAIN: False}),
     ]
     assert failures(outcomes) == []
-    assert [f"{each.field}: {each.reason}" for target in outcomes for each in target.plan.problems] == [
+    assert [f"{each.field}: {each.reason}" for target in outcomes for each in target.problems] == [
         f"{AUTHOR}: locked by group acme; unlock it there or leave the field out"
     ]
     assert engine.problems(*both) == read_only(AUTHOR)
@@ -292,7 +292,7 @@ def test_what_the_group_unlocks_the_project_has_in_the_same_run(engine: EngineDr
         line(GROUP_URL, FRESH_GROUP),
         line(URL, FRESH_PROJECT | {AUTHOR: True, RETAIN: True}),
     ]
-    assert [problem for target in outcomes for problem in target.plan.problems] == []
+    assert [problem for target in outcomes for problem in target.problems] == []
     assert failures(outcomes) == []
     assert engine.problems(*both) == engine.changes(*both) == []
 
@@ -335,7 +335,7 @@ def test_what_another_writer_sets_after_the_plan_is_set_right_where_it_is_declar
     [outcome] = engine.apply(plan)
     assert failures([outcome]) == []
     assert in_order(engine.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
-    assert [change.before for change in outcome.plan.changes if isinstance(change, Update)] == [
+    assert [change.before for change in outcome.changes if isinstance(change, Update)] == [
         {AUTHOR: False, COMMITTER: False}
     ]
 
@@ -344,7 +344,7 @@ def test_what_another_writer_has_done_meanwhile_is_not_written_again(engine: Eng
     plan = engine.plan(wanted({AUTHOR: True}))
     put(engine, of_project({AUTHOR: True}))
     [outcome] = engine.apply(plan)
-    assert outcome.outcomes == ()
+    assert [*outcome.outcomes] == []
     assert engine.requests() == [f"GET {URL}"]
 
 

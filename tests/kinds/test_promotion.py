@@ -297,7 +297,7 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
-    way_back = WayBack(load_report(save_report(report), KINDS).done, KINDS, "digest")
+    way_back = WayBack(load_report(save_report(report), KINDS).targets, KINDS, "digest")
     back = draw_plan(way_back.left, engine.client, KINDS, concurrency=1, make=way_back.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []

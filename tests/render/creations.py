@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.creation import Archive, Creation, Import, Namespace
@@ -65,8 +65,8 @@ def became(**statuses: tuple[Status, str]) -> Report:
     """
     saved = creations()
     outcomes = [
-        TargetOutcome(each, tuple(Outcome(change, *_status(each, change, statuses)) for change in each.changes))
-        for each in saved.targets
+        target.with_outcomes(Outcome(change, *_status(target, change, statuses)) for change in target.changes)
+        for target in saved.targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(9, 6), NOON + MINUTE)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 
-from reconciler.apply import ENDED, UNKNOWN, Outcome, Status, TargetOutcome
+from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
 from reconciler.documents.history import History, with_run
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
@@ -113,7 +113,7 @@ def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:
     numbers = iter(range(10**6))
     saved = fleet(projects)
     outcomes = [
-        TargetOutcome(each, tuple(outcome(change, next(numbers)) for change in each.changes)) for each in saved.targets
+        target.with_outcomes([outcome(change, next(numbers)) for change in target.changes]) for target in saved.targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(projects * 6, projects * 2), NOON + timedelta(minutes=4))
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
@@ -25,8 +25,7 @@ def carried_out(saved: SavedPlan, every: int = 10) -> Report:
     """Return the report of a plan of which one change in `every` failed."""
     numbered = iter(range(10**6))
     outcomes = [
-        TargetOutcome(
-            each,
+        each.with_outcomes(
             tuple(
                 Outcome(change, Status.DONE)
                 if next(numbered) % every

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.creation import SOURCES, Archive, Creation, Import, Namespace, Visibility
@@ -201,8 +201,8 @@ def reports(draw: st.DrawFn) -> Report:
     saved = draw(saved_plans())
     begun = [target for target in saved.plan.targets if draw(st.booleans())]
     outcomes = [
-        TargetOutcome(
-            target, tuple(Outcome(change, draw(st.sampled_from(Status)), draw(texts)) for change in target.changes)
+        target.with_outcomes(
+            tuple(Outcome(change, draw(st.sampled_from(Status)), draw(texts)) for change in target.changes)
         )
         for target in begun
     ]

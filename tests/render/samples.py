@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.checksum import with_checksum
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
@@ -65,7 +65,7 @@ def done(*statuses: tuple[Status, str]) -> Report:
     became = [*statuses, *[(Status.DONE, "")] * (len(changes) - len(statuses))]
     outcomes = [Outcome(change, *each) for change, each in zip(changes, became, strict=True)]
     traffic = Traffic(reads=11, writes=4)
-    return make_report(saved, [TargetOutcome(saved.targets[0], tuple(outcomes))], NOON, traffic, NOON + MINUTE)
+    return make_report(saved, [saved.targets[0].with_outcomes(outcomes)], NOON, traffic, NOON + MINUTE)
 
 
 @dataclass

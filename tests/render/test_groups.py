@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import Outcome, Status
 from reconciler.documents.groups import Entry, grouped, subject_of
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
@@ -293,7 +293,7 @@ def test_problems_of_one_section_and_sentence_are_one_line() -> None:
 def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> Report:
     plan = planned(*(each.change for each in outcomes), *problems)
     by_target = [
-        TargetOutcome(target, tuple(each for each in outcomes if each.change.address.target == target.target))
+        target.with_outcomes(each for each in outcomes if each.change.address.target == target.target)
         for target in plan.targets
     ]
     return make_report(saved_plan(plan), by_target, NOON, Traffic(3, 4), NOON)

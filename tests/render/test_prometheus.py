@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, Requests, SectionReport, TargetReport
+from reconciler.documents.report import Report, Requests
 from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
@@ -118,7 +118,7 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 def test_an_apply_in_metrics() -> None:
     outcomes = (Outcome(next(sample().plan.changes), Status.DONE),)
-    target = TargetReport(API, "", (SectionReport("approval_settings", 1, outcomes, (), ()),))
+    target = TargetPlan(API, (SectionPlan("approval_settings", 1, outcomes=outcomes),))
     report = replace(done(), targets=(target,), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (
         """\

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.apply import ApplyOptions, Status, Stop, TargetOutcome, apply_plan
+from reconciler.apply import ApplyOptions, Status, Stop, apply_plan
 from reconciler.fleet.missing_targets import missing_targets
 from reconciler.fleet.stages import GIVEN, survey
 from reconciler.fleet.survey import Survey
 from reconciler.model.creation import Creation, Import
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS, section
@@ -39,13 +39,13 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
     return plan
 
 
-def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetOutcome]:
+def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetPlan]:
     """Apply a plan."""
     terms = ApplyOptions(1, deliver=engine.deliver, write_log=engine.write_log, **{"stop": Stop(), **options})
     return apply_plan(plan, engine.client, KINDS, terms)
 
 
-def results(outcomes: list[TargetOutcome]) -> list[str]:
+def results(outcomes: list[TargetPlan]) -> list[str]:
     """Return what became of each change: of a creation with its ID, of others that were not made with the reason."""
     lines = []
     for each in (each for target in outcomes for each in target.outcomes):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import TargetOutcome
+from reconciler.model.plan import TargetPlan
 from reconciler.model.state import Section
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
@@ -46,7 +46,7 @@ def each_write(writes: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
 def runs(
     sandbox: Sandbox, sections: list[Section], fault: dict[str, Any]
-) -> Iterator[tuple[EngineDriver, list[TargetOutcome]]]:
+) -> Iterator[tuple[EngineDriver, list[TargetPlan]]]:
     """Apply until nothing is left to do, at most three times; only the first run is disturbed."""
     with EngineDriver(sandbox, service()) as engine:
         for run in range(RUNS):

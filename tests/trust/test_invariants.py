@@ -103,7 +103,7 @@ def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: S
         ]
         outcomes = engine.apply(plan)
         assert failures(outcomes) == []
-        assert [problem for target in outcomes for problem in target.plan.problems] == []
+        assert [problem for target in outcomes for problem in target.problems] == []
         assert [request.partition(" {")[0] for request in engine.requests()] == [
             "GET groups/acme/merge_request_approval_setting",
             "PUT groups/acme/merge_request_approval_setting",

@@ -12,13 +12,13 @@ from itertools import chain, takewhile
 from math import inf
 from typing import Any
 
-from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
+from reconciler.apply import ENDED, UNKNOWN
 from reconciler.documents.cards import Card, Chapter
 from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Problem, Unmanaged, Update
+from reconciler.model.plan import Change, Create, Delete, Outcome, Problem, Status, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
