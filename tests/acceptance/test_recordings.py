@@ -183,12 +183,15 @@ def test_the_sandbox_answers_as_the_service_does(name: str, sandbox: Sandbox) ->
 
 
 def test_the_page_says_how_many_answers_differ() -> None:
-    rows = re.findall(r"^\| ([\w-]+) \| (\d+) \| (\d+) \|", PROOF.read_text(), re.MULTILINE)
+    page = PROOF.read_text()
+    rows = re.findall(r"^\| ([\w-]+) \| (\d+) \| (\d+) \|", page, re.MULTILINE)
     counted = {name: len(list(exchanges(tape_of(name)))) for name in sorted(PROTECTIONS)}
-    differing = {name: sum(map(len, EXPLAINED.get(name, {}))) for name in counted}
+    differing = {name: number for name in counted if (number := sum(map(len, EXPLAINED.get(name, {}))))}
     assert {name: (int(asked), int(asked) - int(alike)) for name, asked, alike in rows} == {
-        name: (counted[name], differing[name]) for name in counted
+        name: (counted[name], number) for name, number in differing.items()
     }
+    assert f"Its {sum(counted.values())} answers about protection rules" in page
+    assert f"In {len(counted) - len(differing)} of the {len(counted)} recordings, the sandbox" in page
 
 
 @pytest.mark.untraced
