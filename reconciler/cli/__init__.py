@@ -160,7 +160,7 @@ def run(arguments: list[str]) -> int:
         if code and arguments[:1] and os.environ.get("GITLAB_CI"):
             from reconciler.cli.job import post_failure
 
-            post_failure(arguments[0], code)
+            post_failure(arguments, code)
         return code
 
 

@@ -1,6 +1,8 @@
 """`reconciler show` and `reconciler merge`: saved plans and reports."""
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
-from reconciler.errors import PlanRefused, UsageError
+from reconciler.errors import PlanRefused, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
@@ -74,6 +76,17 @@ def _name(document: "SavedPlan | Report") -> str:
     from reconciler.documents.plan_file import SavedPlan
 
     return "a saved plan" if isinstance(document, SavedPlan) else "an apply report"
+
+
+def is_about_plans(files: Sequence[Path]) -> bool:
+    """Whether none of these files is a report or a plan of `drift`, by its content or, if it is missing, its name."""
+    from reconciler.documents.report import FORMAT
+
+    for file in files:
+        with suppress(ReconcilerError):
+            if _format_of(read_file(file)) == FORMAT:
+                return False
+    return not any(file.name.startswith((job.DRIFT, job.REPORT)) for file in files)
 
 
 def _format_of(text: str) -> object:

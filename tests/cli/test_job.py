@@ -79,10 +79,13 @@ def test_the_plan_of_a_merge_request_is_saved_and_posted_and_so_is_that_there_is
     [note] = notes(cli_runner)
     assert note.startswith("## Plan: 1 to create")
     cli_runner.write("reconciler.yaml", "pathes: manifests\n")
-    for line in ("plan", "merge .reconciler/plan.json", "plan --nonsense"):
+    for line in ("plan", "merge .reconciler/plan.json", "plan --nonsense", "merge --nonsense"):
         assert cli_runner(line).code in {1, 64}
         assert notes(cli_runner) == [FAILED]
-    assert cli_runner("drift").code == 1
+    job.setenv("CI_COMMIT_SHORT_SHA", "another")
+    cli_runner.write("applied.json", '{"format": "reconciler.report/v2"}')
+    for line in ("merge applied.json", "merge .reconciler/report-*.json", "merge drift-1.json drift-2.json", "drift"):
+        assert (cli_runner(line).code, notes(cli_runner)) == (1, [FAILED])
     job.delenv("RECONCILER_NOTE_TOKEN")
     assert cli_runner("plan").err.splitlines()[-1] == (
         "No note posted: no token (CI job tokens may not comment): set RECONCILER_NOTE_TOKEN to a token with the scope "
