@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 
 from reconciler.documents import history as histories
 from reconciler.documents.checksum import with_checksum
-from reconciler.documents.comparison import fingerprint
 from reconciler.documents.history import History, load_history, save_history, until, with_run
+from reconciler.documents.ledger import fingerprint
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Create, Problem, SectionPlan, TargetPlan

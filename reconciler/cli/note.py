@@ -194,7 +194,7 @@ def _refused(subject: Subject, error: ReconcilerError, *, strict: bool) -> int:
 
 def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
     """Return what an issue tells about a plan."""
-    from reconciler.documents.comparison import seen_in
+    from reconciler.documents.ledger import marks
     from reconciler.documents.plan_file import utc
     from reconciler.gitops.issues import Drift, Memory
     from reconciler.render import Style
@@ -205,7 +205,7 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
     put_back = restored(saved, Style(links=session.links))
     settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
     return Drift(
-        Memory(time, seen_in(saved.plan)),
+        Memory(time, marks(saved.targets)),
         partial(_issue_text, saved, session),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),

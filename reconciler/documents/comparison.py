@@ -1,43 +1,35 @@
 """Two plans, or two reports, compared: what is new, gone or different, and a plan without what is known already."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, computed_field
 
 from reconciler.documents.checksum import DOCUMENT
+from reconciler.documents.ledger import Item, Line, Subject, fingerprint, ledger
 from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import (
     Addressed,
     Change,
-    Create,
-    Delete,
-    Outcome,
     Plan,
     Problem,
     SectionPlan,
     Unmanaged,
-    Update,
 )
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 
-T = TypeVar("T", Change, Problem)
+T = TypeVar("T", Change, Problem, Unmanaged)
 
 Seen = Mapping[str, int]
 """How often each fingerprint occurs."""
 
-NOTHING: Seen = MappingProxyType({})
-
-Item = Change | Outcome | Problem
-"""What plans and reports have in their lists."""
+NONE_SEEN: Seen = MappingProxyType({})
 
 FORMAT: Final = "reconciler.comparison/v1"
 
@@ -129,80 +121,35 @@ def compare(old: SavedPlan | Report, new: SavedPlan | Report) -> Comparison:
     Changes, and problems, of the same object are compared with each other; equal ones first, where several are about
     objects of one name.
     """
-    left: dict[object, list[tuple[Item, Fields]]] = defaultdict(list)
-    for item in _items(old):
-        left[_subject(item)].append((item, facts(item)))
-    same, rest = 0, []
-    for item in _items(new):
-        subject, found = _subject(item), facts(item)
-        equal = next((each for each in left[subject] if each[1] == found), None)
+    left: dict[Subject, list[Line]] = defaultdict(list)
+    for line in ledger(old.targets):
+        left[line.subject].append(line)
+    same, others = 0, []
+    for line in ledger(new.targets):
+        equal = next((earlier for earlier in left[line.subject] if earlier.facts == line.facts), None)
         if equal is None:
-            rest.append((subject, item, found))
+            others.append(line)
         else:
-            left[subject].remove(equal)
+            left[line.subject].remove(equal)
             same += 1
-    differences = []
-    for subject, item, found in rest:
-        if left[subject]:
-            _, was = left[subject].pop(0)
-            places = tuple(_values(was, found))
-            differences.append(Difference(_address(item), item, "different", was, found, places))
-        else:
-            differences.append(Difference(_address(item), item, "new", None, found))
-    gone = (each for kept in left.values() for each in kept)
-    differences += [Difference(_address(item), item, "gone", was, None) for item, was in gone]
-    words = Counter(each.news for each in differences)
+    differences = [_difference(line, left[line.subject].pop(0) if left[line.subject] else None) for line in others]
+    gone = (line for lines in left.values() for line in lines)
+    differences += [Difference(line.address, line.item, "gone", line.facts, None) for line in gone]
+    words = Counter(difference.news for difference in differences)
     return Comparison(
         of="plan" if isinstance(new, SavedPlan) else "report",
         since=_time(old),
         until=_time(new),
         summary=News(words["new"], words["gone"], words["different"], same),
-        differences=tuple(sorted(differences, key=lambda each: each.address.target.order)),
+        differences=tuple(sorted(differences, key=lambda difference: difference.address.target.order)),
     )
 
 
-def facts(each: Item) -> Fields:
-    """Return what a person would compare: the values of an object now and as they will be, or why there is a problem.
-
-    They do not depend on the requests, on where the manifests declare it, or on fields that stay as they are.
-    """
-    match each:
-        case Outcome():
-            return {**facts(each.change), "status": str(each.status), **_said(reason=each.reason)}
-        case Create():
-            return {"action": each.action, **_prefixed("declared", each.after), **_said(replaces_ids=each.replaces_ids)}
-        case Update():
-            values = {**_prefixed("live", each.before), **_prefixed("declared", each.after)}
-            return {"action": each.action, **values, **_said(renamed_from=each.renamed_from)}
-        case Delete():
-            return {"action": each.action, **_prefixed("live", each.before), **_said(id=each.read.id)}
-        case _:
-            return {"reason": each.reason}
-
-
-def _prefixed(word: str, fields: Fields) -> Fields:
-    return {f"{word}.{name}": value for name, value in fields.items()}
-
-
-def _said(**facts: Json) -> Fields:
-    return {name: value for name, value in facts.items() if value}
-
-
-def _items(document: SavedPlan | Report) -> Iterator[Item]:
-    plan = document.plan
-    yield from (plan.changes if isinstance(document, SavedPlan) else plan.outcomes)
-    yield from plan.problems
-
-
-def _subject(item: Item | Unmanaged) -> tuple[object, ...]:
-    """Return a value that two items share if they are about the same object."""
-    address = _address(item)
-    sort = ("problem", item.field) if isinstance(item, Problem) else ("change", None)
-    return address.target.identity, address.section, address.part, address.name, *sort
-
-
-def _address(item: Item | Unmanaged) -> Address:
-    return item.change.address if isinstance(item, Outcome) else item.address
+def _difference(line: Line, earlier: Line | None) -> Difference:
+    if earlier is None:
+        return Difference(line.address, line.item, "new", None, line.facts)
+    places = tuple(_values(earlier.facts, line.facts))
+    return Difference(line.address, line.item, "different", earlier.facts, line.facts, places)
 
 
 def _values(before: Fields, after: Fields) -> Iterator[Place]:
@@ -241,16 +188,6 @@ class Unseen:
         return self.is_new or self.gone > 0
 
 
-def fingerprint(each: Change | Problem) -> str:
-    """Return a short text that two changes, or two problems, share if a person would call them equal."""
-    return sha256(json.dumps([_subject(each), facts(each)], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def seen_in(plan: Plan) -> Counter[str]:
-    """Return the fingerprints of the changes and problems of a plan."""
-    return Counter(map(fingerprint, plan.changes)) + Counter(map(fingerprint, plan.problems))
-
-
 def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
     """Return the fingerprints of an earlier plan, as far as it is about sections that the present plan has too.
 
@@ -261,22 +198,16 @@ def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
         for target in now.targets
         for name in ("", *(section.section for section in target.sections))
     }
-    items = (*before.plan.changes, *before.plan.problems)
-    return Counter(
-        fingerprint(each) for each in items if (each.address.target.identity, each.address.section) in places
-    )
+    lines = (line for line in ledger(before.targets) if (line.address.target.identity, line.address.section) in places)
+    return Counter(line.mark for line in lines)
 
 
 def unmanaged_in(plan: Plan) -> Counter[str]:
     """Return the fingerprints of the unmanaged objects of a plan."""
-    return Counter(map(_object, plan.unmanaged))
+    return Counter(map(fingerprint, plan.unmanaged))
 
 
-def _object(each: Unmanaged) -> str:
-    return json.dumps([_subject(each), each.id])
-
-
-def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NOTHING) -> Unseen:
+def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NONE_SEEN) -> Unseen:
     """Compare a plan with what was seen before; of equal changes, so many are known as were seen.
 
     Args:
@@ -284,14 +215,15 @@ def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NOTHING) -> Unseen:
         seen: the fingerprints of changes and problems.
         unmanaged: those of unmanaged objects.
     """
-    left, there = Counter(seen), Counter(unmanaged)
-
-    def fresh(found: Iterable[T]) -> tuple[T, ...]:
-        return tuple(each for each in found if not _take(left, fingerprint(each)))
+    left, left_unmanaged = Counter(seen), Counter(unmanaged)
 
     def narrowed(section: SectionPlan) -> SectionPlan:
-        others = tuple(each for each in section.unmanaged if not _take(there, _object(each)))
-        return replace(section, changes=fresh(section.changes), problems=fresh(section.problems), unmanaged=others)
+        return replace(
+            section,
+            changes=_without(section.changes, left),
+            problems=_without(section.problems, left),
+            unmanaged=_without(section.unmanaged, left_unmanaged),
+        )
 
     targets = tuple(
         replace(target, sections=tuple(narrowed(section) for section in target.sections)) for target in saved.targets
@@ -312,11 +244,16 @@ def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NOTHING) -> Unseen:
 
 
 def _places(entries: Iterable[Change | Problem]) -> frozenset[tuple[Target, str]]:
-    return frozenset((each.address.target, each.address.section) for each in entries)
+    return frozenset((entry.address.target, entry.address.section) for entry in entries)
 
 
-def _take(left: Counter[str], mark: str) -> bool:
-    """Take one of the known ones, if there is one left."""
-    found = left[mark] > 0
-    left[mark] -= found
-    return found
+def _without(items: Iterable[T], known: Counter[str]) -> tuple[T, ...]:
+    """Return the items that are not known; each that is known is taken from these."""
+    new = []
+    for item in items:
+        mark = fingerprint(item)
+        if known[mark] > 0:
+            known[mark] -= 1
+        else:
+            new.append(item)
+    return tuple(new)

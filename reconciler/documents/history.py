@@ -13,10 +13,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
-from reconciler.documents.comparison import fingerprint
+from reconciler.documents.ledger import ledger
 from reconciler.documents.plan_file import CLOCK_SKEW, SavedPlan, is_about
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import SectionPlan
+from reconciler.model.plan import Problem, SectionPlan
 from reconciler.model.targets import Identity, Key, Level, Target
 
 FORMAT: Final = "reconciler.history/v1"
@@ -225,12 +225,9 @@ def _unread(section: SectionPlan) -> Collection[str]:
 def _found(saved: SavedPlan) -> Iterator[_Entry]:
     """Yield the changes and problems of a plan, as if it were the first."""
     at = saved.created_at
-    for target in saved.targets:
-        for section in target.sections:
-            for is_problem, held in ((False, section.changes), (True, section.problems)):
-                for each in held:
-                    mark = fingerprint(each)
-                    yield _Entry(target.target, section.section, each.address.part, at, at, is_problem, mark)
+    for line in ledger(saved.targets):
+        place = line.address
+        yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.item, Problem), line.mark)
 
 
 def _first_seen(entry: _Entry, before: Mapping[str, _Entry]) -> _Entry:

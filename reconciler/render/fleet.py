@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from reconciler.documents.cards import Chapter
-from reconciler.documents.comparison import fingerprint, seen_in
 from reconciler.documents.coverage import Matrix, Row, State, matrix
 from reconciler.documents.groups import Group
 from reconciler.documents.history import Differences, History, Run, is_whole, with_run
+from reconciler.documents.ledger import fingerprint, marks
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.model.plan import Change, Problem
 from reconciler.model.protocols import Json
@@ -195,7 +195,7 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
         for entry in group.entries:
             by_moment[since.get(fingerprint(entry), saved.created_at)].append(entry)
         found += [_difference(group, moment, entries) for moment, entries in by_moment.items()]
-    found += _unseen(history, {*seen_in(saved.plan)})
+    found += _unseen(history, {*marks(saved.targets)})
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
 
 

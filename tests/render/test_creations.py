@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.apply import Status
-from reconciler.documents.comparison import compare, seen_in, unseen
+from reconciler.documents.comparison import compare, unseen
 from reconciler.documents.coverage import State, matrix
+from reconciler.documents.ledger import marks
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Create
 from reconciler.model.targets import Target
@@ -163,7 +164,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = unseen(creations(), seen_in(creations().plan)).plan
+    known = unseen(creations(), marks(creations().targets)).plan
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)
