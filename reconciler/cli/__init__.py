@@ -158,9 +158,11 @@ def run(arguments: list[str]) -> int:
         finally:
             warn_after_error()
         if code and arguments[:1] and os.environ.get("GITLAB_CI"):
+            from reconciler.cli.documents import plans
             from reconciler.cli.job import post_failure
 
-            post_failure(arguments, code)
+            if plans(*arguments):
+                post_failure(code)
         return code
 
 

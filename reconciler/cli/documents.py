@@ -1,7 +1,6 @@
 """`reconciler show` and `reconciler merge`: saved plans and reports."""
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -78,10 +77,16 @@ def _name(document: "SavedPlan | Report") -> str:
     return "a saved plan" if isinstance(document, SavedPlan) else "an apply report"
 
 
-def is_about_plans(files: Sequence[Path]) -> bool:
-    """Whether none of these files is a report or a plan of `drift`, by its content or, if it is missing, its name."""
+def plans(command: str, *words: str) -> bool:
+    """Return whether a command is to make a whole plan: a merge of reports, or of the plans of `drift`, is not.
+
+    A file that is missing tells that by its name.
+    """
     from reconciler.documents.report import FORMAT
 
+    if command != "merge":
+        return command == job.PLAN
+    files: tuple[Path, ...] = merge.make_context(command, [*words], resilient_parsing=True).params["files"] or ()
     for file in files:
         with suppress(ReconcilerError):
             if _format_of(read_file(file)) == FORMAT:

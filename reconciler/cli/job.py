@@ -15,7 +15,7 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -132,9 +132,9 @@ def post_note(session: "Session", saved: "SavedPlan") -> None:
         _post_note(session.given, render_plan(saved, "markdown", style))
 
 
-def post_failure(arguments: Sequence[str], code: int) -> None:
+def post_failure(code: int) -> None:
     """Post that a command has made no plan, if it has not: a note must not show the plan of an older commit."""
-    if code in MADE or not _merge_request() or not _plans(*arguments):
+    if code in MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
     given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))
@@ -292,16 +292,6 @@ def _unlink_below(folder: Path) -> None:
 def _merge_request() -> bool:
     """Whether a whole plan of this job is one of a merge request."""
     return in_job() and part() is None and bool(os.environ.get("CI_MERGE_REQUEST_IID"))
-
-
-def _plans(command: str, *words: str) -> bool:
-    """Whether a command was to make a whole plan: a merge of reports, or of the plans of `drift`, was not."""
-    from reconciler.cli.documents import is_about_plans, merge
-
-    if command != "merge":
-        return command == PLAN
-    files: tuple[Path, ...] = merge.make_context(command, [*words], resilient_parsing=True).params["files"] or ()
-    return is_about_plans(files)
 
 
 def _post_note(given: Given, text: str) -> None:
