@@ -115,6 +115,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "unmanaged": 3,
             "not_applicable": 0,
             "excepted": 0,
+            "hidden": 0,
             "archived": 0,
             "requests": 4,
             "not_of_change": None,
@@ -204,6 +205,8 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "excepted": [],
         "not_applicable": "",
         "restored": [],
+        "inherited": [],
+        "hidden": [],
     }
     assert tokens["changes"] == [
         {

@@ -120,17 +120,21 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
 
     merged = manifests.of(target.target)
     path = field_path(field, merged.spec)
+    inherited = [f"  {escaped(each)}" for each in manifests.inherited(target.target, field)]
+    lines = [escaped(f"{target.target}: {field}")]
     if not path:
         place = merged.unmanaged(field.partition(".")[0])
-        return f"{escaped(f'{target.target}: {field}')}\n  unmanaged by {escaped(place)}\n" if place else ""
+        lines += [f"  unmanaged by {escaped(place)}"] if place else []
+        lines += inherited
+        return "\n".join(lines) + "\n" if place or inherited else ""
     effective: Any = reduce(getitem, path, merged.spec)
     origins = merged.explain(path)
     width = max(len(place) for place, _ in origins)
-    lines = [escaped(f"{target.target}: {field}")]
     for number, (place, value) in enumerate(origins, 1):
         wins = origins[-1][1] != effective or number == len(origins)
         lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
     lines += [f"  {escaped(each)}" for each in merged.remarks(path)]
+    lines += inherited
     return "\n".join(lines) + "\n"
 
 

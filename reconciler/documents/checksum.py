@@ -206,6 +206,8 @@ def _nest_addresses(content: dict[str, Json]) -> None:
                 section.get("unmanaged"),
                 section.get("excepted"),
                 section.get("restored"),
+                section.get("inherited"),
+                section.get("hidden"),
             ):
                 for each in _objects(held):
                     place = {"target": target["target"], "section": section.get("section")}

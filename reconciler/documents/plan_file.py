@@ -113,6 +113,8 @@ class Summary:
     """How many sections are left out because their target cannot have them."""
     excepted: int
     """How many changes exceptions hold back."""
+    hidden: int
+    """How many lists hold entries that the token cannot see, which stay."""
     archived: int
     """How many archived projects the sets left out, as far as the lists of projects show them."""
     requests: int
@@ -234,13 +236,14 @@ class SavedPlan:
     @cached_property
     def summary(self) -> Summary:
         """How much would happen, and how much cannot."""
-        rest = {"problems": 0, "unmanaged": 0, "not_applicable": 0, "excepted": 0, "archived": 0}
+        rest = dict.fromkeys(("problems", "unmanaged", "not_applicable", "excepted", "hidden", "archived"), 0)
         return Summary(
             **_actions(self.of_change),
             problems=sum(1 for _ in self.plan.problems),
             unmanaged=sum(1 for _ in self.plan.unmanaged),
             not_applicable=sum(1 for _ in self.plan.not_applicable),
             excepted=sum(1 for _ in self.plan.excepted),
+            hidden=sum(1 for _ in self.plan.hidden),
             archived=self.archived,
             not_of_change={**_actions(self.not_of_change), **rest} if self.since else None,
         )

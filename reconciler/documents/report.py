@@ -22,7 +22,10 @@ from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.report/v2"
 
-LEFT_OUT = LeftOut(target=("exceptions", "path", "labels", "importing", "arriving"), section=("changes", "restored"))
+LEFT_OUT = LeftOut(
+    target=("exceptions", "path", "labels", "importing", "arriving"),
+    section=("changes", "restored", "inherited", "hidden"),
+)
 """What is in a plan alone. The changes are in their outcomes."""
 
 
@@ -290,7 +293,7 @@ def _unknown(target: TargetPlan) -> TargetPlan:
 
 def _reported(target: TargetPlan) -> TargetPlan:
     """Return a target with what a report says of it."""
-    sections = (replace(section, restored=()) for section in target.sections)
+    sections = (replace(section, restored=(), inherited=(), hidden=()) for section in target.sections)
     return TargetPlan(target.target, tuple(sections), target.origin)
 
 

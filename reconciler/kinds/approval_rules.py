@@ -210,7 +210,7 @@ RULES = Collection(
                 unknown='the project has no member "{name}", or none that this token can see',
                 remedy="add the user to the project, or correct the username",
             ),
-            "groups": Named(shown="groups", sent="group_ids", key="full_path"),
+            "groups": Named(shown="groups", sent="group_ids", key="full_path", hides="contains_hidden_groups"),
             "branches": Named(
                 shown="protected_branches",
                 sent="protected_branch_ids",

@@ -175,7 +175,7 @@ BRANCHES = Collection(
     key="name",
     path_field="name",
     decode=decode,
-    listing=Listing(holder=holder),
+    listing=Listing(holder=holder, inherits=True),
     names=Names(unique=False, leads_to=leads_to),
     writes=Writes(
         method="PATCH",

@@ -22,7 +22,7 @@ def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
     if not part.relations.entries:
         return objects
     own = (_named(part, record, lambda path: recalled(reader, path)) for record in objects.own)
-    return Objects(tuple(own), objects.taken, objects.promotable, objects.inherited)
+    return replace(objects, own=tuple(own))
 
 
 def recalled(reader: Reader, path: str) -> Json:

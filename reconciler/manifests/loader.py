@@ -163,6 +163,23 @@ class Manifests:
         """
         return self.targets[target.identity]
 
+    def inherited(self, target: Target, field: str) -> Iterator[str]:
+        """Yield the objects of groups above a target that hold there too, as far as their documents are here.
+
+        Args:
+            target: the target; of one named by ID, the groups are not known.
+            field: a section, or an object of it or a field of that, joined by dots.
+        """
+        section, _, rest = field.partition(".")
+        names = str(target.ref).split("/")
+        paths = ["/".join(names[:end]) for end in range(1, len(names))]
+        above = (self.targets.get(Target(Level.GROUP, path).identity) for path in paths)
+        for group in (group for group in above if group and group.hands_down(section)):
+            for name, wanted in group.spec.get(section, {}).items():
+                if wanted is not None and f"{rest}.".startswith(f"{name}." if rest else ""):
+                    place, _ = group.explain((section, name))[-1]
+                    yield f'also holds here: "{name}" of {group.desired.target} ({place})'
+
     def origin(self, address: Address, field: str | None = None) -> str:
         """Return where something of any target is declared: see `MergedTarget.origin`."""
         merged = self.targets.get(address.target.identity)

@@ -12,6 +12,7 @@ from reconciler.manifests.stack.locks import lock_on
 from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.model.endpoints import Collection
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
 
@@ -53,6 +54,13 @@ class MergedTarget:
         """Return where its document leaves a section alone, as `path:line`; empty if it does not."""
         document = self.stack.layers[-1].document
         return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
+
+    def hands_down(self, section: str) -> bool:
+        """Whether the objects that it declares in a section hold in all targets below it too."""
+        spec = self.stack.specs.get(section)
+        return spec is not None and any(
+            isinstance(part, Collection) and part.listing.inherits for part in spec.kind.parts
+        )
 
     def origin(self, address: Address, field: str | None = None) -> str:
         """Return where an object, a field of it, or its creation is declared, as `path:line`; empty if nowhere.

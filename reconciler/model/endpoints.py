@@ -360,6 +360,8 @@ class Listing:
         holder: takes an entry of the list; returns what above or below the target has that object; None for an object
             of the target itself.
         unique_below: whether a name that a group has is taken in all groups and projects below it too.
+        inherits: whether the objects of the groups above hold too, beside the target's own of the same name: the list
+            shows them, and `holder` tells them apart.
         has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
             all of it.
         needs_numeric_id: whether its path needs the target's own numeric ID.
@@ -370,6 +372,7 @@ class Listing:
     complete: Callable[[Reading], Json] | None = None
     holder: Callable[[Json], Holder | None] = lambda _entry: None
     unique_below: bool = False
+    inherits: bool = False
     has_pages: bool = True
     needs_numeric_id: bool = False
 
@@ -520,6 +523,8 @@ class Named:
             count, and those that it deletes do not.
         unknown: why a name is not in the list, with `{name}`.
         remedy: what to do about that.
+        hides: the key that says that there are more than those shown, which this token cannot see; a list that is sent
+            leaves them. Empty where all are shown.
         bare: what an object is without any of those named, if it does not become the same then; said of each that loses
             all of them by a deletion. Empty where that makes no difference.
     """
@@ -531,6 +536,7 @@ class Named:
     section: str = ""
     unknown: str = ""
     remedy: str = ""
+    hides: str = ""
     bare: str = ""
 
     def canonical(self, name: str) -> str:
@@ -751,21 +757,25 @@ class Collection:
         taken: dict[Key, Holder] = {}
         below: dict[Key, list[tuple[int, int, str, LiveRecord]]] = {}
         inherited: list[tuple[LiveRecord, Holder]] = []
+        hidden: list[tuple[LiveRecord, str]] = []
+        hides = [(field, named.hides) for field, named in self.relations.named.items() if named.hides]
         for entry in answer:
             record, holder = self.read(target, entry), self.listing.holder(entry)
             if holder is None:
                 own.append(record)
+                hidden += ((record, field) for field, key in hides if entry.get(key))
                 continue
-            if not (holder.is_below or self.names.unique):
+            if self.listing.inherits:
                 inherited.append((record, holder))
-            for name in map(self.identity, record.names) if self.names.unique else ():
+                continue
+            for name in map(self.identity, record.names):
                 if holder.promotes is None:
                     taken[name] = holder
                 else:
                     below.setdefault(name, []).append((holder.promotes, record.id or 0, holder.name, record))
         others = taken.keys() | {self.identity(name) for record in own for name in record.names}
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
-        return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited))
+        return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited), tuple(hidden))
 
     def with_names(self, live: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""

@@ -257,6 +257,24 @@ class Unmanaged(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
+class InheritedObject(Addressed):
+    """A live object of a target above that holds here too: it is never changed here, and never unmanaged."""
+
+    address: Annotated[Address, Field(exclude=True)]
+    holder: str
+    """Who has it, such as `a group above`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenEntries(Addressed):
+    """An object with a list of which the token cannot see all entries; no change removes these."""
+
+    address: Annotated[Address, Field(exclude=True)]
+    field: str
+    """The list, such as `groups`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Excepted(Addressed):
     """A change that exceptions hold back: it is not made before they have expired."""
 
@@ -318,6 +336,10 @@ class SectionPlan:
     """Why the target cannot have the section, which is left out; empty if it can."""
     restored: tuple[Restored, ...] = ()
     """Declared settings that were changed and put back, for `drift --restored`."""
+    inherited: tuple[InheritedObject, ...] = ()
+    """Live objects of targets above that hold here too; they are changed there alone."""
+    hidden: tuple[HiddenEntries, ...] = ()
+    """Objects with entries that the token cannot see, which stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +405,16 @@ class TargetPlan(Targeted):
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
         return (step for section in self.sections for step in section.excepted)
+
+    @property
+    def inherited(self) -> Iterator[InheritedObject]:
+        """All objects of targets above that hold here too."""
+        return (above for section in self.sections for above in section.inherited)
+
+    @property
+    def hidden(self) -> Iterator[HiddenEntries]:
+        """All lists with entries that the token cannot see."""
+        return (listed for section in self.sections for listed in section.hidden)
 
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:
@@ -466,6 +498,11 @@ class Plan:
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
         return (step for target in self.targets for step in target.excepted)
+
+    @property
+    def hidden(self) -> Iterator[HiddenEntries]:
+        """All lists with entries that the token cannot see."""
+        return (listed for target in self.targets for listed in target.hidden)
 
     @property
     def restored(self) -> Iterator[Restored]:

@@ -201,6 +201,7 @@ class Objects:
         taken: by name (see `Collection.identity`), who has another object that keeps this name from the target.
         promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
         inherited: those of targets above that hold here too, beside the target's own of the same name.
+        hidden: own ones with a field that holds more than the token can see, each with that field.
         target_id: the target's own numeric ID, where the list was asked for by that.
     """
 
@@ -208,6 +209,7 @@ class Objects:
     taken: Mapping[Key, Holder] = field(default_factory=dict)
     promotable: Mapping[Key, LiveRecord] = field(default_factory=dict)
     inherited: tuple[tuple[LiveRecord, Holder], ...] = ()
+    hidden: tuple[tuple[LiveRecord, str], ...] = ()
     target_id: int | None = field(default=None, compare=False)
 
 

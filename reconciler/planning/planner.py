@@ -17,6 +17,8 @@ from reconciler.model.plan import (
     Create,
     Delete,
     Excepted,
+    HiddenEntries,
+    InheritedObject,
     Plan,
     Problem,
     SectionPlan,
@@ -42,6 +44,7 @@ from reconciler.planning.bared import with_bared
 from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, about_all, about_section, hold_back, less_excepted
+from reconciler.planning.naming import gone_by
 from reconciler.planning.objects import ANOTHER_NAME, TAKEN_ABOVE
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import NO_LOCKS, NO_NAMES, NOTHING_BEFORE, Before, DeclaredPart, Locks
@@ -248,6 +251,8 @@ def plan_section(
     steps: list[Step] = []
     unreadable: dict[str, Problem] = {}
     excepted: dict[str, Excepted] = {}
+    inherited: list[InheritedObject] = []
+    hidden: list[HiddenEntries] = []
     for part in kinds[section.kind].parts:
         if part.name not in section.wanted:
             continue
@@ -264,13 +269,17 @@ def plan_section(
             case Singleton(), Resource() as wanted, LiveRecord() as record:
                 declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
-            case Collection(), Mapping() as wanted, Objects(own=own):
+            case Collection(), Mapping() as wanted, Objects(own=own) as objects:
                 at = DeclaredPart(
                     section, part, live, grace, exceptions=about, taken=taken, before=before, at_the_top=at_the_top
                 )
                 others = without_itself(at, own)
                 count += len(others)
                 steps += planners.collection(at, wanted, others)
+                inherited += (
+                    InheritedObject(at.address(record.names[0]), holder.name) for record, holder in objects.inherited
+                )
+                hidden += _hidden(at, objects, steps)
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     planned = SectionPlan(
@@ -280,8 +289,18 @@ def plan_section(
         (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
         tuple(step for step in steps if isinstance(step, Unmanaged)),
         (*excepted.values(), *(step for step in steps if isinstance(step, Excepted))),
+        inherited=tuple(inherited),
+        hidden=tuple(hidden),
     )
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
+
+
+def _hidden(at: DeclaredPart[Collection], objects: Objects, steps: Iterable[Step]) -> Iterator[HiddenEntries]:
+    """Yield which lists of the objects that stay hold more than the token can see."""
+    gone = gone_by([step for step in steps if isinstance(step, Update | Delete)])
+    for record, field in objects.hidden:
+        if record.id not in gone:
+            yield HiddenEntries(at.address(record.names[0]), field)
 
 
 def _locked_by(target: Target, group: str, value: Json) -> Obstacle:

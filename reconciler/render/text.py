@@ -313,6 +313,11 @@ def _left_alone(target: TargetPlan, style: Style) -> Iterator[str]:
     for section in target.not_applicable:
         about = f"{escaped(section.section)} is not applicable"
         yield from _entry("?", about, (escaped(section.not_applicable),), style)
+    for held in target.inherited:
+        yield from _entry("=", f"{label(held.address)} is inherited", (f"from {escaped(held.holder)}",), style)
+    for kept in target.hidden:
+        about = f"{label(kept.address)} keeps {escaped(kept.field)}"
+        yield from _entry("=", about, ("that this token cannot see",), style)
 
 
 def _requests(change: Change) -> Iterator[str]:

@@ -160,11 +160,16 @@ def excepted_subject(each: Excepted) -> str:
 
 
 def left_alone(numbers: Summary | Results) -> str:
-    """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`."""
+    """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`.
+
+    Of a plan, also how many lists hold entries that the token cannot see.
+    """
     words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
     shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
     if not isinstance(numbers, Summary):
         return shown
+    if numbers.hidden:
+        shown += f", {counted(numbers.hidden, 'list')} with hidden entries"
     other = number_of_changes(numbers.not_of_change)
     return f"{shown}{archived_left_out(numbers.archived)}{f', {other:,} not of this change' if other else ''}"
 

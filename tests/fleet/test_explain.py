@@ -98,3 +98,31 @@ def test_a_field_that_nobody_sets(cli_runner: CliRunner) -> None:
     done = cli_runner("render --explain approval_settings.nonsense")
     assert (done.code, done.out) == (64, "")
     assert done.err == "reconciler: no manifest sets approval_settings.nonsense for the selected targets\n"
+
+
+OF_GROUP = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme}
+spec:
+  protected_branches: {main: {}, "release/1.0": {}, old: null}
+"""
+
+
+def test_rules_that_the_documents_of_groups_above_declare_are_named_where_they_hold_too(cli_runner: CliRunner) -> None:
+    """`render` asks nothing of the service: `plan --verbose` names those that no document declares."""
+    cli_runner.write("manifests/group.yaml", OF_GROUP)
+    cli_runner.project("{protected_branches: {main: {allow_force_push: false}}}")
+    main, release = (
+        f'  also holds here: "{name}" of group acme (manifests/group.yaml:5)\n' for name in ("main", "release/1.0")
+    )
+    assert cli_runner("render --target acme/api --explain protected_branches").out == (
+        'project acme/api: protected_branches\n  * manifests/project.yaml:4  {"main": {"allow_force_push": false}}\n'
+        f"{main}{release}"
+    )
+    assert cli_runner("render --target acme/api --explain protected_branches.main.allow_force_push").out == (
+        f"project acme/api: protected_branches.main.allow_force_push\n  * manifests/project.yaml:4  false\n{main}"
+    )
+    assert cli_runner("render --target acme/api --explain protected_branches.release/1.0").out == (
+        f"project acme/api: protected_branches.release/1.0\n{release}"
+    )

@@ -312,6 +312,26 @@ def test_groups_that_the_token_cannot_see_stay(engine: EngineDriver) -> None:
     assert shown(engine)["a"]["group_ids"] == [21, 10]
 
 
+def test_a_plan_counts_the_lists_with_groups_that_the_token_cannot_see(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["groups"] += [{"id": 21, "path": "hidden"}]
+    hidden = [{"id": number, "name": name, "group_ids": [21]} for number, name in enumerate("abc", start=7)]
+    state["projects"][0]["approval_rules"] = [*hidden, {"id": 10, "name": "d", "group_ids": [11]}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project("{approval_rules: {a: {approvals_required: 1, groups: [acme/tools]}, b: null}}")
+    done = cli_runner("plan -v")
+    lines = [line for line in done.out.splitlines() if "cannot see" in line]
+    assert lines == [
+        f'  = approval rule "{name}" keeps groups{" " * 12}that this token cannot see' for name in ("a", "c")
+    ]
+    assert "2 unmanaged, 2 lists with hidden entries." in done.out
+    document = json.loads(cli_runner("plan --format json").out)
+    assert document["summary"]["hidden"] == 2
+    assert document["targets"][0]["sections"][0]["hidden"] == [
+        {"part": "approval_rules", "title": "approval rule", "name": name, "field": "groups"} for name in ("a", "c")
+    ]
+
+
 def test_a_rule_that_nobody_could_approve_is_not_created(engine: EngineDriver) -> None:
     service(engine)
     (problem,) = engine.problems(rules({"a": {"approvals_required": 1}}))

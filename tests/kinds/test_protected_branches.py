@@ -211,6 +211,28 @@ def test_the_rules_of_a_group_are_not_those_of_its_projects(engine: EngineDriver
     assert sent(create)[0] == f"POST {RULES}"
 
 
+def test_a_plan_names_the_rules_of_groups_above(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["groups"][0]["protected_branches"] = [{"id": 1, "name": "main"}, {"id": 2, "name": "release/*"}]
+    state["projects"][0]["protected_branches"] = [{"id": 3, "name": "main"}, {"id": 4, "name": "old"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project("{protected_branches: {main: {}}}")
+    done = cli_runner("plan -v")
+    assert done.out == (
+        "project acme/api\n"
+        '  ? protected branch "old" is unmanaged       ID 4\n'
+        '  = protected branch "main" is inherited      from a group above\n'
+        '  = protected branch "release/*" is inherited  from a group above\n'
+        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
+    )
+    assert "inherited" not in cli_runner("plan").out
+    section = json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]
+    assert section["inherited"] == [
+        {"part": "protected_branches", "title": "protected branch", "name": name, "holder": "a group above"}
+        for name in ("main", "release/*")
+    ]
+
+
 def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "main"}, {"id": 9, "name": "main"})
     assert engine.problems(branches({"main": {"allow_force_push": True}})) == [

@@ -20,6 +20,8 @@ from reconciler.model.plan import (
     Create,
     Delete,
     Excepted,
+    HiddenEntries,
+    InheritedObject,
     Problem,
     SectionPlan,
     TargetPlan,
@@ -128,6 +130,8 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
         ),
         tuple(draw(st.lists(excepted, max_size=2))),
         draw(texts),
+        inherited=tuple(draw(st.lists(st.builds(InheritedObject, addresses(), texts), max_size=2))),
+        hidden=tuple(draw(st.lists(st.builds(HiddenEntries, addresses(), texts), max_size=2))),
     )
 
 
