@@ -1,4 +1,4 @@
-"""Faults of the manifests, and problems of a plan, as a code quality report, which shows each beside its line."""
+"""Code quality (`artifacts:reports:codequality`): faults of manifests, and problems of a plan, each at its line."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""HTML for a fleet: the state of each target and section, the coverage, the age of each difference, and the last runs.
+"""A page about the fleet, with a history: the state of each section of each target, its age, and the coverage.
 
 `--report fleet=FILE` keeps a history beside the file. Without one, the page is about one run.
 """

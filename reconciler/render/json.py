@@ -1,4 +1,4 @@
-"""JSON for programs: the documents that are saved, the faults of the manifests, and what the doctor found."""
+"""JSON for programs, described by schemas. `apply --plan` takes the JSON of a plan."""
 
 import json
 from collections.abc import Mapping, Sequence

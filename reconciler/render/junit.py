@@ -1,4 +1,4 @@
-"""JUnit XML for the test reports of a pipeline: a target is a test, drift is a failure, a problem is an error.
+"""JUnit XML (`artifacts:reports:junit`): a target is a test, drift is a failure, a problem is an error.
 
 A plan that `apply` will refuse has one test more, which is an error.
 """

@@ -1,4 +1,4 @@
-"""Markdown for the note of a merge request: numbers first, then problems and unfinished changes, then the rest.
+"""Markdown for a note on a merge request. Shortens itself above 60,000 characters.
 
 Strings from the service and from manifests stand in code, where they are nothing but text, and never at the beginning
 of a line, where they could be quick actions.

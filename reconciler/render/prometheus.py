@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, for the node exporter's textfile collector.
+"""Metrics for the textfile collector of the node exporter.
 
 Plans and applies have metrics of different names, so that the files of both can lie side by side. A series is 0 if
 there is nothing to report, so that a fixed problem falls to 0 and does not vanish.

@@ -1,4 +1,4 @@
-"""The three numbers that a merge request shows as a widget."""
+"""The three numbers, which a merge request shows as a widget (`artifacts:reports:terraform`)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Text for people: one line a change, in a fixed order, so that two runs can be compared with `diff`."""
+"""Text for people: one line a change, in a fixed order, so that `diff` can compare two runs."""
 
 import re
 from collections import Counter

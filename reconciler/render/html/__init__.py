@@ -1,4 +1,4 @@
-"""HTML for people: one file with everything in it, which loads nothing from anywhere and runs no script but its own.
+"""A page for people: one file that loads nothing and runs no script but its own.
 
 The verdict, what must be known before, and the numbers stand in the page as they are; the cards stand in it as JSON,
 from which `page.js` builds those that are looked at.
