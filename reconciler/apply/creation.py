@@ -80,7 +80,7 @@ _TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LiveTarget:
     """A target as the service shows it.
 
     Attributes:
@@ -96,12 +96,12 @@ class Place:
     is_ours: bool = True
 
     @classmethod
-    def of(cls, record: TargetRecord, *, is_ours: bool) -> "Place":
+    def of(cls, record: TargetRecord, *, is_ours: bool) -> "LiveTarget":
         """Return what a record shows."""
         return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
 
 
-class TargetCreation:
+class NewTarget:
     """The creation of one group or project: an object of its namespace, where its path is its name.
 
     Attributes:
@@ -118,7 +118,7 @@ class TargetCreation:
         """The group that the target is created in."""
         return Target(Level.GROUP, str(self.target.ref).rpartition("/")[0])
 
-    def look(self) -> Place | None:
+    def look(self) -> LiveTarget | None:
         """Return the target, if it is there.
 
         Raises:
@@ -126,7 +126,7 @@ class TargetCreation:
         """
         target = self.target
         try:
-            place = Place.of(fetch_record(target, self.service), is_ours=False)
+            place = LiveTarget.of(fetch_record(target, self.service), is_ours=False)
         except NotFound:
             return None
         if place.path.casefold() != str(target.ref).casefold():
@@ -151,7 +151,7 @@ class TargetCreation:
             if known != number:
                 raise LookupError(EDITED)
 
-    def create(self, change: Change) -> Place:
+    def create(self, change: Change) -> LiveTarget:
         """Create the target, unless somebody else has created it.
 
         Args:
@@ -166,7 +166,7 @@ class TargetCreation:
         with self._sending(request) as send:
             return recorded(self.options, self.change, request, partial(self._sent, request, send))
 
-    def adopt(self, place: Place) -> Fate | None:
+    def adopt(self, place: LiveTarget) -> Fate | None:
         """Go on with a target that somebody else, or an archive, has created; or return why that is not done."""
         if self.options.recheck and not self.targets.is_in_archive(self.target):
             return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
@@ -174,7 +174,7 @@ class TargetCreation:
         LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
         return None
 
-    def outcome(self, place: Place) -> Outcome:
+    def outcome(self, place: LiveTarget) -> Outcome:
         """Return what became of the creation, by the target that was created."""
         path, wanted = place.path.casefold(), str(self.target.ref).casefold()
         went_astray = path != wanted and not path.endswith(f"/{wanted}")
@@ -220,7 +220,7 @@ class TargetCreation:
         except Unauthorized as error:
             raise Refused(error.request, error.reason, error.status) from error
 
-    def _sent(self, request: Request, send: Callable[[], Json]) -> Place:
+    def _sent(self, request: Request, send: Callable[[], Json]) -> LiveTarget:
         """Send a creation, and return what it has led to: a new target, or that of somebody else.
 
         Raises:
@@ -251,7 +251,7 @@ class TargetCreation:
             self.service.pause(str(request), seconds)
         return seconds is not None
 
-    def _find(self, lost: ServiceError, is_in_doubt: bool) -> Place | None:
+    def _find(self, lost: ServiceError, is_in_doubt: bool) -> LiveTarget | None:
         """Look for a target whose creation was refused, or may have been carried out.
 
         Raises:
@@ -265,7 +265,7 @@ class TargetCreation:
             reason = f"{lost.reason}; checking whether it succeeded: {error}"
             raise (AnswerLost if is_in_doubt else type(lost))(lost.request, reason, lost.status) from error
 
-    def _looked_for(self, waits: Iterable[float]) -> Place | None:
+    def _looked_for(self, waits: Iterable[float]) -> LiveTarget | None:
         """Look for the target, also later: what was just created may not be visible at once."""
         place = self.look()
         for seconds in waits:
@@ -323,12 +323,12 @@ def external_token(name: str, own: Collection[str]) -> str:
     return value
 
 
-def _shown(answer: Json) -> Place | None:
+def _shown(answer: Json) -> LiveTarget | None:
     """Return a new target, if the response to its creation shows it."""
     fields = answer if isinstance(answer, dict) else {}
     number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
     if type(number) is int and isinstance(path, str):
-        return Place(number, path.strip("/"), fields.get("visibility"))
+        return LiveTarget(number, path.strip("/"), fields.get("visibility"))
     return None
 
 

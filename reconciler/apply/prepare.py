@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.creation import TargetCreation
+from reconciler.apply.creation import NewTarget
 from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import (
@@ -224,7 +224,7 @@ class Preparation:
         return forgery(change, existing, at, self.verifier.look_up)
 
 
-def prepare_creation(section: SectionPlan, creation: TargetCreation) -> Ready:
+def prepare_creation(section: SectionPlan, creation: NewTarget) -> Ready:
     """Return the creation of a target as it is carried out now: without a change, if the target exists by now.
 
     A *fresh* creation adopts such a target. A *saved* one is stale then, and must not create the target elsewhere.

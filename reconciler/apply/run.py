@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 
-from reconciler.apply.creation import Patient, Place, TargetCreation, tokens_of
+from reconciler.apply.creation import LiveTarget, NewTarget, Patient, tokens_of
 from reconciler.apply.imports import Creating, Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.objects import Made, ObjectCreation
@@ -234,7 +234,7 @@ class CreationRun:
         self.section = next(section for section in target.sections if section.changes)
         self.change = next(change for change in self.section.changes if isinstance(change, Create))
         self.target, self.targets, self.options = target, targets, targets.options
-        self.creation = TargetCreation(self.change, targets)
+        self.creation = NewTarget(self.change, targets)
         self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
         self.refusal = ""
         self._visibility: Json = None
@@ -322,7 +322,7 @@ class CreationRun:
             fate = next(iter(ready.refused.values()), None)
         return Outcome(self.change, fate.status, fate.reason) if fate else None
 
-    def _compared(self, place: Place) -> Outcome:
+    def _compared(self, place: LiveTarget) -> Outcome:
         """Return what became of a creation; a group of an archive is compared once that has arrived."""
         outcome, self._visibility = self.creation.outcome(place), place.visibility
         lowered = "" if self.is_filled else self.creation.lowered(place.visibility)

@@ -21,7 +21,7 @@ from reconciler.planning.creation import references
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
+class KnownTarget:
     """What a run knows of one target.
 
     Attributes:
@@ -37,7 +37,7 @@ class TargetState:
     is_filled: bool = False
 
 
-UNTOUCHED = TargetState()
+UNTOUCHED = KnownTarget()
 
 
 class Targets:
@@ -54,11 +54,11 @@ class Targets:
 
     def __init__(self, service: Service, options: ApplyOptions, tokens: Collection[str] = ()) -> None:
         self.service, self.options, self.tokens, self.numbers = service, options, tokens, Numbers()
-        self._states: dict[Identity, TargetState] = {}
+        self._states: dict[Identity, KnownTarget] = {}
         self._made: dict[tuple[str, str, Key], int] = {}
         self._lock = Lock()
 
-    def __getitem__(self, target: Target) -> TargetState:
+    def __getitem__(self, target: Target) -> KnownTarget:
         """Return what is known of a target."""
         return self._states.get(target.identity, UNTOUCHED)
 

@@ -16,7 +16,7 @@ from reconciler.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance, Deferral
-    from reconciler.gitops.proposals import Place
+    from reconciler.gitops.proposals import ProposalTarget
     from reconciler.model.plan import Problem
 
 BRANCH = "reconciler/accept"
@@ -89,9 +89,9 @@ def accept(
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
     code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
-        from reconciler.gitops.proposals import Place
+        from reconciler.gitops.proposals import ProposalTarget
 
-        _propose(session, accepted, Place(project, branch or BRANCH), deferred)
+        _propose(session, accepted, ProposalTarget(project, branch or BRANCH), deferred)
         return code
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted
@@ -156,7 +156,7 @@ def _refuse_part(given: Given) -> None:
         )
 
 
-def _propose(session: Session, accepted: "Acceptance", place: "Place", deferral: "Deferral | None") -> None:
+def _propose(session: Session, accepted: "Acceptance", place: "ProposalTarget", deferral: "Deferral | None") -> None:
     """Commit the texts to a branch of a project, and open or update its merge request."""
     from reconciler.gitops.proposals import Proposal, open_merge_request, propose
     from reconciler.model.wording import counted

@@ -59,7 +59,7 @@ def log(given: Given, number: int, form: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenApply:
     """An apply to revert.
 
     Attributes:
@@ -73,7 +73,7 @@ class Chosen:
     manifests: str = ""
 
 
-def chosen(given: Given, named: str | None, *, last: bool) -> Chosen:
+def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
     """Return the apply that `revert` undoes.
 
     Args:
@@ -85,7 +85,7 @@ def chosen(given: Given, named: str | None, *, last: bool) -> Chosen:
         ConfigurationError: there is no such apply, or its report is not in this clone.
     """
     if named is not None and (Path(named).exists() or not NAME.fullmatch(named)):
-        return Chosen(Path(named), named)
+        return ChosenApply(Path(named), named)
     with opened_place(given) as place:
         applies = place.log(DEPTH) if place else ()
     return _latest(applies) if last else _named(applies, str(named))
@@ -118,18 +118,18 @@ report from the artifacts of its job, then: reconciler revert REPORT
 """
 
 
-def _latest(applies: "tuple[Apply, ...]") -> Chosen:
+def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
     from reconciler.gitops.apply_log import latest
 
     name = latest(applies)
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
     if not COMMIT.fullmatch(name):
-        return Chosen(Path(name), name)
+        return ChosenApply(Path(name), name)
     return _at_hand(name, applies)
 
 
-def _named(applies: "tuple[Apply, ...]", name: str) -> Chosen:
+def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
     """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old."""
     from reconciler.gitops.apply_log import named
     from reconciler.gitops.kept_reports import kept_reports
@@ -148,7 +148,7 @@ def _named(applies: "tuple[Apply, ...]", name: str) -> Chosen:
     return _at_hand(ids.pop(), applies)
 
 
-def _at_hand(name: str, applies: "tuple[Apply, ...]") -> Chosen:
+def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
     """Return an apply whose report this clone has.
 
     Raises:
@@ -161,7 +161,7 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> Chosen:
     file = report_of(common, name) if common else None
     logged = next((apply for apply in applies if apply.id == name), None)
     if file is not None:
-        return Chosen(file, name, logged.manifests if logged else "")
+        return ChosenApply(file, name, logged.manifests if logged else "")
     job = logged.job if logged else ""
     where = f"among the artifacts of {job}" if job else "where that apply ran"
     raise ConfigurationError(

@@ -22,7 +22,7 @@ ANSWERS = ("yes", "no", "all", "quit", "details")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenChanges:
     """The part of a plan that will be done.
 
     Attributes:
@@ -34,7 +34,7 @@ class Chosen:
     left: Plan
 
 
-def choose(session: Session, saved: SavedPlan) -> Chosen:
+def choose(session: Session, saved: SavedPlan) -> ChosenChanges:
     """Show the problems and numbers of a plan, and ask for each group of its changes, and for each change in none.
 
     Creations of targets come first: what needs a target that will not be created is not asked about, and left out.
@@ -75,13 +75,13 @@ def _without(questions: Sequence[Group[Change]], declined: set[str]) -> list[Gro
     return [group for group in left if group.entries]
 
 
-def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Change]]) -> Chosen:
+def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Change]]) -> ChosenChanges:
     undecided = [each for group in left for each in group.entries]
     if len(chosen) == sum(1 for _ in saved.plan.changes):
-        return Chosen(saved, Plan(()))
+        return ChosenChanges(saved, Plan(()))
     plan = keep_changes(saved.plan, chosen)
     rest = replace(saved, targets=plan.targets, dependent=plan.dependent, whole=plan.whole, commit=None)
-    return Chosen(rest, keep_changes(saved.plan, undecided))
+    return ChosenChanges(rest, keep_changes(saved.plan, undecided))
 
 
 def _ask(group: Group[Change], number: str, style: Style) -> str:

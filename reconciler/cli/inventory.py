@@ -18,7 +18,7 @@ from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.gitops.inventory import LoggedPlace, OpenInventory, Place
+    from reconciler.gitops.inventory import BranchLocation, LoggedPlace, OpenInventory
     from reconciler.gitops.remotes import Person, Remote
     from reconciler.service import Client
 
@@ -160,7 +160,9 @@ def _owner(client: "Client") -> "Person | None":
     return None
 
 
-def _read(session: "Session", service: str, place: "Place", top: Path, defaults: Mapping[str, Any]) -> "OpenInventory":
+def _read(
+    session: "Session", service: str, place: "BranchLocation", top: Path, defaults: Mapping[str, Any]
+) -> "OpenInventory":
     """Return the list, as it is now."""
     from reconciler.gitops.ancestry import ancestry
     from reconciler.gitops.inventory import OpenInventory, Store

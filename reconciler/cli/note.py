@@ -28,7 +28,7 @@ from reconciler.errors import (
 
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
-    from reconciler.gitops.issues import Drift, Memory
+    from reconciler.gitops.issues import DriftIssue, Memory
     from reconciler.gitops.notes import MergeRequest
     from reconciler.service import Client
 
@@ -42,7 +42,7 @@ Responsible = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class KeptWording:
     """Words about what is kept on the service.
 
     Attributes:
@@ -73,8 +73,8 @@ class Subject:
         return f"; {reason}{self.wanted}" if reason else ""
 
 
-NOTE = Subject("note", "merge request", "comment", "No note posted")
-ISSUE = Subject("issue", "project", "open issues", "No issue kept")
+NOTE = KeptWording("note", "merge request", "comment", "No note posted")
+ISSUE = KeptWording("issue", "project", "open issues", "No issue kept")
 
 
 @command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
@@ -177,7 +177,7 @@ def kept_issue(client: "Client", project: str, name: str, saved: "SavedPlan", se
 
 
 @contextmanager
-def keeping(subject: Subject) -> Iterator[None]:
+def keeping(subject: KeptWording) -> Iterator[None]:
     """Log why nothing is kept, and go on."""
     try:
         with heeding(patience=1):
@@ -186,17 +186,17 @@ def keeping(subject: Subject) -> Iterator[None]:
         _refused(subject, error, strict=False)
 
 
-def _refused(subject: Subject, error: ReconcilerError, *, strict: bool) -> int:
+def _refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> int:
     """Log why nothing is kept, and what to do; return the exit code."""
     LOG.error("%s: %s%s", subject.refused, error, subject.remedy(error))
     return 1 if strict else 0
 
 
-def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
+def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
     """Return what an issue tells about a plan."""
     from reconciler.documents.ledger import marks
     from reconciler.documents.plan_file import utc
-    from reconciler.gitops.issues import Drift, Memory
+    from reconciler.gitops.issues import DriftIssue, Memory
     from reconciler.render import Style
     from reconciler.render.markdown import restored
 
@@ -204,7 +204,7 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
     in_order = f"**In order since {time}: nothing differs from the manifests, and there are no problems.**"
     put_back = restored(saved, Style(links=session.links))
     settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
-    return Drift(
+    return DriftIssue(
         Memory(time, marks(saved.targets)),
         partial(_issue_text, saved, session),
         partial(_assignees, saved, settings.get("assignees", {})),
@@ -278,7 +278,7 @@ def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
     return MergeRequest(project, iid)
 
 
-def job_client(given: Given, subject: Subject) -> "Client":
+def job_client(given: Given, subject: KeptWording) -> "Client":
     """Return a client for the service that runs the CI job, with the token for notes and no other.
 
     Raises:
@@ -290,7 +290,7 @@ def job_client(given: Given, subject: Subject) -> "Client":
     return open_client(replace(given, api_url=os.environ.get("CI_API_V4_URL")), token=token)
 
 
-def _client(given: Given, subject: Subject) -> "Client":
+def _client(given: Given, subject: KeptWording) -> "Client":
     """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
 
     Raises:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
     from reconciler.planning.guard import Limits
-    from reconciler.planning.selection import Selection
+    from reconciler.planning.selection import RunSelection
     from reconciler.render import Style
     from reconciler.render.links import Links
     from reconciler.service import Client
@@ -210,13 +210,13 @@ class Session:
                 raise UsageError(unknown("section", name, self.kinds))
 
     @property
-    def selection(self) -> "Selection":
+    def selection(self) -> "RunSelection":
         """The selected targets and sections."""
         from reconciler.model.globs import Globs
-        from reconciler.planning.selection import Selection
+        from reconciler.planning.selection import RunSelection
 
         given = self.given
-        return Selection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)
+        return RunSelection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)
 
     def read_plan(self, file: Path) -> "SavedPlan":
         """Return the plan that a file holds.

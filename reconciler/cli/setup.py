@@ -88,7 +88,7 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 def _check_pipeline(session: Session) -> "Diagnosis":
     """Check service and token and, if these are usable, what the pipelines of the project need."""
     from reconciler.cli.settings import exposes_token
-    from reconciler.doctor import Access, Diagnosis, Finding, Verdict, check_pipeline, check_service
+    from reconciler.doctor import Diagnosis, Finding, Permission, Verdict, check_pipeline, check_service
 
     project = _pipeline_project()
     with session.client(brisk=True) as client:
@@ -99,7 +99,7 @@ def _check_pipeline(session: Session) -> "Diagnosis":
     if reading is not None and service.usable:
         with session.client(brisk=True, only_reads=True) as client:
             read = check_service(client, url, today(), exposed=exposed)
-        if read.token.writes is Access.YES:
+        if read.token.writes is Permission.YES:
             said = "may write, and everybody who can push a branch can read it"
             remedy = "use a token with the scope read_api alone"
             findings = (*findings, Finding(Verdict.WARNING, "RECONCILER_READ_TOKEN", said, remedy))

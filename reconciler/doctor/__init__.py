@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from reconciler.apply import planned_again, repeatable
 from reconciler.doctor.credentials import check_service
 from reconciler.doctor.findings import (
-    Access,
     Costs,
     Diagnosis,
     Estimate,
     Finding,
+    Permission,
     SectionState,
     ServiceCheck,
     TargetState,
@@ -26,12 +26,12 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 
 __all__ = [
-    "Access",
     "CheckContext",
     "Costs",
     "Diagnosis",
     "Estimate",
     "Finding",
+    "Permission",
     "PipelineProject",
     "SectionState",
     "ServiceCheck",

@@ -7,7 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from reconciler.doctor.findings import Access, Finding, ServiceCheck, Token, TokenKind, Verdict
+from reconciler.doctor.findings import Finding, Permission, ServiceCheck, Token, TokenKind, Verdict
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,
@@ -54,8 +54,8 @@ KINDS = MappingProxyType(
 
 JOB_TOKEN = Token(
     TokenKind.JOB,
-    reads=Access.NO,
-    writes=Access.NO,
+    reads=Permission.NO,
+    writes=Permission.NO,
     findings=(
         Finding(
             Verdict.ERROR,
@@ -198,12 +198,12 @@ def _scopes(token: Token) -> Finding:
     if token.scopes is None:
         return Finding(Verdict.UNKNOWN, "scopes", "not reported")
     listed = ", ".join(token.scopes) or "none"
-    if token.reads is Access.NO:
+    if token.reads is Permission.NO:
         return Finding(Verdict.ERROR, "scopes", f"{listed}: not enough to read", NEW_TOKEN)
-    if token.writes is Access.NO:
+    if token.writes is Permission.NO:
         remedy = "plan and drift need no more; apply needs the scope api"
         return Finding(Verdict.WARNING, "scopes", f"{listed}: enough to read, not to write", remedy)
-    if token.writes is Access.UNKNOWN:
+    if token.writes is Permission.UNKNOWN:
         return Finding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
     return Finding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
 
@@ -222,10 +222,10 @@ def _expiry(token: Token, fields: Mapping[str, Json], today: date) -> Finding:
     return Finding(Verdict.OK, "expiry", text)
 
 
-def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Access:
+def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Permission:
     if scopes is not None and enough.intersection(scopes):
-        return Access.YES
-    return Access.NO if scopes is not None and LESSER.union(enough).issuperset(scopes) else Access.UNKNOWN
+        return Permission.YES
+    return Permission.NO if scopes is not None and LESSER.union(enough).issuperset(scopes) else Permission.UNKNOWN
 
 
 def _strings(value: Json) -> tuple[str, ...] | None:

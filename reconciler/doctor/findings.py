@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     ERROR = "error"
 
 
-class Access(StrEnum):
+class Permission(StrEnum):
     """Whether something may be done."""
 
     YES = "yes"
@@ -79,9 +79,9 @@ class Token:
     """The token's scopes; null if unknown."""
     expires_at: date | None = None
     """The first day on which the token is no longer valid; null if there is none, or it is unknown."""
-    reads: Access = Access.UNKNOWN
+    reads: Permission = Permission.UNKNOWN
     """Whether the scopes suffice to read."""
-    writes: Access = Access.UNKNOWN
+    writes: Permission = Permission.UNKNOWN
     """Whether the scopes suffice to write."""
     findings: tuple[Finding, ...] = ()
     """The findings about the token."""
@@ -122,9 +122,9 @@ class SectionState:
 
     section: str
     """The section's name."""
-    read: Access
+    read: Permission
     """Whether it was read."""
-    write: Access
+    write: Permission
     """Whether it could be written; nothing was."""
     said: str = ""
     """Why not, or why that is unknown; empty if the target's findings say it."""
@@ -137,9 +137,9 @@ class SectionState:
     @property
     def verdict(self) -> Verdict:
         """The verdict, without that of its findings."""
-        if Access.NO in (self.read, self.write):
+        if Permission.NO in (self.read, self.write):
             return Verdict.ERROR
-        return Verdict.UNKNOWN if self.write is Access.UNKNOWN else Verdict.OK
+        return Verdict.UNKNOWN if self.write is Permission.UNKNOWN else Verdict.OK
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ refusal, or shows whether the rest can be written.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.doctor.findings import Access, Finding, SectionState, ServiceCheck, TargetState, Verdict
+from reconciler.doctor.findings import Finding, Permission, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.fleet.causes import (
     ARCHIVED,
@@ -112,7 +112,7 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
     ]
     if record_would_tell(target.target, refused):
         return True
-    writing = not context.read_only and context.service.token.writes is not Access.NO
+    writing = not context.read_only and context.service.token.writes is not Permission.NO
     open_to_readers = (not context.needs(section).same_to_read for section in target.sections)
     return writing and target.target not in context.moved and any(open_to_readers)
 
@@ -132,21 +132,21 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     excepted = {plan.section for plan in planned.sections if plan.excepted and not plan.problems}
     for section in target.sections:
         state = _check_section(section, record, context)
-        if state.read is Access.NO and section.kind in excepted:
+        if state.read is Permission.NO and section.kind in excepted:
             continue
-        if state.read is Access.YES:
+        if state.read is Permission.YES:
             problems = (each for plan in planned.sections if plan.section == section.kind for each in plan.problems)
             state = replace(state, findings=tuple(map(_problem, problems)))
-        sections.append(replace(state, said="", remedy="") if fault and state.read is Access.NO else state)
+        sections.append(replace(state, said="", remedy="") if fault and state.read is Permission.NO else state)
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
 
 def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Obstacle) -> TargetState:
     """Return what is known of a target that does not exist, or is not planned."""
     if isinstance(absent, Obstacle):
-        verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Access.NO
+        verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Permission.NO
     else:
-        verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Access.UNASKED
+        verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
         SectionState(plan.section, access, access, findings=tuple(map(_problem, plan.problems)))
         for plan in planned.sections
@@ -160,50 +160,52 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
     unread = list(context.live.unread(section).values())
     if unread:
         known = record if isinstance(record, ProjectRecord) else NO_RECORD
-        read, write = Access.NO, Access.UNASKED if context.read_only else Access.NO
+        read, write = Permission.NO, Permission.UNASKED if context.read_only else Permission.NO
         way_out, needs = other_way_out(section), context.needs(section)
         why: Obstacle | None = why_unread(unread[0], section.target, needs, known, context.caller, way_out=way_out)
     else:
-        read = Access.YES
+        read = Permission.YES
         write, why = _writing(section, record, context)
     return SectionState(section.kind, read, write, "" if why is None else why.reason, "" if why is None else why.remedy)
 
 
-def _writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Access, Obstacle | None]:
+def _writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Permission, Obstacle | None]:
     """Return whether a section that was read could be written."""
     token, where = context.service.token, section.target.address
     if context.read_only:
-        return Access.UNASKED, None
+        return Permission.UNASKED, None
     if section.target in context.moved:
-        return Access.NO, None
-    if token.writes is Access.NO:
-        return Access.NO, Obstacle(where, "the token may only read", "use one with the scope api, or add --read-only")
+        return Permission.NO, None
+    if token.writes is Permission.NO:
+        return Permission.NO, Obstacle(
+            where, "the token may only read", "use one with the scope api, or add --read-only"
+        )
     if not context.needs(section).same_to_read:
         obstacle = _obstacle_to_writing(section, record, context)
         if obstacle is not None:
             return obstacle
-    if token.writes is Access.UNKNOWN:
-        return Access.UNKNOWN, Obstacle(where, "the token's scopes are unknown")
-    return Access.YES, None
+    if token.writes is Permission.UNKNOWN:
+        return Permission.UNKNOWN, Obstacle(where, "the token's scopes are unknown")
+    return Permission.YES, None
 
 
 def _obstacle_to_writing(
     section: Section, record: Record | None, context: CheckContext
-) -> tuple[Access, Obstacle] | None:
+) -> tuple[Permission, Obstacle] | None:
     """Return why a caller who can read cannot write, or that this is unknown."""
     needs, where = context.needs(section), section.target.address
     if not isinstance(record, ProjectRecord):
-        return Access.UNKNOWN, Obstacle(where, f"the project's record cannot be read: {record}")
+        return Permission.UNKNOWN, Obstacle(where, f"the project's record cannot be read: {record}")
     if record.archived and needs.archived is Archived.READ_ONLY:
-        return Access.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
+        return Permission.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
     least = needs.roles[section.target.level]
     if record.role is not None and record.role < least:
-        return Access.NO, role_missing(needs, section.target, record, context.caller)
+        return Permission.NO, role_missing(needs, section.target, record, context.caller)
     if record.role is None:
         reason = f"the role of {context.caller} is not reported; {role_name(least)} is needed"
-        return Access.UNKNOWN, Obstacle(where, reason)
+        return Permission.UNKNOWN, Obstacle(where, reason)
     if record.archived is None:
-        return Access.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
+        return Permission.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
     return None
 
 

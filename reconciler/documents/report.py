@@ -29,7 +29,7 @@ LEFT_OUT = LeftOut(
 """What is in a plan alone. The changes are in their outcomes."""
 
 
-class Traffic(Protocol):
+class RequestCounts(Protocol):
     """How many requests a run made."""
 
     reads: int
@@ -225,7 +225,7 @@ def make_report(
     saved: SavedPlan,
     outcomes: Iterable[TargetPlan],
     started_at: datetime,
-    traffic: Traffic,
+    traffic: RequestCounts,
     finished_at: datetime | None = None,
     *,
     canary: Canary | None = None,

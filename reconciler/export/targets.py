@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.discovery import Listing, discover
+from reconciler.live.discovery import GroupListing, discover
 from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
 from reconciler.manifests import Manifests, Member
@@ -110,7 +110,7 @@ def resolve_targets(
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
-    listed = discover(dict.fromkeys(groups, Listing(True, switches)), reader, concurrency).groups
+    listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader, concurrency).groups
     warnings += [advised(found.reason, found.remedy) for found in listed.values() if isinstance(found, Obstacle)]
     members = {group: found for group, found in listed.items() if not isinstance(found, Obstacle)}
     below = {member.id: member for found in members.values() for member in found}.values()

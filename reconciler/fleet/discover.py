@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from reconciler.fleet.causes import refuse_unless_api
 from reconciler.fleet.lacking_sections import find_lacking
 from reconciler.fleet.survey import Added, FleetSurvey
-from reconciler.live.discovery import Ahead, Discovery, Listing
+from reconciler.live.discovery import Ahead, Discovery, GroupListing
 from reconciler.live.discovery import discover as list_groups
 from reconciler.live.existence import Answers, There, find_existing, obstacle
 from reconciler.manifests import Manifests, Member
@@ -52,16 +52,16 @@ def _revisions(run: FleetSurvey) -> list[Manifests]:
     return [run.manifests, *([run.past.manifests] if run.past else [])]
 
 
-def _listings(run: FleetSurvey) -> dict[str, Listing]:
+def _listings(run: FleetSurvey) -> dict[str, GroupListing]:
     """Return what is to be known of the projects of each group."""
-    groups: dict[str, Listing] = {}
+    groups: dict[str, GroupListing] = {}
     chosen = {*run.scope.selection.sections}
     for revision in _revisions(run):
         with_archived = revision.index.groups_with_archived
         for group, sections in revision.index.sections_below.items():
             below = sections & chosen if chosen else sections
             switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
-            listing = Listing(group in with_archived, switches)
+            listing = GroupListing(group in with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     return groups
 

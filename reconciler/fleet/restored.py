@@ -20,7 +20,7 @@ Pairs = Sequence[tuple[AuditEvent, Traced]]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredValue:
     """A field, or an object, that is as the manifests declare it.
 
     Attributes:
@@ -71,7 +71,7 @@ def _of_section(
                 yield from _round_trips(setting, about, part)
 
 
-def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[Declared]:
+def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[DeclaredValue]:
     """Yield all that the manifests declare of a part, with its value now."""
     address = partial(Address, section.target, section.kind, part.name, part.title)
     wanted = section.wanted.get(part.name)
@@ -86,19 +86,21 @@ def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> It
         names = frozenset({part.identity(name)}.union(*(_names(record, part) for record in records)))
         known |= names
         if bool(records) is (resource is not None):
-            yield Declared(address(name), names, None, bool(records))
+            yield DeclaredValue(address(name), names, None, bool(records))
         if resource is not None and len(records) == 1:
             yield from _fields(resource, records[0], address(name), names)
     for _, mark in about if section.prune else ():
         names = frozenset(map(part.identity, mark.names))
         if names and not names & known:
             known |= names
-            yield Declared(address(mark.names[0]), names, None, False)
+            yield DeclaredValue(address(mark.names[0]), names, None, False)
 
 
-def _fields(wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None) -> Iterator[Declared]:
+def _fields(
+    wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None
+) -> Iterator[DeclaredValue]:
     live = fields_of(record.resource)
-    return (Declared(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
+    return (DeclaredValue(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
 
 
 def _names(record: LiveRecord, part: Collection) -> set[Key]:
@@ -115,13 +117,13 @@ def _differing(planned: SectionPlan, part: Part) -> Iterator[tuple[frozenset[Key
                 yield names, field
 
 
-def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declared) -> bool:
+def _concerns(names: frozenset[Key] | None, field: str | None, declared: DeclaredValue) -> bool:
     """Return whether a difference is about something declared; one of a whole object is about all of its fields."""
     same = names is None or bool(names & (declared.names or frozenset()))
     return same and field in (None, declared.field)
 
 
-def _round_trips(declared: Declared, about: Pairs, part: Part) -> Iterator[Restored]:
+def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Restored]:
     """Yield each time that something was changed and put back."""
     left: tuple[AuditEvent, Json] | None = None
     for event, mark in about:
@@ -139,7 +141,7 @@ def _round_trips(declared: Declared, about: Pairs, part: Part) -> Iterator[Resto
             left = None
 
 
-def _is_about(declared: Declared, mark: Traced, part: Part) -> bool:
+def _is_about(declared: DeclaredValue, mark: Traced, part: Part) -> bool:
     if declared.names is None or not isinstance(part, Collection):
         return True
     return any(part.identity(name) in declared.names for name in mark.names)

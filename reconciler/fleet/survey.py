@@ -23,7 +23,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Looku
 from reconciler.model.targets import Address, Identity, Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.planning.selection import Selection, Shard
+from reconciler.planning.selection import RunSelection, Shard
 
 MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], tuple[Plan, frozenset[Lookup]]]
 """See `make_plan`."""
@@ -132,7 +132,7 @@ class Scope:
         restored_after: likewise, what was changed and put back.
     """
 
-    selection: Selection = field(default_factory=Selection)
+    selection: RunSelection = field(default_factory=RunSelection)
     failed: frozenset[Address] | None = None
     everything: bool = False
     since_applied: bool = False

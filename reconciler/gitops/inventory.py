@@ -78,7 +78,7 @@ class OpenInventory:
 NO_INVENTORY = OpenInventory()
 
 
-class Place(Protocol):
+class BranchLocation(Protocol):
     """A repository that has the branch."""
 
     def last(self) -> str:
@@ -103,7 +103,7 @@ class Place(Protocol):
         """
 
 
-class LoggedPlace(Place, Protocol):
+class LoggedPlace(BranchLocation, Protocol):
     """A place whose applies can be listed."""
 
     def log(self, most: int) -> tuple[Apply, ...]:
@@ -125,7 +125,7 @@ class Store:
         sleep, clock, random: for the pauses between tries.
     """
 
-    place: Place
+    place: BranchLocation
     service: str
     sections: Collection[str]
     sleep: Callable[[float], object] = time.sleep
@@ -315,7 +315,7 @@ def open_place(top: Path, branch: str, remote: Remote | None, committer: Person 
         yield Distant(made, branch, committer)
 
 
-def _log(place: Place, repository: Repository, most: int) -> tuple[Apply, ...]:
+def _log(place: BranchLocation, repository: Repository, most: int) -> tuple[Apply, ...]:
     commit = place.last()
     if not commit:
         return ()

@@ -55,7 +55,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class DriftIssue:
     """What an issue is to tell.
 
     Attributes:
@@ -88,7 +88,7 @@ class Filed:
     unknown: Sequence[str] = ()
 
 
-def keep_issue(board: Board, project: str, name: str, drift: Drift) -> Filed:
+def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Filed:
     """Open, update, close or reopen the issue of that name; one that is already right takes no write.
 
     Only issues of the token's own user count. Of duplicates, from a lost response or from two runs at the same time,
@@ -134,7 +134,7 @@ class _IssueKeeper:
     board: Board
     path: str
     marker: str
-    drift: Drift
+    drift: DriftIssue
 
     def existing(self) -> Sequence[_Issue]:
         """Return the existing ones, the oldest first."""

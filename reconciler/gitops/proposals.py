@@ -48,7 +48,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProposalTarget:
     """Where the proposal is made.
 
     Attributes:
@@ -65,7 +65,7 @@ class Place:
         return project_path(self.project)
 
 
-def propose(board: Board, place: Place, proposal: Proposal) -> tuple[Proposing, int]:
+def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Proposing, int]:
     """Commit the texts to the branch, on top of the default branch, and open or update its merge request.
 
     Nothing is committed if the branch has the same proposal already.
@@ -85,7 +85,7 @@ def propose(board: Board, place: Place, proposal: Proposal) -> tuple[Proposing, 
     return (Proposing.UPDATED if committed and done is Proposing.UNCHANGED else done), number
 
 
-def open_merge_request(board: Board, place: Place) -> int | None:
+def open_merge_request(board: Board, place: ProposalTarget) -> int | None:
     """Return the number of the open merge request of the branch; None if there is none."""
     numbers = _numbers(
         board.visible(f"{place.url}/merge_requests?{_query(state='opened', source_branch=place.branch)}")
@@ -93,7 +93,7 @@ def open_merge_request(board: Board, place: Place) -> int | None:
     return next(iter(numbers), None)
 
 
-def _default_branch(board: Board, place: Place) -> str:
+def _default_branch(board: Board, place: ProposalTarget) -> str:
     project = board.get(place.url)
     name = project.get("default_branch") if isinstance(project, dict) else None
     if not isinstance(name, str):
@@ -119,7 +119,7 @@ class _Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TreeEntry:
     """What a folder of a commit holds: a file, or a folder, whose ID is of all that is below."""
 
     id: str
@@ -140,7 +140,7 @@ class _CommitKeeper:
     """
 
     board: Board
-    place: Place
+    place: ProposalTarget
     target: str
     title: str
     digest: str
@@ -208,7 +208,7 @@ class _CommitKeeper:
             if any(files):
                 yield _Change(path, files[0], files[1])
 
-    def _entries(self, commit: str, folder: str) -> dict[str, _Entry]:
+    def _entries(self, commit: str, folder: str) -> dict[str, _TreeEntry]:
         """Return what a folder of a commit holds, by path."""
         path = f"{self.place.url}/repository/tree"
         wanted = {"ref": commit} | ({"path": folder} if folder else {})
@@ -216,7 +216,7 @@ class _CommitKeeper:
         for entry in self.board.visible(f"{path}?{_query(**wanted)}"):
             match entry:
                 case {"path": str(name), "id": str(number), "mode": str(mode), "type": str(sort)}:
-                    entries[name] = _Entry(number, mode, sort == "tree")
+                    entries[name] = _TreeEntry(number, mode, sort == "tree")
                 case _:
                     raise BadAnswer(f"GET {path}", "unexpected response: a file has no path, ID, mode or type")
         return entries
@@ -239,7 +239,7 @@ class _MergeRequestKeeper:
     """Keeps one open merge request of the branch into the target branch."""
 
     board: Board
-    place: Place
+    place: ProposalTarget
     target: str
     proposal: Proposal
 
@@ -272,7 +272,9 @@ class _MergeRequestKeeper:
         return {"title": self.proposal.title, "description": as_stored(self.proposal.description)}
 
 
-def _planned(board: Board, place: Place, proposal: Proposal, target: str) -> tuple[Sequence[_Change], Sequence[Json]]:
+def _planned(
+    board: Board, place: ProposalTarget, proposal: Proposal, target: str
+) -> tuple[Sequence[_Change], Sequence[Json]]:
     """Return the changes of the files, and the action of each for the service.
 
     Raises:
@@ -302,7 +304,7 @@ def _planned(board: Board, place: Place, proposal: Proposal, target: str) -> tup
     return changes, actions
 
 
-def _read(board: Board, place: Place, path: str, target: str) -> tuple[bytes, str] | None:
+def _read(board: Board, place: ProposalTarget, path: str, target: str) -> tuple[bytes, str] | None:
     """Return the content of a file on the target branch, and the commit it was read at; None if there is none."""
     url = f"{place.url}/repository/files/{quote(path, safe='')}"
     try:

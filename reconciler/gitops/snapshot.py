@@ -20,7 +20,7 @@ MOST_LINKS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _BlobEntry:
     mode: str
     object: str
 
@@ -38,7 +38,7 @@ class Snapshot:
     revision: str
     top: Path
     commit: str
-    _files: dict[str, _Entry] = field(default_factory=dict, repr=False)
+    _files: dict[str, _BlobEntry] = field(default_factory=dict, repr=False)
 
     def manifests(self, paths: Sequence[Path]) -> dict[str, str]:
         """Return the object ID of each manifest at and below some paths at that revision, by its path.
@@ -196,12 +196,12 @@ def _folder(path: Path) -> Path:
     return path if path.is_dir() else _folder(path.parent)
 
 
-def _entries(listing: str) -> Iterator[tuple[str, _Entry]]:
+def _entries(listing: str) -> Iterator[tuple[str, _BlobEntry]]:
     for line in listing.split("\0")[:-1]:
         described, _, name = line.partition("\t")
         mode, type_, object_ = described.split(" ")
         if type_ == BLOB:
-            yield name, _Entry(mode, object_)
+            yield name, _BlobEntry(mode, object_)
 
 
 def _why_missing(revision: str, top: Path) -> str:

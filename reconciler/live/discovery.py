@@ -58,7 +58,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class GroupListing:
     """What a run needs to know of the projects of a group.
 
     Attributes:
@@ -74,9 +74,9 @@ class Listing:
         """The query of the list: archived projects are told from others by whole records only."""
         return QUERY.format(more="" if self.archived else UNARCHIVED if self.switches else SIMPLE + UNARCHIVED)
 
-    def __or__(self, other: "Listing") -> "Listing":
+    def __or__(self, other: "GroupListing") -> "GroupListing":
         """Return what serves both."""
-        return Listing(self.archived or other.archived, self.switches | other.switches)
+        return GroupListing(self.archived or other.archived, self.switches | other.switches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Ahead:
 
 
 def discover(
-    groups: Mapping[str, Listing],
+    groups: Mapping[str, GroupListing],
     reader: Lister,
     concurrency: Concurrency,
     pathless: Iterable[Target] = (),
@@ -112,7 +112,7 @@ def discover(
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
     """
-    wanted: dict[str, Listing] = {}
+    wanted: dict[str, GroupListing] = {}
     for group, listing in groups.items():
         wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
     lists = _Lists(wanted, reader, concurrency, ahead)
@@ -148,7 +148,7 @@ class _Lists:
     """
 
     def __init__(
-        self, groups: Mapping[str, Listing], reader: Lister, concurrency: Concurrency, ahead: Ahead | None
+        self, groups: Mapping[str, GroupListing], reader: Lister, concurrency: Concurrency, ahead: Ahead | None
     ) -> None:
         self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
         self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
@@ -245,7 +245,7 @@ class _Lists:
 
 
 def _list(
-    group: str, listing: Listing, reader: Lister, spread: Spread, show: Callable[[Iterable[Member]], None]
+    group: str, listing: GroupListing, reader: Lister, spread: Spread, show: Callable[[Iterable[Member]], None]
 ) -> tuple[Member, ...] | Obstacle:
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from reconciler.errors import Forbidden, NotFound
 from reconciler.model.endpoints import Collection
-from reconciler.model.entries import Row
+from reconciler.model.entries import EntryRow
 from reconciler.model.protocols import Json, Reader, Remembering
 from reconciler.model.resource import LiveRecord, Objects
 
@@ -39,11 +39,11 @@ def _named(part: Collection, record: LiveRecord, get: Callable[[str], Json]) -> 
     return replace(record, entries=rows, resource=part.model.model_validate({**fields, **known}))
 
 
-def _shown(rows: Iterable[Row]) -> list[object]:
+def _shown(rows: Iterable[EntryRow]) -> list[object]:
     return [row.shown for row in rows if row.shown is not None]
 
 
-def _row(row: Row, get: Callable[[str], Json]) -> Row:
+def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:
     who, _ = row.identity
     if row.number is None or who not in RECORDS:
         return row

@@ -274,7 +274,7 @@ def read_manifests(
     """
     found = search(paths)
     index = Index(section_specs(kinds), around=Surroundings(tokens=secrets), locks_bind=locks_bind)
-    with _Reader(index, values, env_names, secrets) as reader:
+    with _IndexReader(index, values, env_names, secrets) as reader:
         reader.note(found)
         for path in found.files:
             reader.read(path)
@@ -299,7 +299,7 @@ def read_contents(
         around: what `create` refers to; without it, archives are not looked at.
     """
     index = Index(section_specs(kinds), around=around)
-    with _Reader(index, values, env_names) as reader:
+    with _IndexReader(index, values, env_names) as reader:
         for path, content in contents.items():
             if isinstance(content, bytes):
                 reader.read(path, content)
@@ -318,7 +318,7 @@ class _Parsed:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _IndexReader:
     """Reads files into an index; as a context manager, it ends the process that renders templates."""
 
     index: Index
@@ -329,7 +329,7 @@ class _Reader:
     parsed: dict[str, "_Parsed"] = field(default_factory=dict)
     _templates: "Templates | None" = None
 
-    def __enter__(self) -> "_Reader":
+    def __enter__(self) -> "_IndexReader":
         return self
 
     def __exit__(self, *_error: object) -> None:

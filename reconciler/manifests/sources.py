@@ -199,14 +199,14 @@ class Source:
             self._kept.append(positions)
         return self._kept[0]
 
-    def read(self) -> "Reading":
+    def read(self) -> "ReadDocuments":
         """Return the documents and the errors of the text as YAML."""
         roots = read_plain(self.text)
         if roots is not None:
-            return Reading(roots)
+            return ReadDocuments(roots)
         found = read_positions(self.text)
         errors = tuple(self.located(error.line, error.column, error.message) for error in found.errors)
-        return Reading(found.roots, errors, found.whole)
+        return ReadDocuments(found.roots, errors, found.whole)
 
     def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
         """Return an error or warning at a line and column of the text."""
@@ -221,7 +221,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadDocuments:
     """The documents of a text without empty ones, its errors, and whether all of it was read."""
 
     roots: tuple[Root, ...]

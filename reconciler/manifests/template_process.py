@@ -84,7 +84,7 @@ def _end(seconds: int, _number: int, _frame: FrameType | None) -> None:
 def _render(path: str, text: str, sandbox: "_Sandbox", values: Mapping[str, Any], env: tuple[Any, Any]) -> str:
     code = sandbox.compile(text, name=path, filename=path)
     template = Template.from_code(sandbox, code, sandbox.make_globals(None))
-    everything = {"range": _Numbers(), ENVIRONMENT: _Environment(*env), **values}
+    everything = {"range": _BoundedRange(), ENVIRONMENT: _Environment(*env), **values}
     return "".join(_bounded(template.generate(everything), sandbox.longest))
 
 
@@ -102,7 +102,7 @@ class _Environment(dict[str, str]):
         return f"the environment variable {name} may not be read: name it by --env {name}"
 
 
-class _Numbers:
+class _BoundedRange:
     """`range()`, with a limit for the whole template."""
 
     def __init__(self) -> None:

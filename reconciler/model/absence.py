@@ -79,7 +79,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AbsenceDecision:
     """What becomes of the objects that are no longer declared in a section that is.
 
     Attributes:
@@ -148,7 +148,7 @@ def judge(
     standings: Mapping[str, Standing],
     declares: Callable[[ObjectLine], bool],
     obstacle: str = "",
-) -> Verdict:
+) -> AbsenceDecision:
     """Return which objects that are no longer declared are deleted, and why the others stay.
 
     Args:
@@ -168,7 +168,7 @@ def judge(
             stays.append(Stay(line, reason))
         else:
             deletions.append(line)
-    return Verdict(tuple(deletions), tuple(stays))
+    return AbsenceDecision(tuple(deletions), tuple(stays))
 
 
 def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:

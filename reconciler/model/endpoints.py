@@ -543,7 +543,7 @@ class Named:
         """Return the form in which two spellings of a name are equal: names of users and groups ignore case."""
         return name if self.section else name.casefold()
 
-    def rows(self, records: Iterable[Json]) -> tuple[entries.Row, ...]:
+    def rows(self, records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
         """Read records of whom an object names.
 
         Raises:
@@ -552,7 +552,7 @@ class Named:
         numbers = [(self.canonical(record[self.key]), record["id"]) for record in records]
         if not all(type(number) is int and isinstance(name, str) for name, number in numbers):
             raise TypeError(numbers)
-        return tuple(entries.Row(number, name) for name, number in numbers)
+        return tuple(entries.EntryRow(number, name) for name, number in numbers)
 
 
 @dataclass(frozen=True, slots=True)

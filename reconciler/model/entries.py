@@ -79,7 +79,7 @@ Entries = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EntryRow:
     """An entry as the service keeps it.
 
     Attributes:
@@ -108,7 +108,7 @@ class Row:
         return {f"{who}_id": self.number}
 
 
-def rows_of(shown: Json) -> tuple[Row, ...]:
+def rows_of(shown: Json) -> tuple[EntryRow, ...]:
     """Read the entries of a list. Beside a user, a group or a key, the level means nothing.
 
     Raises:
@@ -117,7 +117,7 @@ def rows_of(shown: Json) -> tuple[Row, ...]:
     return tuple(_row(entry) for entry in shown)
 
 
-def _row(entry: Mapping[str, Json]) -> Row:
+def _row(entry: Mapping[str, Json]) -> EntryRow:
     number = entry["id"]
     if type(number) is not int:
         raise TypeError(number)
@@ -128,9 +128,9 @@ def _row(entry: Mapping[str, Json]) -> Row:
                 raise TypeError(subject)
             # Of a key the service shows the title; of users and groups, names that no path or request knows.
             name = entry.get("access_level_description") if who == "deploy_key" else subject
-            return Row(number, {who: name if isinstance(name, str | int) else subject}, subject)
+            return EntryRow(number, {who: name if isinstance(name, str | int) else subject}, subject)
     level = entry["access_level"]
-    return Row(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
+    return EntryRow(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
 
 
 LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}
@@ -152,7 +152,7 @@ def created(entries: Sequence[Role | Subject], numbers: Numbers) -> list[dict[st
     return [sent(entry, numbers) for entry in entries] or [{"access_level": NOBODY}]
 
 
-def merged(entries: Sequence[Role | Subject], rows: Sequence[Row], numbers: Numbers) -> list[dict[str, Any]]:
+def merged(entries: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers) -> list[dict[str, Any]]:
     """Return a list for an update, which adds what has no ID, and removes what is marked so; all else stays."""
     wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in entries}
     kept = {row.identity for row in rows}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from reconciler.model.entries import Row
+from reconciler.model.entries import EntryRow
 from reconciler.model.targets import Key
 
 
@@ -174,7 +174,7 @@ class LiveRecord:
     unshown: Mapping[str, str] = field(default_factory=_nothing)
     shown: Mapping[str, Any] | None = None
     below: tuple[str, ...] = ()
-    entries: Mapping[str, tuple[Row, ...]] = field(default_factory=_nothing)
+    entries: Mapping[str, tuple[EntryRow, ...]] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)

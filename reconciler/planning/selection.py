@@ -31,7 +31,7 @@ TOGETHER = "groups"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RunSelection:
     """The part of the manifests that a run is about; nothing given means everything.
 
     Attributes:
@@ -66,7 +66,7 @@ class Shard:
         return f"{self.number}/{self.total}"
 
 
-def select(desired: DesiredState, selection: Selection, *, partly: bool = False) -> DesiredState:
+def select(desired: DesiredState, selection: RunSelection, *, partly: bool = False) -> DesiredState:
     """Return the part of the desired state that is selected; the digest stays that of the whole.
 
     Raises:
@@ -92,7 +92,7 @@ def select(desired: DesiredState, selection: Selection, *, partly: bool = False)
     return replace(desired, targets=targets)
 
 
-def remarks(selection: Selection, desired: DesiredState) -> Iterator[str]:
+def remarks(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
     """Yield what is odd about the targets that are left out: a glob matches none, or nothing else is selected."""
     for glob in selection.excluded.written:
         if not any(matches(target, Globs([glob])) for target in desired.targets):
@@ -103,7 +103,7 @@ def remarks(selection: Selection, desired: DesiredState) -> Iterator[str]:
 
 
 def unmatched(
-    selection: Selection,
+    selection: RunSelection,
     targets: Collection[DesiredTarget] | Collection[TargetPlan],
     by_path: str = "--target",
     by_label: str = "--selector",
@@ -144,7 +144,7 @@ def _some(words: Sequence[str], most: int) -> str:
     return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
-def read_canary(text: str) -> Selection:
+def read_canary(text: str) -> RunSelection:
     """Read `KEY=VALUE`, a label, or a glob of paths.
 
     Raises:
@@ -155,10 +155,10 @@ def read_canary(text: str) -> Selection:
         raise UsageError(
             f"--canary takes KEY=VALUE or a glob of paths, such as tier=canary or acme/sandbox/**; not {text}"
         )
-    return Selection(labels=((key, value),)) if labelled else Selection(targets=Globs((text,)))
+    return RunSelection(labels=((key, value),)) if labelled else RunSelection(targets=Globs((text,)))
 
 
-def selected_targets(plan: Plan, selection: Selection) -> frozenset[Target]:
+def selected_targets(plan: Plan, selection: RunSelection) -> frozenset[Target]:
     """Return the targets of a plan that a selection selects by path and label, and what is created for their sake."""
     created = {str(target.target).casefold(): target for target in plan.targets if target.creation is not None}
     chosen = {target.target: target for target in plan.targets if selects(selection, target)}
@@ -260,7 +260,7 @@ def only_change(plan: Plan) -> Plan:
 
 
 def add_missing(
-    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: Selection
+    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: RunSelection
 ) -> Plan:
     """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
 
@@ -307,13 +307,13 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
         yield replace(section, changes=changes, problems=problems, excepted=excepted)
 
 
-def _spans(selection: Selection, address: Address) -> bool:
+def _spans(selection: RunSelection, address: Address) -> bool:
     """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
     target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
     return any(selected.sections for selected in _selected([target], replace(selection, only=None)))
 
 
-def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
+def _selected(targets: Iterable[DesiredTarget], selection: RunSelection) -> Iterator[DesiredTarget]:
     for target in targets:
         if not selects(selection, target):
             continue
@@ -328,13 +328,13 @@ def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterato
             yield target
 
 
-def _wants(selection: Selection, section: Section) -> bool:
+def _wants(selection: RunSelection, section: Section) -> bool:
     if selection.sections and section.kind not in selection.sections:
         return False
     return selection.only is None or (section.target, section.kind) in selection.only
 
 
-def selects(selection: Selection, target: DesiredTarget | TargetPlan) -> bool:
+def selects(selection: RunSelection, target: DesiredTarget | TargetPlan) -> bool:
     """Return whether a selection selects a target by its path and its labels."""
     if (selection.targets.written and not matches(target, selection.targets)) or matches(target, selection.excluded):
         return False

@@ -18,7 +18,7 @@ from .faults import NO_FAULT, Fault, Faults, RateLimit, break_off, parse_rate_li
 from .multipart import TYPE, Upload, read_form
 from .parameters import merged, read_body, target_without_secrets, without_secrets
 from .routes import routes as kept_routes
-from .state import Dialect, State
+from .state import Dialect, SandboxState
 from .state_file import dump, load
 
 AnyFault = Fault | str | Mapping[str, Any]
@@ -35,7 +35,7 @@ class Sandbox:
 
     def __init__(
         self,
-        state: State,
+        state: SandboxState,
         latency_ms: float = 0,
         rate_limit: str | None = None,
         faults: Iterable[AnyFault] = (),

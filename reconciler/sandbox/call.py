@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from .answers import Answer, Refusal, refused
 from .records import moment
-from .state import Group, Instance, Place, Project, State, Token, User
+from .state import AccessToken, Group, GroupOrProject, Instance, Project, SandboxState, User
 
 _READING = ("GET", "HEAD")
 
@@ -97,7 +97,7 @@ class Call:
         token: the token of that user.
     """
 
-    state: State
+    state: SandboxState
     route: Route
     target: str
     parts: Mapping[str, str]
@@ -107,7 +107,7 @@ class Call:
     changed: bool = False
     cost: float = 1.0
     user: User | None = None
-    token: Token | None = None
+    token: AccessToken | None = None
     _authenticated: bool = field(default=False, repr=False)
 
     @property
@@ -179,12 +179,12 @@ class Call:
             raise refused(403, "403 Forbidden")
         return self.state.instance
 
-    def require(self, place: Place, role: int, message: str = "403 Forbidden") -> None:
+    def require(self, place: GroupOrProject, role: int, message: str = "403 Forbidden") -> None:
         """Refuse with 403 if the caller has a lesser role there."""
         if self.state.access(self.user, place) < role:
             raise refused(403, message)
 
-    def require_open(self, place: Place) -> None:
+    def require_open(self, place: GroupOrProject) -> None:
         """Refuse with 403 if the place or a group above is archived."""
         if self.state.is_archived(place):
             raise refused(403, "403 Forbidden")
@@ -211,7 +211,7 @@ class Call:
             if number in self.state.groups and path.startswith(f"{self.state.groups[number].path}/".lower()):
                 arrive(self)
 
-    def _accept(self, user: User, token: Token) -> None:
+    def _accept(self, user: User, token: AccessToken) -> None:
         if token.revoked:
             raise _bad_token("Token was revoked. You have to re-authorize from the user.")
         if token.expires_at is not None and token.expires_at <= self.state.today():
@@ -285,7 +285,7 @@ def find_project(call: Call, key: str) -> Project:
     raise refused(404, "404 Project Not Found")
 
 
-def invalid(state: State, reasons: Mapping[str, str]) -> Refusal:
+def invalid(state: SandboxState, reasons: Mapping[str, str]) -> Refusal:
     """400 for attributes that failed validation: in the spec's shape (section 7), or production's string."""
     if state.deployed:
         return Refusal(400, {"error": ", ".join(f"{name} {reason}" for name, reason in reasons.items())})

@@ -9,17 +9,17 @@ from pydantic import AfterValidator
 from .answers import Answer, refused
 from .call import Call, Insertion, Route
 from .parameters import Attribute, integer, read, text
-from .records import CountedItem, DatedItem, Item
-from .state import MAINTAINER, Level, Section
+from .records import CountedItem, DatedItem, StoredItem
+from .state import MAINTAINER, Level, StateSection
 
-I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+I = TypeVar("I", bound=StoredItem)  # noqa: E741 - an item
 T = TypeVar("T")
 DEFAULT_SIZE, LARGEST_SIZE = 20, 100
 PAGE = (integer("page"), integer("per_page", never=(0,)))
 _SECRETS = ("private_token", "access_token")
 
 
-class Collection(Generic[I]):
+class RouteCollection(Generic[I]):
     """The items of one kind on an owner, with endpoints that list, get, create, update and delete them.
 
     A plain kind needs only a collection and a model; a kind with quirks overrides methods.
@@ -61,7 +61,7 @@ class Collection(Generic[I]):
         level = level if path.startswith(("/projects/:id/", "/groups/:id/")) else "instance"
         items: Any = list[item]  # type: ignore[valid-type]  # known at run time
         items = Annotated[items, AfterValidator(validator)] if validator else items
-        self.section: Section[list[I]] = Section(name, tuple(on) or (level,), items, [])
+        self.section: StateSection[list[I]] = StateSection(name, tuple(on) or (level,), items, [])
         self.item = item
         self.path = path
         self.level = level

@@ -68,7 +68,7 @@ def each_once(name: str) -> Callable[[list[M]], list[M]]:
 
 
 def loading(info: ValidationInfo) -> Any:
-    """Return the `State` into which the file is loaded: the context of the validation."""
+    """Return the `SandboxState` into which the file is loaded: the context of the validation."""
     return info.context
 
 
@@ -123,14 +123,14 @@ class Record(BaseModel):
         return {name: inner for name, inner in value.items() if inner is not None or name not in cls.model_fields}
 
 
-class Item(Record):
+class StoredItem(Record):
     """A numbered thing; `id` is unique among all of its class in the service, and 0 until it is assigned.
 
     Attributes:
         counted_with: another class, if the IDs are unique among both.
     """
 
-    counted_with: ClassVar["type[Item] | None"] = None
+    counted_with: ClassVar["type[StoredItem] | None"] = None
 
     id: Annotated[int, Field(gt=0)] = 0
 
@@ -145,11 +145,11 @@ class Item(Record):
     def complete(self) -> None:
         """Fill in values that depend on the ID, once the ID is assigned."""
 
-    def parts(self) -> Iterator[Sequence["Item"]]:
+    def parts(self) -> Iterator[Sequence["StoredItem"]]:
         """Yield the lists of numbered things within this one."""
         for name in type(self).model_fields:
             value = getattr(self, name)
-            if isinstance(value, list) and value and isinstance(value[0], Item):
+            if isinstance(value, list) and value and isinstance(value[0], StoredItem):
                 yield value
 
     def replace_with(self, other: Self) -> None:
@@ -158,7 +158,7 @@ class Item(Record):
             setattr(self, name, getattr(other, name))
 
 
-class DatedItem(Item):
+class DatedItem(StoredItem):
     """An item with the times of its creation and its last change."""
 
     created_at: Time = SEED
@@ -176,7 +176,7 @@ class CountedItem(DatedItem):
     iid: Annotated[int, Field(gt=0)] = 0
 
 
-class Numbers:
+class IdSequence:
     """Assigns the IDs of one class of items, in order, never one that is taken."""
 
     __slots__ = ("_next", "_taken")

@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeVar
 
 from .answers import refused
 from .call import Call, invalid
-from .records import AnyUsername, GroupId, Item
-from .state import DEVELOPER, MAINTAINER, Place, Project, State, User
+from .records import AnyUsername, GroupId, StoredItem
+from .state import DEVELOPER, MAINTAINER, GroupOrProject, Project, SandboxState, User
 
 ROLE_NAMES = {0: "No one", 30: "Developers + Maintainers", 40: "Maintainers", 60: "Instance admins"}
 LEVELS = tuple(ROLE_NAMES)
@@ -18,7 +18,7 @@ _NOBODY = "-"
 """A name that no user can have."""
 
 
-class Entry(Item):
+class Entry(StoredItem):
     """One entry; with a user, a group or a key, its level means nothing."""
 
     access_level: AccessLevel = 40
@@ -34,7 +34,7 @@ class Entry(Item):
                 return word, value
         return "access level", self.access_level
 
-    def allows(self, state: State, user: User, project: Project) -> bool:
+    def allows(self, state: SandboxState, user: User, project: Project) -> bool:
         """Whether the entry means that user. Roles are for members who may push; nobody may push to the archived."""
         if self.user is not None:
             return self.user == user.username
@@ -65,7 +65,7 @@ def read_entries(call: Call, name: str, levels: Sequence[int], keys: Sequence[st
     return entries
 
 
-def changed_entry(state: State, entry: E, sent: Mapping[str, Any]) -> E:
+def changed_entry(state: SandboxState, entry: E, sent: Mapping[str, Any]) -> E:
     """Return the entry with what was sent for it."""
     values: dict[str, Any] = {}
     if "access_level" in sent:
@@ -77,7 +77,7 @@ def changed_entry(state: State, entry: E, sent: Mapping[str, Any]) -> E:
     return entry.model_copy(update=values)
 
 
-def entry_faults(state: State, owner: Place, entries: Iterable[Entry], label: str) -> Iterator[str]:
+def entry_faults(state: SandboxState, owner: GroupOrProject, entries: Iterable[Entry], label: str) -> Iterator[str]:
     """Yield why entries are refused; `label` is the list in words."""
     licensed = isinstance(owner, Project) and state.instance.licensed
     for entry in entries:
@@ -88,7 +88,7 @@ def entry_faults(state: State, owner: Place, entries: Iterable[Entry], label: st
             yield f"{label} {word} {reason}"
 
 
-def _fault(state: State, owner: Place, entry: Entry) -> str:
+def _fault(state: SandboxState, owner: GroupOrProject, entry: Entry) -> str:
     """Return why an entry is refused in that place; empty if it is not."""
     match entry.subject:
         case "user", name:
@@ -112,12 +112,12 @@ def taken(entries: Sequence[Entry], wanted: Entry, label: str) -> str:
     return f"{label} {word} {_TAKEN}" if same else ""
 
 
-def keys_of(owner: Place) -> list[Any]:
+def keys_of(owner: GroupOrProject) -> list[Any]:
     """Return the deploy keys of a project; a group has none."""
     return list(getattr(owner, KEYS, ()))
 
 
-def show_entry(state: State, owner: Place, entry: Entry, *, with_key: bool) -> dict[str, Any]:
+def show_entry(state: SandboxState, owner: GroupOrProject, entry: Entry, *, with_key: bool) -> dict[str, Any]:
     """Return the record of an entry; the free builds of the service know roles and keys only."""
     word, _ = entry.subject
     user = state.users_by_name[entry.user.lower()] if entry.user else None
@@ -136,7 +136,7 @@ def show_entry(state: State, owner: Place, entry: Entry, *, with_key: bool) -> d
     return record
 
 
-def exists(state: State, owner: Place, entry: Entry) -> bool:
+def exists(state: SandboxState, owner: GroupOrProject, entry: Entry) -> bool:
     """Whether what an entry names is still there."""
     return (
         (entry.user is None or entry.user.lower() in state.users_by_name)
@@ -145,13 +145,13 @@ def exists(state: State, owner: Place, entry: Entry) -> bool:
     )
 
 
-def belongs(state: State, owner: Place, entry: Entry) -> bool:
+def belongs(state: SandboxState, owner: GroupOrProject, entry: Entry) -> bool:
     """Whether the user of an entry is still a member, and its group still invited."""
     gone = entry.user is not None and not state.membership(state.user(entry.user), owner)
     return not gone and invites(state, owner, entry)
 
 
-def invites(state: State, owner: Place, entry: Entry) -> bool:
+def invites(state: SandboxState, owner: GroupOrProject, entry: Entry) -> bool:
     """Whether the group of an entry is still invited."""
     return entry.group_id is None or any(group.id == entry.group_id for group, _ in state.invited_to(owner))
 
@@ -163,7 +163,7 @@ def unprocessable(reasons: Iterable[str]) -> None:
         raise refused(422, wrong)
 
 
-def number_entries(state: State, rule: Item) -> None:
+def number_entries(state: SandboxState, rule: StoredItem) -> None:
     """Give IDs to the new entries of a rule."""
     for entries in rule.parts():
         for entry in entries:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from .records import SEED, Date, GroupId, Item, Numbers, Record, Time, Username, loading, moment, stamp
+from .records import SEED, Date, GroupId, IdSequence, Record, StoredItem, Time, Username, loading, moment, stamp
 
-I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+I = TypeVar("I", bound=StoredItem)  # noqa: E741 - an item
 T = TypeVar("T")
 Role = Literal["guest", "planner", "reporter", "developer", "maintainer", "owner"]
 Dialect = Literal["spec", "deployed"]
@@ -62,7 +62,7 @@ class Instance(Record):
         return self.version.endswith("-ee")
 
 
-class Token(Record):
+class AccessToken(Record):
     """An access token of a user: `personal` (those of bots too), `oauth`, or `job` for that of a CI job.
 
     A state file may give the value alone.
@@ -96,7 +96,7 @@ class Token(Record):
         return self
 
 
-class User(Item):
+class User(StoredItem):
     """A user with tokens; a bot if made for a token, or if a service's account."""
 
     username: str
@@ -107,7 +107,7 @@ class User(Item):
     can_create_group: bool = True
     emails: list[str] = Field(default_factory=list, validate_default=True)
     created_at: Time = SEED
-    tokens: list[Token] = Field(default_factory=list)
+    tokens: list[AccessToken] = Field(default_factory=list)
 
     @property
     def namespace_id(self) -> int:
@@ -136,7 +136,7 @@ class User(Item):
         return self
 
 
-class Member(Record):
+class Membership(Record):
     """A user's role in a group or project."""
 
     user: Username
@@ -150,7 +150,7 @@ class Invitation(Record):
     role: Role
 
 
-class Place(Item):
+class GroupOrProject(StoredItem):
     """A group or a project; `path` is its full path."""
 
     path: str
@@ -159,7 +159,7 @@ class Place(Item):
     archived: bool = False
     marked_for_deletion_on: str | None = None
     created_at: Time = SEED
-    members: list[Member] = Field(default_factory=list)
+    members: list[Membership] = Field(default_factory=list)
 
     @property
     def slug(self) -> str:
@@ -180,7 +180,7 @@ class Place(Item):
         return path
 
     @property
-    def owners(self) -> list[Member]:
+    def owners(self) -> list[Membership]:
         """Its direct members with that role."""
         return [member for member in self.members if member.role == "owner"]
 
@@ -189,7 +189,7 @@ class Place(Item):
         return max((ROLES[member.role] for member in self.members if member.user == user.username), default=0)
 
 
-class Group(Place):
+class Group(GroupOrProject):
     """A group. An old path is known to nobody: groups do not redirect."""
 
     description: str | None = None
@@ -210,7 +210,7 @@ class Group(Place):
         return self
 
 
-class Project(Place):
+class Project(GroupOrProject):
     """A project, in a group or in a user's personal namespace."""
 
     description: str | None = None
@@ -244,17 +244,17 @@ class Project(Place):
         return self
 
 
-Owner = Instance | User | Place
+Owner = Instance | User | GroupOrProject
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Generic[T]):
+class StateSection(Generic[T]):
     """The data of one kind on an owner.
 
     Attributes:
         name: its key in the state file.
         on: the levels of its owners.
-        type: its type as a pydantic field: a `Record`, a list of `Item`s, ...
+        type: its type as a pydantic field: a `Record`, a list of `StoredItem`s, ...
         default: its value if the state file gives none; copied for each owner.
     """
 
@@ -273,7 +273,7 @@ class Section(Generic[T]):
         setattr(owner, self.name, value)
 
 
-class State:
+class SandboxState:
     """Everything, with indexes. While a file is loaded, its models register themselves here.
 
     Attributes:
@@ -290,7 +290,7 @@ class State:
         self.projects: dict[int, Project] = {}
         self.users_by_name: dict[str, User] = {}
         self.users_by_token: dict[str, User] = {}
-        self.tokens: dict[str, Token] = {}
+        self.tokens: dict[str, AccessToken] = {}
         self.groups_by_path: dict[str, Group] = {}
         self.projects_by_path: dict[str, Project] = {}
         self.moved: dict[str, Project] = {}
@@ -300,7 +300,7 @@ class State:
         self.jobs: dict[tuple[str, int, int], Any] = {}
         self.arrivals: dict[int, Callable[[Any], None]] = {}
         self.events: list[Any] = []
-        self._numbers: dict[tuple[str, str, str], Numbers] = {}
+        self._numbers: dict[tuple[str, str, str], IdSequence] = {}
         self._access: dict[tuple[str, str], int] = {}
         self._reach: dict[str, set[str]] = {}
 
@@ -309,10 +309,10 @@ class State:
         """Whether the service behaves as production servers do where those differ from the spec."""
         return self.instance.dialect == "deployed"
 
-    def numbers(self, sort: type[Item], within: str = "") -> Numbers:
+    def numbers(self, sort: type[StoredItem], within: str = "") -> IdSequence:
         """Return the source of IDs for a class of items; `within` a path, for numbers within that project or group."""
         sort = sort.counted_with or sort
-        return self._numbers.setdefault((sort.__module__, sort.__name__, within), Numbers())
+        return self._numbers.setdefault((sort.__module__, sort.__name__, within), IdSequence())
 
     def settle(self) -> None:
         """End the load: assign only IDs above every ID so far from now on."""
@@ -372,7 +372,7 @@ class State:
         """Return the group, or the user with a personal namespace, of that full path, ignoring case."""
         return self.groups_by_path.get(path.lower()) or self.users_by_name.get(path.lower())
 
-    def groups_above(self, place: Place) -> Iterator[Group]:
+    def groups_above(self, place: GroupOrProject) -> Iterator[Group]:
         """Yield the group of a project, or the group itself, then its parent, up to the root."""
         path = place.path if isinstance(place, Group) else place.parent_path
         while group := self.groups_by_path.get(path.lower()):
@@ -383,11 +383,11 @@ class State:
         """Return the group of a project; None in a personal namespace."""
         return self.groups_by_path.get(project.parent_path.lower())
 
-    def is_archived(self, place: Place) -> bool:
+    def is_archived(self, place: GroupOrProject) -> bool:
         """Whether the place or a group above is archived."""
         return place.archived or any(group.archived for group in self.groups_above(place))
 
-    def access(self, user: User | None, place: Place) -> int:
+    def access(self, user: User | None, place: GroupOrProject) -> int:
         """Return the user's role as a number, inherited ones included; 0 for none."""
         if user is None:
             return 0
@@ -396,14 +396,14 @@ class State:
             self._access[key] = self._find_access(user, place)
         return self._access[key]
 
-    def membership(self, user: User, place: Place) -> int:
+    def membership(self, user: User, place: GroupOrProject) -> int:
         """Return the user's role as a member, inherited or of an invited group; 0 for none, for administrators too."""
         if isinstance(place, Project) and place.parent_path.lower() == user.username.lower():
             return OWNER
         own = max(above.role_of(user) for above in (place, *self.groups_above(place)))
         return max(own, *(min(role, self.membership(user, group)) for group, role in self.invited_to(place)), 0)
 
-    def invited_to(self, place: Place) -> list[tuple[Group, int]]:
+    def invited_to(self, place: GroupOrProject) -> list[tuple[Group, int]]:
         """Return the groups that are invited to a project, each with the highest role that its members have there."""
         invitations = place.invited_groups if isinstance(place, Project) else []
         return [
@@ -412,7 +412,7 @@ class State:
             if invitation.group_id in self.groups
         ]
 
-    def visible(self, user: User | None, place: Place) -> bool:
+    def visible(self, user: User | None, place: GroupOrProject) -> bool:
         """Whether the user can see the place: public, internal, a member of it or, for groups, of anything below."""
         if place.visibility == "public" or (user is not None and place.visibility == "internal"):
             return True
@@ -432,7 +432,7 @@ class State:
         """Add a project with these values, which have been checked."""
         return self._add(self.projects, self._project, values)
 
-    def move(self, place: Place, path: str) -> None:
+    def move(self, place: GroupOrProject, path: str) -> None:
         """Give a place and all that lies in it another path: projects are still found at the old one, groups not."""
         start, renamed = len(place.path), {}
         for below in self.below(place):
@@ -449,11 +449,11 @@ class State:
         }
         self.forget_access()
 
-    def below(self, place: Place) -> list[Place]:
+    def below(self, place: GroupOrProject) -> list[GroupOrProject]:
         """Return the place, and all that lies in it."""
         return [inner for inner in self._places() if f"{inner.path}/".lower().startswith(f"{place.path}/".lower())]
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: GroupOrProject) -> None:
         """Remove a place, and all that lies in it."""
         for inner in self.below(place):
             if isinstance(inner, Project):
@@ -463,7 +463,7 @@ class State:
                 del self.groups[inner.id], self.groups_by_path[inner.path.lower()]
         self.forget_access()
 
-    def remove_user(self, user: User, sections: Iterable["Section[Any]"]) -> None:
+    def remove_user(self, user: User, sections: Iterable["StateSection[Any]"]) -> None:
         """Remove a user, their tokens, memberships and projects, and what is theirs in these sections everywhere."""
         for project in [
             project for project in self.projects.values() if project.parent_path.lower() == user.username.lower()
@@ -483,7 +483,7 @@ class State:
         self._access.clear()
         self._reach.clear()
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[GroupOrProject]:
         return [*self.groups.values(), *self.projects.values()]
 
     def _add(self, items: dict[int, I], sort: type[I], values: dict[str, Any]) -> I:
@@ -493,7 +493,7 @@ class State:
         self.forget_access()
         return item
 
-    def _find_access(self, user: User, place: Place) -> int:
+    def _find_access(self, user: User, place: GroupOrProject) -> int:
         return ADMIN if user.admin else self.membership(user, place)
 
     def _reachable(self, user: User) -> set[str]:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import Field, ValidationError, create_model
 
 from .answers import StateError
-from .records import CountedItem, Item, Numbers, Record, first_error
+from .records import CountedItem, IdSequence, Record, StoredItem, first_error
 from .routes import sections
-from .state import Dialect, Group, Instance, Level, Owner, Project, State, User
+from .state import Dialect, Group, Instance, Level, Owner, Project, SandboxState, User
 
 M = TypeVar("M", bound=Record)
-I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+I = TypeVar("I", bound=StoredItem)  # noqa: E741 - an item
 
 
 class _Models(NamedTuple):
@@ -31,7 +31,7 @@ class _Models(NamedTuple):
     project: type[Project]
 
 
-def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None) -> State:
+def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None) -> SandboxState:
     """Return a state from a mapping, or from a JSON or YAML file; a dialect given here overrides the state's own.
 
     Raises:
@@ -49,10 +49,10 @@ def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None)
         raise StateError(f"{source}: {error}") from None
 
 
-def load(value: Any, dialect: Dialect | None = None) -> State:
+def load(value: Any, dialect: Dialect | None = None) -> SandboxState:
     """Return a state from the content of a file, in that dialect if one is given. Raises `StateError`."""
     models = _models()
-    state = State(models.user, models.group, models.project)
+    state = SandboxState(models.user, models.group, models.project)
     try:
         file: Any = models.file.model_validate({} if value is None else value, context=state)
     except ValidationError as error:
@@ -83,7 +83,7 @@ def load(value: Any, dialect: Dialect | None = None) -> State:
     return state
 
 
-def dump(state: State) -> dict[str, Any]:
+def dump(state: SandboxState) -> dict[str, Any]:
     """Return the whole state as `load` reads it, with IDs and token values."""
     return {
         "instance": state.instance.model_dump(),
@@ -125,7 +125,7 @@ def _with_sections(model: type[M], level: Level) -> type[M]:
     return create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
 
 
-def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
+def _numbered(state: SandboxState, items: Sequence[I]) -> dict[int, I]:
     """Return the items by ID, after assigning the missing IDs."""
     for item in items:
         item.id = item.id or state.numbers(type(item)).give()
@@ -135,18 +135,18 @@ def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
     return {item.id: item for item in items}
 
 
-def _number_sections(state: State, owner: Owner) -> None:
+def _number_sections(state: SandboxState, owner: Owner) -> None:
     """Assign the missing IDs of the items in its sections, and their numbers within the owner."""
     for section in sections():
         data = getattr(owner, section.name, None)
-        items = [item for item in data if isinstance(item, Item)] if isinstance(data, list) else []
+        items = [item for item in data if isinstance(item, StoredItem)] if isinstance(data, list) else []
         _numbered(state, items)
         counted = [item for item in items if isinstance(item, CountedItem)]
         if counted:
             _count(state.numbers(type(counted[0]), getattr(owner, "path", "")), counted)
 
 
-def _count(numbers: Numbers, items: Sequence[CountedItem]) -> None:
+def _count(numbers: IdSequence, items: Sequence[CountedItem]) -> None:
     for item in items:
         if item.iid:
             numbers.take(item.iid)
@@ -155,7 +155,7 @@ def _count(numbers: Numbers, items: Sequence[CountedItem]) -> None:
         item.iid = item.iid or numbers.give()
 
 
-def _make_up_group(state: State, path: str) -> None:
+def _make_up_group(state: SandboxState, path: str) -> None:
     """Make up the group of that path, and its parents, unless the file describes it."""
     if path.lower() in state.groups_by_path:
         return

@@ -33,7 +33,7 @@ from reconciler.errors import (
 from reconciler.model.protocols import Begin, Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
-from reconciler.service.transport import Answer, Connect, Deadline
+from reconciler.service.transport import Connect, Deadline, RawResponse
 
 ENCODINGS = ("", "identity", "gzip")
 """The content encodings that are decoded. 64 KiB of gzip are 64 MiB at most; of others, any number."""
@@ -151,7 +151,7 @@ class Connection:
         """Close the connection, if it is open."""
         self._transport.close()
 
-    def _receive(self, request: str, answer: Answer, begin: Begin | None) -> Response:
+    def _receive(self, request: str, answer: RawResponse, begin: Begin | None) -> Response:
         received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:

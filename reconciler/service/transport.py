@@ -40,7 +40,7 @@ SILENT = "Server disconnected without sending a response."
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RawResponse:
     """The head of an answer, and its body as it comes.
 
     Attributes:
@@ -61,7 +61,7 @@ class Transport(Protocol):
 
     def exchange(
         self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> AbstractContextManager[Answer]:
+    ) -> AbstractContextManager[RawResponse]:
         """Send a request, and return its answer for as long as the block lasts.
 
         Args:
@@ -183,13 +183,13 @@ class DirectTransport:
         self._proxy = proxy
         self._deadline = deadline
         self._stream: httpcore.NetworkStream | None = None
-        self._reader = _Reader()
+        self._reader = _ResponseReader()
         self._used = 0.0
 
     @contextmanager
     def exchange(
         self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[RawResponse]:
         """See `Transport`."""
         if self._proxy is not None and url.scheme == "http":
             target = b"http://%b%b" % (url.netloc, target)
@@ -201,7 +201,7 @@ class DirectTransport:
             reader.begin()
             taken = self._send(stream, head, headers, content)
             self._read_head(stream, reader)
-            yield Answer(reader.status, reader.phrase, reader.headers, self._read_body(stream, reader))
+            yield RawResponse(reader.status, reader.phrase, reader.headers, self._read_body(stream, reader))
             again = taken and reader.again
         finally:
             self._used = self._deadline.clock.monotonic()
@@ -214,7 +214,7 @@ class DirectTransport:
             self._stream.close()
             self._stream = None
 
-    def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_Reader"]:
+    def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
         """Return the connection if it is as its last answer left it, or else a new one."""
         if self._stream is not None:
             rested = self._deadline.clock.monotonic() - self._used
@@ -222,7 +222,7 @@ class DirectTransport:
                 self.close()
         if self._stream is None:
             self._stream = self._connected(url)
-            self._reader = _Reader()
+            self._reader = _ResponseReader()
         return self._stream, self._reader
 
     def _connected(self, url: httpx.URL) -> httpcore.NetworkStream:
@@ -242,7 +242,7 @@ class DirectTransport:
 
     def _tunnelled(self, stream: httpcore.NetworkStream, proxy: httpx.Proxy, url: httpx.URL) -> httpcore.NetworkStream:
         """Let a proxy connect to the service; it learns the service's name, and nothing of the request."""
-        reader = _Reader()
+        reader = _ResponseReader()
         host = url.netloc if url.port else url.netloc + b":443"
         headers = [(b"Host", host), (b"Accept", b"*/*"), *_credentials(proxy)]
         try:
@@ -284,7 +284,7 @@ class DirectTransport:
             raise httpcore.LocalProtocolError("the file has changed while it was sent")
         return True
 
-    def _read_head(self, stream: httpcore.NetworkStream, reader: "_Reader") -> None:
+    def _read_head(self, stream: httpcore.NetworkStream, reader: "_ResponseReader") -> None:
         received = bytearray()
         while not reader.headed:
             if len(received) > LARGEST_HEAD:
@@ -296,7 +296,7 @@ class DirectTransport:
             reader.feed(data)
         reader.check(bytes(received))
 
-    def _read_body(self, stream: httpcore.NetworkStream, reader: "_Reader") -> Iterator[bytes]:
+    def _read_body(self, stream: httpcore.NetworkStream, reader: "_ResponseReader") -> Iterator[bytes]:
         bare = 0
         while True:
             if reader.pieces:
@@ -319,7 +319,7 @@ class _Unasked(Exception):
     """Another answer begins, and nobody has asked for it."""
 
 
-class _Reader:
+class _ResponseReader:
     """Reads the answers that arrive on one connection; the methods `on_...` are called by httptools.
 
     Attributes:
@@ -448,13 +448,13 @@ class SocksTransport:
     @contextmanager
     def exchange(
         self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[RawResponse]:
         """See `Transport`."""
         place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=target)
         timeouts = {"timeout": self._timeouts}
         with self._pool.stream(method, place, headers=headers, content=content, extensions=timeouts) as response:
             phrase = response.extensions["reason_phrase"]
-            yield Answer(response.status, phrase, response.headers, iter(response.iter_stream()))
+            yield RawResponse(response.status, phrase, response.headers, iter(response.iter_stream()))
 
     def close(self) -> None:
         """See `Transport`."""

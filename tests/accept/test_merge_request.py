@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound, Refused, ServiceError
-from reconciler.gitops.proposals import Place, Proposal, Proposing, propose
+from reconciler.gitops.proposals import Proposal, ProposalTarget, Proposing, propose
 from reconciler.model.protocols import Request
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -176,7 +176,7 @@ def test_a_file_that_moves_between_reading_and_committing(cli_runner: CliRunner)
 
         proposal = Proposal({path: f"{HEAD}{DECLARED}\n"}, {path: "new"}, "t", "d")
         with pytest.raises(Refused, match="The file has changed since you started editing it"):
-            propose(Hurried(), Place("acme/web", "reconciler/accept"), proposal)
+            propose(Hurried(), ProposalTarget("acme/web", "reconciler/accept"), proposal)
     assert set(web(cli_runner)["repository"]["branches"]) == {"main"}
     assert web(cli_runner)["merge_requests"] == []
 
@@ -370,7 +370,7 @@ def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
     another = Refused(f"POST {P}/merge_requests", "409 Another open merge request already exists", 409)
     lists = [[], [{"iid": 7, "title": "t", "description": "other"}]]
     service = board(merge_requests=lists, **{f"POST {P}/merge_requests": another})
-    assert propose(service, Place("1", "x"), TEXTS) == (Proposing.UPDATED, 7)
+    assert propose(service, ProposalTarget("1", "x"), TEXTS) == (Proposing.UPDATED, 7)
     assert service.sent == [f"POST {P}/repository/commits", f"POST {P}/merge_requests", f"PUT {P}/merge_requests/7"]
 
 
@@ -396,7 +396,7 @@ def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
 def test_an_odd_response_is_told(answers: dict[str, Any], said: str) -> None:
     answers |= {"merge_requests": [[], [{}], []]}
     with pytest.raises(BadAnswer) as raised:
-        propose(board(**answers), Place("1", "x"), TEXTS)
+        propose(board(**answers), ProposalTarget("1", "x"), TEXTS)
     assert str(raised.value) == said
 
 
@@ -404,7 +404,7 @@ def test_an_odd_folder_is_told() -> None:
     branch = {"commit": {"message": f"t\n\nReconciler-Proposal: {'0' * 64}"}}
     tree = {"repository/commits": [[{"id": "2", "parent_ids": ["1"]}]], "repository/tree": [[], [{"path": "a"}]]}
     with pytest.raises(BadAnswer) as raised:
-        propose(board(**tree, **{"repository/branches/x": branch}), Place("1", "x"), TEXTS)
+        propose(board(**tree, **{"repository/branches/x": branch}), ProposalTarget("1", "x"), TEXTS)
     assert str(raised.value) == (f"GET {P}/repository/tree: unexpected response: a file has no path, ID, mode or type")
 
 
@@ -412,7 +412,7 @@ def test_a_repository_without_a_commit_is_told() -> None:
     service = board()
     service.answers[P] = {"default_branch": None}
     with pytest.raises(ConfigurationError, match="1 has no default branch: push a first commit"):
-        propose(service, Place("1", "x"), TEXTS)
+        propose(service, ProposalTarget("1", "x"), TEXTS)
     service = board(**{"repository/files/b": {"content": "", "commit_id": "c"}})
     with pytest.raises(ConfigurationError, match="b is new here, and already on main; bring"):
-        propose(service, Place("1", "x"), TEXTS)
+        propose(service, ProposalTarget("1", "x"), TEXTS)

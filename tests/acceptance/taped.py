@@ -18,7 +18,7 @@ from vcr.cassette import Cassette
 from vcr.request import Request
 from vcr.serializers import yamlserializer
 
-from reconciler.service.transport import Answer, Headers
+from reconciler.service.transport import Headers, RawResponse
 
 RECORDINGS = Path(__file__).parent / "recordings"
 NAMES = sorted(file.stem for file in RECORDINGS.glob("*.yaml"))
@@ -115,12 +115,12 @@ class TapedTransport:
     @contextmanager
     def exchange(
         self, method: str, url: httpx.URL, target: bytes, _headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[RawResponse]:
         """Answer as recorded. Raises `NotRecorded` if the next recorded request is another one."""
         uri = f"{url.scheme}://{url.netloc.decode()}{target.decode()}"
         recorded, response = self._recorded[0]
         if uri == f"{API}/user" and recorded.uri != uri:
-            yield Answer(200, b"OK", [], iter([b"{}"]))
+            yield RawResponse(200, b"OK", [], iter([b"{}"]))
             return
         if not matchers.requests_match(Request(method, uri, content, {}), recorded, MATCHERS):
             raise NotRecorded(uri)
@@ -128,7 +128,9 @@ class TapedTransport:
         body = response["body"]["string"]
         headers = [(name.encode(), values[0].encode()) for name, values in response["headers"].items()]
         headers.append((b"content-length", b"%d" % len(body)))  # which is not in a recording
-        yield Answer(response["status"]["code"], (response["status"]["message"] or "").encode(), headers, iter([body]))
+        yield RawResponse(
+            response["status"]["code"], (response["status"]["message"] or "").encode(), headers, iter([body])
+        )
 
     def close(self) -> None:
         """Do nothing."""

@@ -3,11 +3,11 @@
 import pytest
 
 from reconciler.doctor import (
-    Access,
     Costs,
     Diagnosis,
     Estimate,
     Finding,
+    Permission,
     SectionState,
     ServiceCheck,
     TargetState,
@@ -68,7 +68,7 @@ def test_a_rate_that_a_run_sets_itself_is_in_the_estimate(patient: Patient) -> N
 
 def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_repeats_the_verdict() -> None:
     section = SectionState(
-        "milestones", Access.YES, Access.NO, "the project is archived", "unarchive it, or leave it out"
+        "milestones", Permission.YES, Permission.NO, "the project is archived", "unarchive it, or leave it out"
     )
     odd = Finding(Verdict.WARNING, "project", "\x1b[31mred")
     target = TargetState(Target(Level.PROJECT, "acme/api"), "", (odd,), (section,))

@@ -13,7 +13,7 @@ from reconciler.doctor import Finding, check_service
 from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
-from reconciler.service.transport import Answer
+from reconciler.service.transport import RawResponse
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
@@ -309,7 +309,7 @@ def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     error: Exception, cause: Exception | None, failure: ConnectionFailure
 ) -> None:
     class Broken(TestTransport):
-        def answer(self) -> Answer:
+        def answer(self) -> RawResponse:
             raise error from cause
 
     with connected("http://127.0.0.1:1/api/v4", connect=Broken, tries_unheard=1) as client:

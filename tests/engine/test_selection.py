@@ -10,7 +10,7 @@ from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.selection import Selection, select
+from reconciler.planning.selection import RunSelection, select
 from tests.building import ACME, API, USER, section
 
 NUMBERED = Target(Level.PROJECT, 12)
@@ -28,7 +28,7 @@ STATE = DesiredState(
 
 
 def selected(**given: object) -> list[str]:
-    state = select(STATE, Selection(**given))  # type: ignore[arg-type]  # the tests give what each field takes
+    state = select(STATE, RunSelection(**given))  # type: ignore[arg-type]  # the tests give what each field takes
     return [f"{target.target}: {[each.kind for each in target.sections]}" for target in state.targets]
 
 
@@ -74,21 +74,24 @@ NEW = DesiredState(
 @pytest.mark.parametrize(
     ("selection", "created"),
     [
-        (Selection(), ["group acme", "project acme/api"]),
-        (Selection(sections=("milestones",)), ["project acme/api"]),
-        (Selection(only={(API, ""), (API, "milestones")}), ["project acme/api"]),
-        (Selection(only={(ACME, ""), (API, "milestones")}), ["group acme"]),
-        (Selection(sections=("milestones",), only={(ACME, ""), (API, ""), (API, "milestones")}), ["project acme/api"]),
+        (RunSelection(), ["group acme", "project acme/api"]),
+        (RunSelection(sections=("milestones",)), ["project acme/api"]),
+        (RunSelection(only={(API, ""), (API, "milestones")}), ["project acme/api"]),
+        (RunSelection(only={(ACME, ""), (API, "milestones")}), ["group acme"]),
+        (
+            RunSelection(sections=("milestones",), only={(ACME, ""), (API, ""), (API, "milestones")}),
+            ["project acme/api"],
+        ),
     ],
 )
 def test_a_target_is_created_if_it_has_a_selected_section_or_its_creation_is_tried_again(
-    selection: Selection, created: list[str]
+    selection: RunSelection, created: list[str]
 ) -> None:
     assert [str(each.target) for each in select(NEW, selection).targets if each.creation] == created
 
 
 def test_a_creation_alone_is_tried_again() -> None:
-    assert select(NEW, Selection(only={(ACME, "")})).targets == NEW.targets[:1]
+    assert select(NEW, RunSelection(only={(ACME, "")})).targets == NEW.targets[:1]
 
 
 def test_nothing_is_created_whose_sets_are_unknown() -> None:

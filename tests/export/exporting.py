@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.fleet.stages import draw_plan
-from reconciler.live.discovery import Listing, discover
+from reconciler.live.discovery import GroupListing, discover
 from reconciler.manifests import read_manifests
 from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox
@@ -36,7 +36,7 @@ def contents(folder: Path) -> Mapping[str, str]:
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
     """Return the changes and the problems of a plan with the manifests of a folder."""
     manifests = read_manifests([folder], KINDS)
-    listed = discover(dict.fromkeys(manifests.index.groups, Listing()), client, 1)
+    listed = discover(dict.fromkeys(manifests.index.groups, GroupListing()), client, 1)
     plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS, concurrency=1)
     return list(plan.changes), list(plan.problems)
 

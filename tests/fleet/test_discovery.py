@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import NotFound, ServerFailure, Unauthorized
-from reconciler.live.discovery import Listing, discover
+from reconciler.live.discovery import GroupListing, discover
 from reconciler.live.read import TRY_AGAIN
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP
@@ -152,7 +152,7 @@ class Lists:
 
 def test_what_is_found_are_paths_and_ids() -> None:
     found = discover(
-        {"a/B": Listing(archived=True), "A/b": Listing()},
+        {"a/B": GroupListing(archived=True), "A/b": GroupListing()},
         Lists([{"id": 1, "path_with_namespace": "A/b/C", "archived": True}]),
         1,
     )
@@ -176,15 +176,15 @@ def test_what_is_found_are_paths_and_ids() -> None:
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
     where = Target(Level.GROUP, "a/b").address
     said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
-    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said, TRY_AGAIN)}
+    assert discover({"a/b": GroupListing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said, TRY_AGAIN)}
 
 
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
-    hidden = discover({"a/b": Listing()}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
+    hidden = discover({"a/b": GroupListing()}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
     assert isinstance(hidden, Obstacle)
     assert hidden.cause == NO_SUCH_GROUP
     with pytest.raises(Unauthorized):
-        discover({"a/b": Listing()}, Lists(Unauthorized("GET x", "401", 401)), 1)
+        discover({"a/b": GroupListing()}, Lists(Unauthorized("GET x", "401", 401)), 1)
 
 
 def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
@@ -195,7 +195,7 @@ def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
         canned(answer("200 OK", f"[{silent}, {telling}]", x_next_page="")) as server,
         Client(server.api_url, "t") as client,
     ):
-        found = discover({"acme": Listing(True, off | {"merge_requests_enabled"})}, client, 1)
+        found = discover({"acme": GroupListing(True, off | {"merge_requests_enabled"})}, client, 1)
     assert found.groups == {"acme": (Member("acme/a", id=1), Member("acme/b", id=2, off=off))}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Forbidden, Stopped, Unauthorized
-from reconciler.live.discovery import Ahead, Discovery, Listing, discover
+from reconciler.live.discovery import Ahead, Discovery, GroupListing, discover
 from reconciler.live.read import read_live
 from reconciler.manifests import Member, read_contents
 from reconciler.model.obstacle import Obstacle
@@ -64,7 +64,7 @@ def found_in(service: Service, *groups: str, concurrency: int = 2) -> tuple[Disc
         return [wished(path) for path in paths]
 
     ahead = Ahead(KINDS, prepare)
-    return discover(dict.fromkeys(groups, Listing()), service, concurrency, ahead=ahead), prepared
+    return discover(dict.fromkeys(groups, GroupListing()), service, concurrency, ahead=ahead), prepared
 
 
 def paths_of(found: Discovery) -> list[str]:

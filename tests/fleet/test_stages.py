@@ -26,7 +26,7 @@ from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
-from reconciler.planning.selection import Selection, Shard
+from reconciler.planning.selection import RunSelection, Shard
 from tests.building import KINDS
 from tests.engine_driver import EngineDriver
 from tests.states import a_small_service
@@ -149,7 +149,7 @@ def test_compare_says_what_stays_for_want_of_an_inventory(engine: EngineDriver) 
 
 def test_select_and_divide_narrow_what_is_planned_and_not_what_is_known(engine: EngineDriver) -> None:
     documents = [document("Project", f"path: acme/{name}") for name in ("api", "lib", "web")]
-    scope = Scope(Selection(excluded=Globs(("acme/web",))))
+    scope = Scope(RunSelection(excluded=Globs(("acme/web",))))
     run = after(survey_of(engine, *documents, scope=scope), select)
     assert planned(run) == ["project acme/api milestones", "project acme/lib milestones"]
     assert len(run.whole.targets) == 3

@@ -14,8 +14,8 @@ from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryU
 from reconciler.gitops.branch import Message
 from reconciler.gitops.inventory import (
     BRANCH,
+    BranchLocation,
     Distant,
-    Place,
     Store,
     Stored,
     checked_branch,
@@ -82,7 +82,7 @@ class Waits(list[float]):
         return sum(self)
 
 
-def store(place: Place, waits: Waits | None = None) -> Store:
+def store(place: BranchLocation, waits: Waits | None = None) -> Store:
     waits = Waits() if waits is None else waits
     return Store(place, SERVICE, KNOWN, waits.append, waits, Random(7))  # noqa: S311 - nothing secret
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer
-from reconciler.gitops.issues import Drift, Filing, Memory, keep_issue
+from reconciler.gitops.issues import DriftIssue, Filing, Memory, keep_issue
 from reconciler.gitops.keeping import LONGEST
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
@@ -205,9 +205,9 @@ def test_settings_of_issues_are_checked(cli_runner: CliRunner) -> None:
     assert cli_runner("plan").err == "reconciler: reconciler.yaml:1:33: `issue` must be a list: [bob]\n"
 
 
-def a_drift(marks: dict[str, int], text: str) -> Drift:
+def a_drift(marks: dict[str, int], text: str) -> DriftIssue:
     """Return a drift without assignees."""
-    return Drift(Memory("T", marks), lambda _before: text, lambda _before: (), title="t", in_order="ok")
+    return DriftIssue(Memory("T", marks), lambda _before: text, lambda _before: (), title="t", in_order="ok")
 
 
 def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRunner) -> None:

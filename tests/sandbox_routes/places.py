@@ -12,7 +12,7 @@ from reconciler.sandbox.parameters import boolean, mapping, read, text
 from reconciler.sandbox.routes.instance import show_group, show_project
 from reconciler.sandbox.routes.places import PROJECT, SWITCHES, TEXTS, switched, too_visible, wrong_group, wrong_project
 from reconciler.sandbox.routes.protected_branches import DEFAULTS, BranchDefaults
-from reconciler.sandbox.state import MAINTAINER, OWNER, Place
+from reconciler.sandbox.state import MAINTAINER, OWNER, GroupOrProject
 
 _DELETION = (boolean("permanently_remove"), text("full_path"))
 
@@ -70,13 +70,13 @@ def delete_project(call: Call) -> Answer:
     return _delete(call, call.project(OWNER), "project", sent)
 
 
-def _path_of(place: Place, sent: dict[str, Any]) -> str:
+def _path_of(place: GroupOrProject, sent: dict[str, Any]) -> str:
     """Return the full path that the place shall have."""
     slug = sent.get("path") or place.slug
     return f"{place.parent_path}/{slug}" if place.parent_path else slug
 
 
-def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
+def _change(call: Call, place: GroupOrProject, path: str, sent: dict[str, Any]) -> None:
     before = place.model_copy()
     call.state.tick()
     for name, value in {**sent, **switched(sent)}.items():
@@ -88,7 +88,7 @@ def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
     call.changed = place != before
 
 
-def _delete(call: Call, place: Place, word: str, sent: dict[str, Any]) -> Answer:
+def _delete(call: Call, place: GroupOrProject, word: str, sent: dict[str, Any]) -> Answer:
     """Take a place to the path where it waits; or, from there, remove it with all that lies in it."""
     if sent.get("permanently_remove"):
         if not place.marked_for_deletion_on:

@@ -7,7 +7,7 @@ from reconciler.sandbox.call import Call, Route, invalid
 from reconciler.sandbox.parameters import boolean, day, integer, read, text, texts
 from reconciler.sandbox.routes.instance import show_token, show_user
 from reconciler.sandbox.routes.users import list_members, role_in, seen_place, show_member, user_of
-from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, Group, Member, Role, Token
+from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, AccessToken, Group, Membership, Role
 
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
 _LEVELS: dict[int, Role] = {number: name for name, number in ROLES.items()}
@@ -47,7 +47,7 @@ def create_token(call: Call) -> Answer:
     number = call.number("user_id")
     call.instance()
     state, user = call.state, user_of(call, number)
-    token = Token.model_validate(
+    token = AccessToken.model_validate(
         {
             "token": f"glpat-{sha256(f'{user.id} {len(state.tokens)}'.encode()).hexdigest()[:20]}",
             "name": sent["name"],
@@ -80,7 +80,7 @@ def add_member(call: Call) -> Answer:
             role = _LEVELS[group.role_of(user)].capitalize()
             reason = f"should be greater than or equal to {role} inherited membership from group {group.name}"
             raise refused(400, {"access_level": [reason]})
-    place.members.append(Member(user=user.username, role=_LEVELS[level]))
+    place.members.append(Membership(user=user.username, role=_LEVELS[level]))
     state.forget_access()
     call.changed = True
     return Answer(201, show_member(call, user, level))

@@ -31,7 +31,7 @@ from reconciler.model.protocols import Request
 from reconciler.service import Client
 from reconciler.service.connection import AS_IT_IS, Connection, is_plain, proxy_for, tls_context
 from reconciler.service.policy import Policy
-from reconciler.service.transport import Answer, open_transport
+from reconciler.service.transport import RawResponse, open_transport
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
@@ -70,7 +70,7 @@ ERRORS.remove(httpcore.ConnectionNotAvailable)  # the pool's own, which it never
 @pytest.mark.parametrize("error", [*ERRORS, OSError, ssl.SSLError, UnicodeError], ids=str)
 def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception], sent: bool) -> None:
     class Broken(TestTransport):
-        def answer(self) -> Answer:
+        def answer(self) -> RawResponse:
             self.deadline.sent = sent
             raise error("odd")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from reconciler.service.transport import Answer, Deadline, Headers
+from reconciler.service.transport import Deadline, Headers, RawResponse
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class TestTransport:
         self.deadline = deadline
         self.sent: list[Sent] = []
 
-    def answer(self) -> Answer:
+    def answer(self) -> RawResponse:
         """Return the answer to the latest request."""
-        return Answer(200, b"OK", [], iter([b"{}"]))
+        return RawResponse(200, b"OK", [], iter([b"{}"]))
 
     @contextmanager
     def exchange(
         self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[RawResponse]:
         """Keep the request."""
         self.sent.append(Sent(method, url, target, headers, content))
         yield self.answer()

@@ -15,7 +15,7 @@ from ..answers import SandboxError
 
 if TYPE_CHECKING:
     from ..call import Route
-    from ..state import Section
+    from ..state import StateSection
 
 GROUP = "reconciler.sandbox_routes"
 
@@ -27,7 +27,7 @@ def routes() -> "tuple[Route, ...]":
 
 
 @cache
-def sections() -> "tuple[Section[Any], ...]":
+def sections() -> "tuple[StateSection[Any], ...]":
     """Return every section of every kind."""
     return tuple(section for module in modules() for section in getattr(module, "SECTIONS", ()))
 

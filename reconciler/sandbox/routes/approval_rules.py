@@ -12,10 +12,10 @@ from pydantic import Field
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import boolean, integer, integers, read, text, texts
 from ..records import AnyUsername, DatedItem, GroupId
-from ..state import MAINTAINER, REPORTER, Group, Project, State
+from ..state import MAINTAINER, REPORTER, Group, Project, SandboxState
 from .approval_settings import OF_INSTANCE
 from .audit_events import note_event
 from .instance import show_group, show_user
@@ -42,7 +42,7 @@ _NEW = (
 _CHANGES = (text("name"), integer("approvals_required"), boolean("remove_hidden_groups"), *_FIELDS)
 
 
-class ApprovalRule(DatedItem):
+class ApprovalRuleRecord(DatedItem):
     """One rule; without branches it holds for all."""
 
     name: str
@@ -55,7 +55,7 @@ class ApprovalRule(DatedItem):
     report_type: Literal["code_coverage"] | None = None
 
 
-class _ApprovalRules(Collection[ApprovalRule]):
+class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
     """The rules of a project. An index keeps the one for any approver unique; no index does so for names."""
 
     def list_items(self, call: Call) -> Answer:
@@ -112,7 +112,7 @@ class _ApprovalRules(Collection[ApprovalRule]):
             call.instance()
         return project
 
-    def items(self, call: Call, owner: Project) -> list[ApprovalRule]:
+    def items(self, call: Call, owner: Project) -> list[ApprovalRuleRecord]:
         """Return the rules, without users who have left, and without branches that nobody protects any more."""
         state, known = call.state, {rule.id for _, rule in all_rules(call.state, owner)}
         for rule in self.section.of(owner):
@@ -121,16 +121,16 @@ class _ApprovalRules(Collection[ApprovalRule]):
             rule.protected_branch_ids = [number for number in rule.protected_branch_ids if number in known]
         return self.section.of(owner)
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ApprovalRule:
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ApprovalRuleRecord:
         """Return a new rule: if no approver is sent, it is for any."""
         approvers = ("usernames", "user_ids", "users", "group_ids", "groups")
         sort = sent.get("rule_type") or ("regular" if any(sent.get(name) for name in approvers) else "any_approver")
-        values = self._values(call, owner, sent, ApprovalRule(name=""))
-        return ApprovalRule.model_construct(
+        values = self._values(call, owner, sent, ApprovalRuleRecord(name=""))
+        return ApprovalRuleRecord.model_construct(
             **{**values, "rule_type": sort, "report_type": sent.get("report_type")},
         )
 
-    def check(self, call: Call, owner: Project, wanted: ApprovalRule, before: ApprovalRule | None) -> None:
+    def check(self, call: Call, owner: Project, wanted: ApprovalRuleRecord, before: ApprovalRuleRecord | None) -> None:
         """Refuse an invalid rule with 400."""
         others = [rule for rule in self.items(call, owner) if rule is not before and rule.rule_type == wanted.rule_type]
         taken = any(rule.name == wanted.name for rule in others)
@@ -143,12 +143,12 @@ class _ApprovalRules(Collection[ApprovalRule]):
         }
         _refuse({name: reasons for name, reasons in wrong.items() if reasons})
 
-    def check_again(self, call: Call, owner: Project, wanted: ApprovalRule) -> None:
+    def check_again(self, call: Call, owner: Project, wanted: ApprovalRuleRecord) -> None:
         """Refuse a second rule for any approver."""
         same = any(rule.rule_type == "any_approver" for rule in self.items(call, owner))
         _refuse({"rule_type": _TAKEN} if same and wanted.rule_type == "any_approver" else {})
 
-    def show(self, call: Call, owner: Project, item: ApprovalRule) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: ApprovalRuleRecord) -> dict[str, Any]:
         """Return the record of a rule, with whole records of what it names, as far as the caller can see it."""
         state = call.state
         self.items(call, owner)
@@ -175,17 +175,17 @@ class _ApprovalRules(Collection[ApprovalRule]):
             _ALL: item.applies_to_all_protected_branches,
         }
 
-    def add(self, call: Call, owner: Project, item: ApprovalRule) -> None:
+    def add(self, call: Call, owner: Project, item: ApprovalRuleRecord) -> None:
         """Keep a new rule."""
         super().add(call, owner, item)
         message = f"Added approval rule with number of required approvals of {item.approvals_required}"
-        for line in (message, *_approver_changes(call.state, ApprovalRule(name=""), item)):
+        for line in (message, *_approver_changes(call.state, ApprovalRuleRecord(name=""), item)):
             note_event(call, owner, "approval_rule_created", line, _about(item))
         branches = _branches(call.state, owner, item)
-        if branches != _branches(call.state, owner, ApprovalRule(name="")):
+        if branches != _branches(call.state, owner, ApprovalRuleRecord(name="")):
             note_event(call, owner, "update_approval_rules", f"Changed target branch to {branches}", _about(item))
 
-    def save(self, call: Call, item: ApprovalRule, wanted: ApprovalRule) -> None:
+    def save(self, call: Call, item: ApprovalRuleRecord, wanted: ApprovalRuleRecord) -> None:
         """Save a change."""
         before = item.model_copy()
         super().save(call, item, wanted)
@@ -202,12 +202,12 @@ class _ApprovalRules(Collection[ApprovalRule]):
             message = f"Changed target branch to {branches[1]}"
             note_event(call, owner, "update_approval_rules", message, _about(item))
 
-    def remove(self, call: Call, owner: Project, item: ApprovalRule) -> None:
+    def remove(self, call: Call, owner: Project, item: ApprovalRuleRecord) -> None:
         """Remove a rule."""
         super().remove(call, owner, item)
         note_event(call, owner, "approval_rule_deleted", "Deleted approval rule", _about(item))
 
-    def _values(self, call: Call, owner: Project, sent: dict[str, Any], before: ApprovalRule) -> dict[str, Any]:
+    def _values(self, call: Call, owner: Project, sent: dict[str, Any], before: ApprovalRuleRecord) -> dict[str, Any]:
         """Return the fields of a rule for what was sent."""
         state = call.state
         values: dict[str, Any] = {name: sent[name] for name in ("name", "approvals_required") if name in sent}
@@ -234,11 +234,11 @@ class _ApprovalRules(Collection[ApprovalRule]):
         return values
 
 
-def _about(rule: ApprovalRule) -> tuple[str, int, str]:
+def _about(rule: ApprovalRuleRecord) -> tuple[str, int, str]:
     return "ApprovalProjectRule", rule.id, rule.name
 
 
-def _approver_changes(state: State, before: ApprovalRule, after: ApprovalRule) -> list[str]:
+def _approver_changes(state: SandboxState, before: ApprovalRuleRecord, after: ApprovalRuleRecord) -> list[str]:
     """Return what the audit says about approvers who have come and gone."""
     old, new = (
         [
@@ -252,7 +252,7 @@ def _approver_changes(state: State, before: ApprovalRule, after: ApprovalRule) -
     return [*added, *(f"Removed {name} from {where}" for name in old if name not in new)]
 
 
-def _branches(state: State, project: Project, rule: ApprovalRule) -> str:
+def _branches(state: SandboxState, project: Project, rule: ApprovalRuleRecord) -> str:
     """Return the branches of a rule in the words of the audit."""
     if rule.applies_to_all_protected_branches:
         return "all protected branches"
@@ -267,7 +267,7 @@ def _is(user: Any, name: str) -> bool:
     return user is not None and user.username == name
 
 
-def _is_member(state: State, name: str, project: Project) -> bool:
+def _is_member(state: SandboxState, name: str, project: Project) -> bool:
     user = state.users_by_name.get(name.lower())
     return user is not None and state.membership(user, project) > 0
 
@@ -277,7 +277,7 @@ def _is_seen(call: Call, number: int) -> bool:
     return group is not None and call.state.visible(call.user, group)
 
 
-def _name_faults(wanted: ApprovalRule, *, taken: bool) -> list[str]:
+def _name_faults(wanted: ApprovalRuleRecord, *, taken: bool) -> list[str]:
     if not wanted.name.strip():
         return ["can't be blank"]
     if len(wanted.name) > 1024:
@@ -295,7 +295,7 @@ def _number_faults(number: int | None) -> list[str]:
     return [] if number >= 0 else ["must be greater than or equal to 0"]
 
 
-def _report_faults(wanted: ApprovalRule) -> list[str]:
+def _report_faults(wanted: ApprovalRuleRecord) -> list[str]:
     if wanted.report_type is None:
         return ["can't be blank"]
     return [] if wanted.name == COVERAGE else [f"code_coverage only supports {COVERAGE} name"]
@@ -317,7 +317,7 @@ def refuse_groups(call: Call) -> Answer:
     raise Refusal(404, {"message": "404 Not Found"})
 
 
-RULES = _ApprovalRules("approval_rules", ApprovalRule, "/projects/:id/approval_rules", part="approval_rule_id")
+RULES = _ApprovalRules("approval_rules", ApprovalRuleRecord, "/projects/:id/approval_rules", part="approval_rule_id")
 SECTIONS = (RULES.section,)
 ROUTES = (
     *RULES.routes(),

@@ -14,7 +14,7 @@ from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
 from ..parameters import boolean, read
 from ..records import Record
-from ..state import MAINTAINER, OWNER, Group, Project, Section, State
+from ..state import MAINTAINER, OWNER, Group, Project, SandboxState, StateSection
 from .audit_events import note_event
 
 AUTHOR, COMMITTER = "allow_author_approval", "allow_committer_approval"
@@ -91,9 +91,9 @@ EVENTS = {
 """By setting, the event of a project, its words, and whether these say the inverse."""
 
 NAME = "merge_request_approval_settings"
-OF_INSTANCE = Section(NAME, ("instance",), InstanceApprovals, InstanceApprovals())
-OF_GROUP: Section[GroupApprovals | None] = Section(NAME, ("group",), GroupApprovals | None, None)
-OF_PROJECT = Section(NAME, ("project",), ProjectApprovals, ProjectApprovals())
+OF_INSTANCE = StateSection(NAME, ("instance",), InstanceApprovals, InstanceApprovals())
+OF_GROUP: StateSection[GroupApprovals | None] = StateSection(NAME, ("group",), GroupApprovals | None, None)
+OF_PROJECT = StateSection(NAME, ("project",), ProjectApprovals, ProjectApprovals())
 SECTIONS = (OF_INSTANCE, OF_GROUP, OF_PROJECT)
 _ATTRIBUTES = {
     False: tuple(boolean(name, blank=False) for name in _KEPT),
@@ -194,7 +194,7 @@ def _sent(call: Call) -> dict[str, bool]:
     return sent
 
 
-def _check_removals(state: State, project: Project, sent: Mapping[str, bool]) -> None:
+def _check_removals(state: SandboxState, project: Project, sent: Mapping[str, bool]) -> None:
     """Refuse a combination that is invalid after the write, locks included.
 
     The spec lets `selective_code_owner_removals` be on only while retain is off, production only while it is on;
@@ -214,13 +214,13 @@ def _check_removals(state: State, project: Project, sent: Mapping[str, bool]) ->
         raise _refuse_both(state)
 
 
-def _refuse_both(state: State) -> Exception:
+def _refuse_both(state: SandboxState) -> Exception:
     if state.deployed:
         return refused(400, f"{SELECTIVE} can only be enabled when {RETAIN} is enabled")
     return refused(400, {SELECTIVE: [f"can only be enabled when {RETAIN} is disabled"]})
 
 
-def _group_entries(state: State, group: Group) -> dict[str, Entry]:
+def _group_entries(state: SandboxState, group: Group) -> dict[str, Entry]:
     kept = OF_GROUP.of(group) or GroupApprovals()
     entries = {name: _entry(value) for name, value in kept.model_dump().items()}
     if state.deployed:
@@ -229,7 +229,7 @@ def _group_entries(state: State, group: Group) -> dict[str, Entry]:
     return _in_order(entries)
 
 
-def _project_entries(state: State, project: Project) -> dict[str, Entry]:
+def _project_entries(state: SandboxState, project: Project) -> dict[str, Entry]:
     entries = {name: _entry(value) for name, value in OF_PROJECT.of(project).model_dump().items()}
     above = list(state.groups_above(project))
     for group in above[-1:] if state.deployed else above:
@@ -238,7 +238,7 @@ def _project_entries(state: State, project: Project) -> dict[str, Entry]:
     return _in_order(entries)
 
 
-def _lock_by_group(state: State, entries: dict[str, Entry], enforced: dict[str, bool]) -> None:
+def _lock_by_group(state: SandboxState, entries: dict[str, Entry], enforced: dict[str, bool]) -> None:
     for name in (AUTHOR, COMMITTER, OVERRIDES, RETAIN):
         if not enforced[name]:
             entries[name] = _entry(False, "group")
@@ -250,7 +250,7 @@ def _lock_by_group(state: State, entries: dict[str, Entry], enforced: dict[str, 
         entries[SELECTIVE] = _entry(True, "group")
 
 
-def _lock_by_instance(state: State, entries: dict[str, Entry]) -> None:
+def _lock_by_instance(state: SandboxState, entries: dict[str, Entry]) -> None:
     for name, allowed in OF_INSTANCE.of(state.instance).model_dump().items():
         if not allowed:
             entries[name] = _entry(False, "instance")

@@ -15,7 +15,7 @@ from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import Attribute, integer, read, text, time
 from ..records import stamp
-from ..state import DEVELOPER, MAINTAINER, OWNER, Place, Project, User
+from ..state import DEVELOPER, MAINTAINER, OWNER, GroupOrProject, Project, User
 
 ENTITIES = ("Project", "User", "Group", "Gitlab::Audit::InstanceScope")
 
@@ -24,18 +24,20 @@ LAST = re.compile(r', <[^>]*>; rel="last"')
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEvent:
+class AuditEventRecord:
     """One event; the author is the user behind the token."""
 
     id: int
     author: User
-    place: Place
+    place: GroupOrProject
     name: str
     details: dict[str, Any]
     created_at: str
 
 
-def note_event(call: Call, place: Place, name: str, message: str, about: tuple[str, int, str], **details: Any) -> None:
+def note_event(
+    call: Call, place: GroupOrProject, name: str, message: str, about: tuple[str, int, str], **details: Any
+) -> None:
     """Note that the caller has changed something.
 
     Args:
@@ -49,7 +51,7 @@ def note_event(call: Call, place: Place, name: str, message: str, about: tuple[s
     sort, number, shown = about
     told = {"target_id": number, "target_type": sort, "target_details": shown, "custom_message": message}
     events = call.state.events
-    events.append(AuditEvent(len(events) + 1, call.caller(), place, name, details | told, stamp(call.state.now)))
+    events.append(AuditEventRecord(len(events) + 1, call.caller(), place, name, details | told, stamp(call.state.now)))
 
 
 def list_of_project(call: Call) -> Answer:
@@ -62,7 +64,7 @@ def list_of_group(call: Call) -> Answer:
     return _listed(call, call.visible_group(), whole=OWNER)
 
 
-def _listed(call: Call, place: Place, whole: int) -> Answer:
+def _listed(call: Call, place: GroupOrProject, whole: int) -> Answer:
     """Answer with the events of a place: all of them to who has that role there, else the caller's own."""
     sent = _read(call)
     call.require(place, DEVELOPER)
@@ -102,17 +104,17 @@ def _require_licence(call: Call) -> None:
         raise refused(403, "403 Forbidden")
 
 
-def _within(call: Call, sent: dict[str, Any]) -> Iterator[AuditEvent]:
+def _within(call: Call, sent: dict[str, Any]) -> Iterator[AuditEventRecord]:
     """Yield the events of a span, the newest first; both bounds belong to it."""
     after, before = sent.get("created_after") or "", sent.get("created_before") or "~"
     return (event for event in reversed(call.state.events) if after <= event.created_at <= before)
 
 
-def _entity(event: AuditEvent) -> str:
+def _entity(event: AuditEventRecord) -> str:
     return "Project" if isinstance(event.place, Project) else "Group"
 
 
-def _show(call: Call, event: AuditEvent) -> dict[str, Any]:
+def _show(call: Call, event: AuditEventRecord) -> dict[str, Any]:
     author = {"author_name": event.author.name or event.author.username, "author_class": "User"}
     return {
         "id": event.id,

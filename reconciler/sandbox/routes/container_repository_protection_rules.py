@@ -10,10 +10,10 @@ from pydantic import model_validator
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import read, text
 from ..records import DatedItem, each_once
-from ..state import Project, State
+from ..state import Project, SandboxState
 
 Level = Literal["maintainer", "owner", "admin"]
 LEVELS = get_args(Level)
@@ -52,7 +52,7 @@ class Rule(DatedItem):
         return self
 
 
-class _Rules(Collection[Rule]):
+class _Rules(RouteCollection[Rule]):
     """A project's rules. An index keeps patterns unique."""
 
     def list_items(self, call: Call) -> Answer:
@@ -99,7 +99,7 @@ class _Rules(Collection[Rule]):
         return {name: owner.id if name == "project_id" else record[name] for name in _SHOWN}
 
 
-def _pattern_faults(state: State, project: Project, pattern: str) -> list[str]:
+def _pattern_faults(state: SandboxState, project: Project, pattern: str) -> list[str]:
     wrong = []
     if not pattern.strip():
         wrong.append("Repository path pattern can't be blank")

@@ -11,10 +11,10 @@ from pydantic import model_validator
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import read, text
 from ..records import DatedItem
-from ..state import OWNER, Project, Section
+from ..state import OWNER, Project, StateSection
 
 Level = Literal["maintainer", "owner", "admin"]
 LEVELS = get_args(Level)
@@ -32,7 +32,7 @@ _NEW = (
 )
 _CHANGES = (text(PATTERN), *(text(name, values=(*LEVELS, "")) for name in (PUSH, DELETE)))
 
-REGISTRY: Section[bool] = Section("container_registry_api", ("instance",), bool, True)
+REGISTRY: StateSection[bool] = StateSection("container_registry_api", ("instance",), bool, True)
 """Whether the container registry has the API that these rules need."""
 
 
@@ -55,7 +55,7 @@ class TagRule(DatedItem):
         return self
 
 
-class _TagRules(Collection[TagRule]):
+class _TagRules(RouteCollection[TagRule]):
     """The rules of a project, in the order of their last changes."""
 
     def list_items(self, call: Call) -> Answer:

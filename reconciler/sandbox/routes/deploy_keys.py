@@ -6,14 +6,14 @@ The spec does not define these endpoints; they follow production servers. A key 
 from typing import Any
 
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import boolean, text
-from ..records import SEED, Item, Time
+from ..records import SEED, StoredItem, Time
 from ..ref_access import KEYS
 from ..state import Project
 
 
-class DeployKey(Item):
+class DeployKey(StoredItem):
     """One key; with `can_push` it may write."""
 
     title: str
@@ -22,7 +22,7 @@ class DeployKey(Item):
     created_at: Time = SEED
 
 
-class _DeployKeys(Collection[DeployKey]):
+class _DeployKeys(RouteCollection[DeployKey]):
     """A project's keys."""
 
     def show(self, call: Call, owner: Project, item: DeployKey) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from ..answers import Answer, refused
 from ..call import Call, Route, invalid
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import Attribute, boolean, read, text
-from ..records import CountedItem, Date, Item, Time
+from ..records import CountedItem, Date, StoredItem, Time
 from ..state import OWNER, PLANNER, Group
 
 _State = Literal["opened", "closed"]
@@ -65,7 +65,7 @@ _COMMON = (
 )
 
 
-class Label(Item):
+class Label(StoredItem):
     """A label of a group."""
 
     name: str
@@ -73,7 +73,7 @@ class Label(Item):
     description: str | None = None
 
 
-class Epic(CountedItem):
+class EpicRecord(CountedItem):
     """One epic. Its dates are kept while they are not fixed, and not shown."""
 
     title: str
@@ -89,7 +89,7 @@ class Epic(CountedItem):
     closed_at: Time | None = None
 
 
-class _Labels(Collection[Label]):
+class _Labels(RouteCollection[Label]):
     def list_items(self, call: Call) -> Answer:
         """The labels of the group and, if not asked otherwise, of the groups above, by name."""
         sent = read(call, boolean("include_ancestor_groups"), boolean("only_group_labels"), *PAGE)
@@ -99,7 +99,7 @@ class _Labels(Collection[Label]):
         return page_of(call, labels, lambda item: self.show(call, group, item))
 
 
-class _Epics(Collection[Epic]):
+class _Epics(RouteCollection[EpicRecord]):
     def list_items(self, call: Call) -> Answer:
         """Epics of the group and of those below it, if not asked otherwise; newest first."""
         sent = read(call, *self.filters, *PAGE)
@@ -123,28 +123,28 @@ class _Epics(Collection[Epic]):
         call.require(group, PLANNER)
         return group
 
-    def items(self, call: Call, owner: Group) -> list[Epic]:
+    def items(self, call: Call, owner: Group) -> list[EpicRecord]:
         """Those that the caller can see: confidential ones need a planner."""
         planner = call.state.access(call.user, owner) >= PLANNER
         return [epic for epic in self.section.of(owner) if planner or not epic.confidential]
 
-    def find(self, call: Call, owner: Group, key: int) -> Epic:
+    def find(self, call: Call, owner: Group, key: int) -> EpicRecord:
         """The epic of that number; else 404, and in production 403, for the right is asked of nothing."""
         if call.state.deployed and key not in {item.iid for item in self.items(call, owner)}:
             raise refused(403, "403 Forbidden")
         return super().find(call, owner, key)
 
-    def require_right(self, call: Call, owner: Group, item: Epic) -> None:  # noqa: ARG002 - others look at the item
+    def require_right(self, call: Call, owner: Group, item: EpicRecord) -> None:  # noqa: ARG002 - others look at the item
         """Owners and planners delete, and nobody in between."""
         if call.method == "DELETE" and PLANNER < call.state.access(call.user, owner) < OWNER:
             raise refused(403, "403 Forbidden")
 
-    def require_unmodified(self, call: Call, item: Epic) -> None:
+    def require_unmodified(self, call: Call, item: EpicRecord) -> None:
         """The header is not looked at."""
 
-    def make(self, call: Call, owner: Group, sent: dict[str, Any]) -> Epic:
+    def make(self, call: Call, owner: Group, sent: dict[str, Any]) -> EpicRecord:
         """Return a new epic; a parent that does not exist is none."""
-        wanted = Epic.model_construct(title="")
+        wanted = EpicRecord.model_construct(title="")
         self._fill(call, owner, wanted, {name: value for name, value in sent.items() if value is not None})
         parent = self._epic(call, wanted.parent_id)
         if parent is None:
@@ -182,7 +182,7 @@ class _Epics(Collection[Epic]):
         self.save(call, child, child.model_copy(update={"parent_id": None}))
         return Answer(200, self.show(call, owner, child))
 
-    def check(self, call: Call, owner: Group, wanted: Epic, before: Epic | None) -> None:  # noqa: ARG002 - an override
+    def check(self, call: Call, owner: Group, wanted: EpicRecord, before: EpicRecord | None) -> None:  # noqa: ARG002 - an override
         """Titles are neither blank nor long; a parent takes neither its own ancestors nor what it must hide."""
         reason = "can't be blank" if not wanted.title else ""
         reason = "is too long (maximum is 255 characters)" if len(wanted.title) > 255 else reason
@@ -205,13 +205,13 @@ class _Epics(Collection[Epic]):
                 raise refused(400, {name: ["can't be blank"] for name in ("author", "title", "group", "work_item")})
             raise refused(400, {"base": [f"#{parent.iid} cannot be added: {reason}"]})
 
-    def remove(self, call: Call, owner: Group, item: Epic) -> None:
+    def remove(self, call: Call, owner: Group, item: EpicRecord) -> None:
         """Remove an epic; its children stay, and have no parent."""
         super().remove(call, owner, item)
         for child in self._children(call, item):
             child.parent_id = None
 
-    def show(self, call: Call, owner: Group, item: Epic) -> dict[str, Any]:
+    def show(self, call: Call, owner: Group, item: EpicRecord) -> dict[str, Any]:
         """The record (spec section 2). By the spec, only who may edit sees which dates are fixed."""
         deployed, parent = call.state.deployed, self._epic(call, item.parent_id)
         record = super().show(call, owner, item)
@@ -234,14 +234,14 @@ class _Epics(Collection[Epic]):
             "web_url": f"{call.url}/groups/{owner.path}/-/epics/{item.iid}",
         }
 
-    def _show_below(self, call: Call, group: Group, owner: Group, item: Epic) -> dict[str, Any]:
+    def _show_below(self, call: Call, group: Group, owner: Group, item: EpicRecord) -> dict[str, Any]:
         """The record in the list of a group above: its reference tells where it is."""
         record = self.show(call, owner, item)
         if owner is not group:
             record["references"]["relative"] = record["references"]["full"]
         return record
 
-    def _fill(self, call: Call, owner: Group, wanted: Epic, sent: dict[str, Any]) -> None:
+    def _fill(self, call: Call, owner: Group, wanted: EpicRecord, sent: dict[str, Any]) -> None:
         """Set the attributes that were sent, and carry out the quick actions in the description."""
         wanted.title = (sent.get("title") or "").strip() if "title" in sent else wanted.title
         wanted.confidential = bool(sent.get("confidential", wanted.confidential))
@@ -262,7 +262,7 @@ class _Epics(Collection[Epic]):
                 LABELS.add(call, owner, Label.model_construct(name=name))
         self._set_dates(call, wanted, sent)
 
-    def _set_dates(self, call: Call, wanted: Epic, sent: dict[str, Any]) -> None:
+    def _set_dates(self, call: Call, wanted: EpicRecord, sent: dict[str, Any]) -> None:
         """Set dates and their flags. In production any flag is that of both, and dates without one are fixed."""
         flags = {f"{name}_is_fixed": sent[f"{name}_is_fixed"] for name in _DATES if f"{name}_is_fixed" in sent}
         given = {name: sent[f"{name}_fixed"] for name in _DATES if f"{name}_fixed" in sent}
@@ -275,35 +275,35 @@ class _Epics(Collection[Epic]):
         for name, flag in flags.items():
             setattr(wanted, name, bool(flag))
 
-    def _epic(self, call: Call, number: int | None) -> Epic | None:
+    def _epic(self, call: Call, number: int | None) -> EpicRecord | None:
         """The epic of that ID, of whichever group."""
         return next((epic for epic in self._all(call) if epic.id == number), None)
 
-    def _readable(self, call: Call, epic: Epic) -> bool:
+    def _readable(self, call: Call, epic: EpicRecord) -> bool:
         """Whether the caller can see an epic, of whichever group."""
         groups = (group for group in call.state.groups.values() if call.state.visible(call.user, group))
         return any(epic in self.items(call, group) for group in groups)
 
-    def _children(self, call: Call, item: Epic) -> list[Epic]:
+    def _children(self, call: Call, item: EpicRecord) -> list[EpicRecord]:
         return [epic for epic in self._all(call) if item.id and epic.parent_id == item.id]
 
-    def _all(self, call: Call) -> list[Epic]:
+    def _all(self, call: Call) -> list[EpicRecord]:
         return [epic for group in call.state.groups.values() for epic in self.section.of(group)]
 
-    def _above(self, call: Call, epic: Epic | None) -> list[Epic]:
+    def _above(self, call: Call, epic: EpicRecord | None) -> list[EpicRecord]:
         """An epic and those above it."""
-        ancestors: list[Epic] = []
+        ancestors: list[EpicRecord] = []
         while epic is not None:
             ancestors.append(epic)
             epic = self._epic(call, epic.parent_id)
         return ancestors
 
-    def _discloses(self, call: Call, wanted: Epic) -> bool:
+    def _discloses(self, call: Call, wanted: EpicRecord) -> bool:
         parent = self._epic(call, wanted.parent_id)
         hidden = parent is not None and parent.confidential and not wanted.confidential
         return hidden or (wanted.confidential and not all(child.confidential for child in self._children(call, wanted)))
 
-    def _inherited(self, call: Call, item: Epic, name: str) -> str | None:
+    def _inherited(self, call: Call, item: EpicRecord, name: str) -> str | None:
         """The first or the last of the fixed dates of the children."""
         days = [getattr(child, name) for child in self._children(call, item) if getattr(child, f"{name}_is_fixed")]
         days = [day for day in days if day]
@@ -320,7 +320,7 @@ def _day(given: str | None) -> str | None:
 LABELS = _Labels("labels", Label, "/groups/:id/labels", part="label_id")
 EPICS = _Epics(
     "epics",
-    Epic,
+    EpicRecord,
     "/groups/:id/epics",
     part="epic_iid",
     number="iid",

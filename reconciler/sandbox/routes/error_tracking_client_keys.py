@@ -8,18 +8,18 @@ from typing import Any
 
 from ..answers import Answer, refused
 from ..call import Call
-from ..collection import Collection
-from ..records import Item
+from ..collection import RouteCollection
+from ..records import StoredItem
 from ..state import Project
 
 
-class ClientKey(Item):
+class ClientKeyRecord(StoredItem):
     """One key; its value follows from its ID."""
 
     active: bool = True
 
 
-class _Keys(Collection[ClientKey]):
+class _Keys(RouteCollection[ClientKeyRecord]):
     def owner(self, call: Call) -> Project:
         """The specification's dialect knows the project by its number only."""
         if not call.state.deployed and not call.parts["id"].isdecimal():
@@ -33,7 +33,7 @@ class _Keys(Collection[ClientKey]):
         self.remove(call, owner, item)
         return Answer(200, self.show(call, owner, item))
 
-    def show(self, call: Call, owner: Project, item: ClientKey) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: ClientKeyRecord) -> dict[str, Any]:
         """The record as production sends it; the specification leaves it out."""
         value = "glet_" + sha256(f"client key {item.id}".encode()).hexdigest()[:32]
         host = call.url.partition("://")[2]
@@ -45,6 +45,6 @@ class _Keys(Collection[ClientKey]):
         }
 
 
-KEYS = _Keys("error_tracking_client_keys", ClientKey, "/projects/:id/error_tracking/client_keys", part="key_id")
+KEYS = _Keys("error_tracking_client_keys", ClientKeyRecord, "/projects/:id/error_tracking/client_keys", part="key_id")
 SECTIONS = (KEYS.section,)
 ROUTES = KEYS.routes("list", "create", "delete")

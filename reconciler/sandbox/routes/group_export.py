@@ -18,7 +18,7 @@ from pydantic import Field
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
 from ..records import Record, moment
-from ..state import OWNER, Group, Section, State
+from ..state import OWNER, Group, SandboxState, StateSection
 
 MINUTE = 60
 ARCHIVED = ("path", "name", "description", "visibility", "members", "labels", "milestones", "epics")
@@ -58,7 +58,7 @@ class Export:
     downloads: list[float]
 
 
-EXPORTS = Section("group_exports", ("instance",), GroupExports, GroupExports())
+EXPORTS = StateSection("group_exports", ("instance",), GroupExports, GroupExports())
 
 
 def export(call: Call) -> Answer:
@@ -104,7 +104,7 @@ def _key(call: Call, group: Group) -> tuple[str, int, int]:
     return "group export", call.caller().id, group.id
 
 
-def _archive(state: State, group: Group) -> bytes:
+def _archive(state: SandboxState, group: Group) -> bytes:
     """Return a group and all groups below it, packed, with paths relative to the group above it."""
     cut = len(group.path) - len(group.slug)
     shown = [

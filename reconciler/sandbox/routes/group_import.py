@@ -22,9 +22,9 @@ from ..call import Call, Insertion, Route
 from ..multipart import Upload
 from ..parameters import Attribute, integer, read, text
 from ..records import Record
-from ..state import Group, Member, Section, State, User, Visibility
-from .epics import EPICS, LABELS, Epic, Label
-from .milestones import MILESTONES, Milestone, title_faults
+from ..state import Group, Membership, SandboxState, StateSection, User, Visibility
+from .epics import EPICS, LABELS, EpicRecord, Label
+from .milestones import MILESTONES, MilestoneRecord, title_faults
 from .places import add_group, find_parent, lowered
 
 MEGABYTE = 1_048_576
@@ -39,10 +39,10 @@ class _Archived(Record):
     name: str
     description: str | None = None
     visibility: Visibility
-    members: list[Member]
+    members: list[Membership]
     labels: list[Label]
-    milestones: list[Milestone]
-    epics: list[Epic]
+    milestones: list[MilestoneRecord]
+    epics: list[EpicRecord]
 
     def things(self, whole: "_Archived") -> "list[tuple[str, _Thing]]":
         """Return the group, then what is in it, each with the path of the group from the whole one."""
@@ -51,7 +51,7 @@ class _Archived(Record):
         return [(path, thing) for thing in things]
 
 
-_Thing = _Archived | Label | Milestone | Epic
+_Thing = _Archived | Label | MilestoneRecord | EpicRecord
 
 
 class _Archive(Record):
@@ -70,8 +70,8 @@ class GroupImports(Record):
     fails: bool = False
 
 
-IMPORTS = Section("group_imports", ("instance",), GroupImports, GroupImports())
-LIMIT = Section("max_import_size", ("instance",), Annotated[int, Field(ge=0)], 0)
+IMPORTS = StateSection("group_imports", ("instance",), GroupImports, GroupImports())
+LIMIT = StateSection("max_import_size", ("instance",), Annotated[int, Field(ge=0)], 0)
 
 
 def _upload(value: Any) -> Upload:
@@ -142,7 +142,7 @@ class _Arrival:
                 self._bring_item(call, path, thing)
         call.state.forget_access()
 
-    def _bring_group(self, state: State, path: str, archived: _Archived) -> None:
+    def _bring_group(self, state: SandboxState, path: str, archived: _Archived) -> None:
         """Complete the whole group, or make one below it, unless its name is taken or that above it was not made."""
         above, _, slug = path.rpartition("/")
         parent = self._groups.get(above)
@@ -163,14 +163,14 @@ class _Arrival:
             if member.user not in known and member.user.lower() in state.users_by_name
         ]
 
-    def _bring_item(self, call: Call, path: str, item: Label | Milestone | Epic) -> None:
+    def _bring_item(self, call: Call, path: str, item: Label | MilestoneRecord | EpicRecord) -> None:
         """Add an item, but no milestone of a title that is taken in the group, above it or below it."""
         group = self._groups.get(path)
         if group is None:
             return
         if isinstance(item, Label):
             LABELS.add(call, group, item)
-        elif isinstance(item, Milestone):
+        elif isinstance(item, MilestoneRecord):
             if not title_faults(call.state, item.title, group):
                 MILESTONES.add(call, group, item)
         else:

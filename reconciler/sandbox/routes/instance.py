@@ -9,13 +9,13 @@ from ..answers import Answer, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import boolean, read, text
-from ..state import Group, Project, State, Token, User
+from ..state import AccessToken, Group, Project, SandboxState, User
 
 WHOLE_RECORD, SIMPLE_RECORD = 0.47, 0.18
 """What a project in a list costs; see `Call.cost`."""
 
 
-def show_user(state: State, user: User, url: str) -> dict[str, Any]:
+def show_user(state: SandboxState, user: User, url: str) -> dict[str, Any]:
     """Return a user as part of other records."""
     return {
         "id": user.id,
@@ -29,7 +29,7 @@ def show_user(state: State, user: User, url: str) -> dict[str, Any]:
     }
 
 
-def show_basic_project(state: State, project: Project, url: str) -> dict[str, Any]:
+def show_basic_project(state: SandboxState, project: Project, url: str) -> dict[str, Any]:
     """Return the limited project record (spec section 2)."""
     namespace = _show_namespace(state, state.group_of(project) or state.user(project.parent_path), url)
     names = [group.name for group in state.groups_above(project)] or [namespace["name"]]
@@ -95,7 +95,7 @@ def get_token(call: Call) -> Answer:
     return Answer(200, {**show_token(call.state, user, token), "last_used_ips": []})
 
 
-def show_token(state: State, user: User, token: Token) -> dict[str, Any]:
+def show_token(state: SandboxState, user: User, token: AccessToken) -> dict[str, Any]:
     """Return the record of a user's token, without its value."""
     return {
         "id": token.id,
@@ -189,7 +189,7 @@ def list_projects(call: Call) -> Answer:
     return page_of(call, projects, show)
 
 
-def _is_doomed(state: State, project: Project) -> bool:
+def _is_doomed(state: SandboxState, project: Project) -> bool:
     """Whether the deletion of a project, or of a group above it, is scheduled; a group's projects show no date."""
     return any(place.marked_for_deletion_on for place in (project, *state.groups_above(project)))
 
@@ -235,7 +235,7 @@ def namespace_path(namespace: Group | User) -> str:
     return namespace.path if isinstance(namespace, Group) else namespace.username
 
 
-def _show_namespace(state: State, namespace: Group | User, url: str) -> dict[str, Any]:
+def _show_namespace(state: SandboxState, namespace: Group | User, url: str) -> dict[str, Any]:
     group, path = namespace if isinstance(namespace, Group) else None, namespace_path(namespace)
     return {
         "id": namespace.id if isinstance(namespace, Group) else namespace.namespace_id,
@@ -249,7 +249,7 @@ def _show_namespace(state: State, namespace: Group | User, url: str) -> dict[str
     }
 
 
-def _parent_id(state: State, group: Group) -> int | None:
+def _parent_id(state: SandboxState, group: Group) -> int | None:
     parent = state.groups_by_path.get(group.parent_path.lower())
     return parent.id if parent else None
 
@@ -287,7 +287,7 @@ def _level(enabled: bool) -> str:
     return "enabled" if enabled else "disabled"
 
 
-def _permissions(state: State, project: Project, user: User) -> dict[str, Any]:
+def _permissions(state: SandboxState, project: Project, user: User) -> dict[str, Any]:
     """Return the user's roles as a member of the project and of the groups above; administrators have none."""
     direct = project.role_of(user)
     above = max((group.role_of(user) for group in state.groups_above(project)), default=0)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import integer, integers, read, text
 from ..records import CountedItem, Time, Username
 from ..state import GUEST, PLANNER, Project
@@ -40,7 +40,7 @@ class Issue(CountedItem):
     closed_at: Time | None = None
 
 
-class _Issues(Collection[Issue]):
+class _Issues(RouteCollection[Issue]):
     """The issues of a project; where issues are off there are none, and none can be made."""
 
     def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, Issue]]:

@@ -15,7 +15,7 @@ from ..call import Call, Insertion, Route, find_project
 from ..collection import PAGE, page_of
 from ..parameters import boolean, integer, read
 from ..records import GroupId, ProjectId, Record
-from ..state import MAINTAINER, Place, Project, Section, State
+from ..state import MAINTAINER, GroupOrProject, Project, SandboxState, StateSection
 from .audit_events import note_event
 from .instance import show_basic_project
 
@@ -26,7 +26,7 @@ def _each_once(numbers: list[int]) -> list[int]:
     return sorted(set(numbers))
 
 
-class Scope(Record):
+class ScopeRecord(Record):
     """The switches and allowlists of a project."""
 
     inbound_enabled: bool = True
@@ -35,8 +35,8 @@ class Scope(Record):
     group_allowlist: Annotated[list[GroupId], AfterValidator(_each_once)] = Field(default_factory=list)
 
 
-SCOPE = Section("job_token_scope", ("project",), Scope, Scope())
-ENFORCED: Section[bool | None] = Section("enforce_job_token_allowlist", ("instance",), bool | None, None)
+SCOPE = StateSection("job_token_scope", ("project",), ScopeRecord, ScopeRecord())
+ENFORCED: StateSection[bool | None] = StateSection("enforce_job_token_allowlist", ("instance",), bool | None, None)
 SECTIONS = (SCOPE, ENFORCED)
 
 
@@ -139,30 +139,30 @@ class _Allowlist:
         name = f"secure_ci_job_token_{self.what}_{done.partition(' ')[0]}"
         note_event(call, project, name, message, (self.what.capitalize(), number, other.name))
 
-    def entries(self, state: State, project: Project) -> list[int]:
+    def entries(self, state: SandboxState, project: Project) -> list[int]:
         """Return the IDs on the list, without those of projects and groups that were removed."""
         scope = SCOPE.of(project)
         numbers = scope.project_allowlist if self.what == "project" else scope.group_allowlist
         numbers[:] = [number for number in numbers if number in self.targets(state)]
         return numbers
 
-    def targets(self, state: State) -> Mapping[int, Place]:
+    def targets(self, state: SandboxState) -> Mapping[int, GroupOrProject]:
         """Return the projects or groups that can be on the list."""
         return state.projects if self.what == "project" else state.groups
 
-    def require_existing(self, state: State, number: int) -> None:
+    def require_existing(self, state: SandboxState, number: int) -> None:
         """Refuse an unknown ID with 404."""
         if number not in self.targets(state):
             raise refused(404, f"404 {self.part} not found Not Found")
 
-    def require_absent(self, state: State, entries: list[int], number: int) -> None:
+    def require_absent(self, state: SandboxState, entries: list[int], number: int) -> None:
         """Refuse an ID that is on the list already."""
         if number in entries:
             text = f"This {self.what} is already in the job token allowlist."
             raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
 
 
-def _enforced(state: State) -> bool:
+def _enforced(state: SandboxState) -> bool:
     """Whether the instance enforces the allowlist: in production by default, in the spec only if the state says so."""
     enforced = ENFORCED.of(state.instance)
     return state.deployed if enforced is None else enforced
@@ -173,7 +173,7 @@ def _require_numeric(call: Call) -> None:
         call.number("id")
 
 
-def _show(call: Call, place: Place) -> dict[str, Any]:
+def _show(call: Call, place: GroupOrProject) -> dict[str, Any]:
     if not isinstance(place, Project):
         return {"id": place.id, "web_url": f"{call.url}/groups/{place.path}", "name": place.name}
     record = show_basic_project(call.state, place, call.url)

@@ -10,10 +10,10 @@ from pydantic import ValidationInfo, model_validator
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import boolean, read, text
 from ..records import CountedItem, DatedItem, Username
-from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, State
+from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, SandboxState
 from .instance import show_user
 
 LONGEST = 1_000_000
@@ -29,7 +29,7 @@ _LIST = (
 _FIELDS = (text("description"), boolean("remove_source_branch"))
 
 
-class MergeRequest(CountedItem):
+class MergeRequestRecord(CountedItem):
     """One merge request. A state file may give its number alone."""
 
     title: str = "Change something"
@@ -46,10 +46,10 @@ class MergeRequest(CountedItem):
         return {"iid": value} if type(value) is int else value
 
 
-class _MergeRequests(Collection[MergeRequest]):
+class _MergeRequests(RouteCollection[MergeRequestRecord]):
     """The merge requests of a project."""
 
-    def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, MergeRequest]]:
+    def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, MergeRequestRecord]]:
         """Return those of a state and of some branches."""
         state = sent.get("state") or "all"
         return [
@@ -82,11 +82,11 @@ class _MergeRequests(Collection[MergeRequest]):
         event = sent.pop("state_event", None)
         return sent | ({"state": _EVENTS[event]} if event else {})
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> MergeRequest:
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> MergeRequestRecord:
         """Return a new merge request of the caller."""
         return super().make(call, owner, sent | {"author": call.caller().username})
 
-    def check(self, call: Call, owner: Project, wanted: MergeRequest, before: MergeRequest | None) -> None:  # noqa: ARG002 - others look at the caller
+    def check(self, call: Call, owner: Project, wanted: MergeRequestRecord, before: MergeRequestRecord | None) -> None:  # noqa: ARG002 - others look at the caller
         """Refuse a merge request of a branch into itself, and a second open one of the same branches."""
         branches = wanted.source_branch, wanted.target_branch
         if branches[0] == branches[1]:
@@ -97,7 +97,7 @@ class _MergeRequests(Collection[MergeRequest]):
                 reason = f"Another open merge request already exists for this source branch: !{other.iid}"
                 raise Refusal(409, {"message": [reason]})
 
-    def show(self, call: Call, owner: Project, item: MergeRequest) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: MergeRequestRecord) -> dict[str, Any]:
         """Return the record of a merge request, as production shows it."""
         state = call.state
         return {
@@ -121,7 +121,7 @@ class _MergeRequests(Collection[MergeRequest]):
 
 MERGE_REQUESTS = _MergeRequests(
     "merge_requests",
-    MergeRequest,
+    MergeRequestRecord,
     "/projects/:id/merge_requests",
     part="merge_request_iid",
     number="iid",
@@ -150,7 +150,7 @@ def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
     return notes
 
 
-class _Notes(Collection[Note]):
+class _Notes(RouteCollection[Note]):
     """The notes of a merge request; all notes of a project are in one section."""
 
     def list_items(self, call: Call) -> Answer:
@@ -224,7 +224,7 @@ def _may_see(call: Call, project: Project, note: Note) -> bool:
     return not note.internal or call.state.access(call.user, project) >= REPORTER
 
 
-def _body(state: State, sent: str | None) -> str:
+def _body(state: SandboxState, sent: str | None) -> str:
     body = (sent or "").replace("\r", "").rstrip()
     reason = "" if body else "can't be blank"
     if len(body) > LONGEST:

@@ -16,10 +16,10 @@ from pydantic import AfterValidator
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import boolean, integers, read, text, time
 from ..records import CountedItem, Date
-from ..state import PLANNER, Place, Project, State
+from ..state import PLANNER, GroupOrProject, Project, SandboxState
 
 _EVENTS = {"close": "closed", "activate": "active"}
 _CHANGEABLE = ("title", "description", "start_date", "due_date", "state_event")
@@ -55,7 +55,7 @@ def _title(given: str) -> str:
     return title
 
 
-class Milestone(CountedItem):
+class MilestoneRecord(CountedItem):
     """One milestone."""
 
     title: Annotated[str, AfterValidator(_title)]
@@ -65,7 +65,7 @@ class Milestone(CountedItem):
     state: Literal["active", "closed"] = "active"
 
 
-class _Milestones(Collection[Milestone]):
+class _Milestones(RouteCollection[MilestoneRecord]):
     """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`.
 
     A project's list shows these to whoever sees the project, and a group's to whoever sees the groups. With
@@ -98,7 +98,7 @@ class _Milestones(Collection[Milestone]):
             milestones.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
         return page_of(call, milestones, lambda pair: self.show(call, *pair))
 
-    def owner(self, call: Call) -> Place:
+    def owner(self, call: Call) -> GroupOrProject:
         """Return the owner, if the caller can see it and, in a project, issues or merge requests are on."""
         if self.level == "group":
             return call.visible_group()
@@ -107,16 +107,16 @@ class _Milestones(Collection[Milestone]):
             raise refused(403, "403 Forbidden")
         return project
 
-    def owner_to_write(self, call: Call) -> Place:
+    def owner_to_write(self, call: Call) -> GroupOrProject:
         """Return the owner, if the caller is a planner and it is not archived; else 404 or 403."""
         owner = self.owner(call)
         call.require(owner, PLANNER)
         call.require_open(owner)
         return owner
 
-    def make(self, call: Call, owner: Place, sent: dict[str, Any]) -> Milestone:
+    def make(self, call: Call, owner: GroupOrProject, sent: dict[str, Any]) -> MilestoneRecord:
         """Return a new milestone, which is always active. No index keeps titles unique."""
-        wanted = Milestone.model_construct(title="")
+        wanted = MilestoneRecord.model_construct(title="")
         wrong = _fill(wanted, sent, call.state) | title_faults(call.state, wanted.title, owner)
         if wrong:
             raise _refuse(call.state, "create", wrong)
@@ -142,12 +142,12 @@ class _Milestones(Collection[Milestone]):
             self.save(call, milestone, wanted)
         return Answer(200, self.show(call, owner, milestone))
 
-    def require_unmodified(self, call: Call, item: Milestone) -> None:
+    def require_unmodified(self, call: Call, item: MilestoneRecord) -> None:
         """Refuse with 412 in the spec only: production does not honour the header for milestones."""
         if not call.state.deployed:
             super().require_unmodified(call, item)
 
-    def show(self, call: Call, owner: Place, item: Milestone) -> dict[str, Any]:
+    def show(self, call: Call, owner: GroupOrProject, item: MilestoneRecord) -> dict[str, Any]:
         """Return the record of a milestone (spec section 2); production adds its address, and a group's list does."""
         record = {
             **super().show(call, owner, item),
@@ -186,19 +186,19 @@ class _Milestones(Collection[Milestone]):
         return Answer(200, 200) if state.deployed else Answer(201, self.show(call, group, promoted))
 
 
-def _is_shown(call: Call, place: Place) -> bool:
+def _is_shown(call: Call, place: GroupOrProject) -> bool:
     """Whether a group's list shows a place's milestones: the caller sees it, and a project has the feature on."""
     is_on = not isinstance(place, Project) or place.issues_enabled or place.merge_requests_enabled
     return is_on and call.state.visible(call.user, place)
 
 
-def _rank(milestone: Milestone, field: str) -> str | int:
+def _rank(milestone: MilestoneRecord, field: str) -> str | int:
     """Return the sort key: a number, or a text in lower case, empty for null."""
     value: str | int | None = getattr(milestone, field)
     return value if isinstance(value, int) else (value or "").lower()
 
 
-def _matches(milestone: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
+def _matches(milestone: MilestoneRecord, sent: dict[str, Any], ancestors: bool) -> bool:
     return (
         (ancestors or not sent.get("iids") or milestone.iid in sent["iids"])
         and _is_asked_for(milestone, sent)
@@ -226,19 +226,19 @@ def _has_words(wanted: str | None, *columns: str | None) -> bool:
     return any(all(term in column for term in terms) if terms else column == whole for column in texts)
 
 
-def _is_asked_for(milestone: Milestone, sent: dict[str, Any]) -> bool:
+def _is_asked_for(milestone: MilestoneRecord, sent: dict[str, Any]) -> bool:
     """Whether `ids` or `title` selects the milestone; each of them adds to the other."""
     ids, title = sent.get("ids"), sent.get("title")
     return not (ids or title) or milestone.id in (ids or ()) or milestone.title == title
 
 
-def _in_time(milestone: Milestone, sent: dict[str, Any]) -> bool:
+def _in_time(milestone: MilestoneRecord, sent: dict[str, Any]) -> bool:
     begins, ends = milestone.start_date or "0000", milestone.due_date or "9999"
     day, first, last = (sent.get(name) for name in ("containing_date", "start_date", "end_date"))
     return (not day or begins <= day <= ends) and (not (first and last) or (begins <= last and ends >= first))
 
 
-def _fill(milestone: Milestone, sent: dict[str, Any], state: State) -> dict[str, list[str]]:
+def _fill(milestone: MilestoneRecord, sent: dict[str, Any], state: SandboxState) -> dict[str, list[str]]:
     """Set the attributes that were sent, and return their errors."""
     wrong: dict[str, list[str]] = {}
     if "title" in sent:
@@ -268,11 +268,11 @@ def _day(given: str) -> str | None:
     return None
 
 
-def _with_groups_above(state: State, place: Place) -> list[Place]:
+def _with_groups_above(state: SandboxState, place: GroupOrProject) -> list[GroupOrProject]:
     return [place, *(group for group in state.groups_above(place) if group is not place)]
 
 
-def title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]:
+def title_faults(state: SandboxState, title: str, owner: GroupOrProject) -> dict[str, list[str]]:
     """Return why nothing in that place can have that title; nothing if it can."""
     if not title:
         return {"title": ["can't be blank"]}
@@ -281,7 +281,7 @@ def title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]
     return {"title": [_TAKEN]} if taken else {}
 
 
-def _refuse(state: State, verb: str, wrong: dict[str, list[str]]) -> Refusal:
+def _refuse(state: SandboxState, verb: str, wrong: dict[str, list[str]]) -> Refusal:
     """400: an object of arrays by the spec (section 7), one string with a Ruby hash in production."""
     if not state.deployed:
         return refused(400, wrong)
@@ -291,7 +291,7 @@ def _refuse(state: State, verb: str, wrong: dict[str, list[str]]) -> Refusal:
 
 MILESTONES = _Milestones(
     "milestones",
-    Milestone,
+    MilestoneRecord,
     "/projects/:id/milestones",
     on=("group", "project"),
     part="milestone_id",
@@ -299,7 +299,7 @@ MILESTONES = _Milestones(
 )
 OF_GROUPS = _Milestones(
     "milestones",
-    Milestone,
+    MilestoneRecord,
     "/groups/:id/milestones",
     on=("group", "project"),
     part="milestone_id",

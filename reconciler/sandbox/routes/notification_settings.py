@@ -12,7 +12,7 @@ from ..answers import Answer, refused
 from ..call import Call, Route, find_project
 from ..parameters import boolean, read, text
 from ..records import Record, Username
-from ..state import Level, Section, State, User
+from ..state import Level, SandboxState, StateSection, User
 
 NotificationLevel = Literal["disabled", "participating", "watch", "global", "mention", "custom"]
 LEVELS = get_args(NotificationLevel)
@@ -88,8 +88,10 @@ def _to_own_address(setting: OwnSetting, info: ValidationInfo) -> OwnSetting:
     return setting
 
 
-OWN = Section("notification_settings", ("user",), Annotated[OwnSetting, AfterValidator(_to_own_address)], OwnSetting())
-IN_PLACES: Section[dict[str, Setting]] = Section(
+OWN = StateSection(
+    "notification_settings", ("user",), Annotated[OwnSetting, AfterValidator(_to_own_address)], OwnSetting()
+)
+IN_PLACES: StateSection[dict[str, Setting]] = StateSection(
     "notification_settings", ("group", "project"), dict[Username, Setting], {}
 )
 SECTIONS = (OWN, IN_PLACES)
@@ -159,7 +161,7 @@ def _set_email(call: Call, user: User, setting: OwnSetting, email: str) -> None:
         call.changed = True
 
 
-def _show(state: State, level: Level, setting: Setting, user: User) -> dict[str, Any]:
+def _show(state: SandboxState, level: Level, setting: Setting, user: User) -> dict[str, Any]:
     record: dict[str, Any] = {"level": setting.level}
     if isinstance(setting, OwnSetting):
         record["notification_email"] = setting.notification_email or user.emails[0]

@@ -11,10 +11,10 @@ from pydantic import model_validator
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import read, text
 from ..records import DatedItem
-from ..state import Project, Section
+from ..state import Project, StateSection
 
 Type = Literal["conan", "generic", "helm", "maven", "npm", "nuget", "pypi"]
 TYPES = get_args(Type)
@@ -30,7 +30,7 @@ _NAMES = {
 _NO_LEVEL = "A rule must have at least a minimum access role for push or delete."
 _TAKEN = "has already been taken"
 
-FLAG: Section[bool] = Section("packages_protected_packages_delete", ("instance",), bool, False)
+FLAG: StateSection[bool] = StateSection("packages_protected_packages_delete", ("instance",), bool, False)
 """Whether levels to delete are taken and shown."""
 
 
@@ -54,7 +54,7 @@ class PackageRule(DatedItem):
         return self
 
 
-class _PackageRules(Collection[PackageRule]):
+class _PackageRules(RouteCollection[PackageRule]):
     """The rules of a project. An index keeps pairs of pattern and type unique."""
 
     def list_items(self, call: Call) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
 from ..parameters import boolean, integer, read, text
-from ..state import DEVELOPER, MAINTAINER, Group, Place, Project, State, User, Visibility
+from ..state import DEVELOPER, MAINTAINER, Group, GroupOrProject, Project, SandboxState, User, Visibility
 from .instance import namespace_path, show_group, show_project
 from .protected_branches import protect_default_branch
 from .repository import begin_repository
@@ -63,7 +63,7 @@ def find_parent(call: Call, number: int | None) -> Group | None:
     return parent
 
 
-def add_group(state: State, owner: User, parent: Group | None, sent: Mapping[str, Any]) -> Group:
+def add_group(state: SandboxState, owner: User, parent: Group | None, sent: Mapping[str, Any]) -> Group:
     """Make a group with these attributes and that owner; else 400."""
     path = f"{parent.path}/{sent['path']}" if parent else sent["path"]
     visibility = sent.get("visibility") or "private"
@@ -125,7 +125,7 @@ def create_project(call: Call) -> Insertion:
     return insert
 
 
-def may_create(state: State, user: User, namespace: Group | User, role: int) -> bool:
+def may_create(state: SandboxState, user: User, namespace: Group | User, role: int) -> bool:
     """Whether the user has that role in a group, or the personal namespace is theirs or they are an administrator."""
     if isinstance(namespace, Group):
         return state.access(user, namespace) >= role
@@ -141,7 +141,7 @@ def _is_above(visibility: str, group: Group) -> bool:
     return _VISIBILITIES.index(visibility) > _VISIBILITIES.index(group.visibility)
 
 
-def _is_free(state: State, path: str, this: Place | None) -> bool:
+def _is_free(state: SandboxState, path: str, this: GroupOrProject | None) -> bool:
     """Whether no user, group or project has the path, other than this one."""
     key = path.lower()
     places = [
@@ -152,7 +152,7 @@ def _is_free(state: State, path: str, this: Place | None) -> bool:
     return places in ([], [this])
 
 
-def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | None) -> bool:
+def _is_named(places: Mapping[int, GroupOrProject], path: str, name: str, this: GroupOrProject | None) -> bool:
     """Whether one of the places beside that path has that name, other than this one."""
     parent = path.rpartition("/")[0].lower()
     return any(
@@ -160,7 +160,7 @@ def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | N
     )
 
 
-def wrong_group(state: State, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
+def wrong_group(state: SandboxState, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
     """Return why no group can have that path and that name, by attribute: nothing if one can."""
     wrong = {"name": _TAKEN} if "/" in path and _is_named(state.groups, path, name, this) else {}
     slug = path.rpartition("/")[2]
@@ -171,7 +171,7 @@ def wrong_group(state: State, path: str, name: str, this: Group | None = None) -
     return {**wrong, "path": reasons} if reasons else wrong
 
 
-def wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
+def wrong_project(state: SandboxState, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
     """Return why no project can have that path and that name, by attribute: nothing if one can."""
     reasons = _malformed(path.rpartition("/")[2], "end in '.git' or end in '.atom'")
     if reasons:

@@ -20,9 +20,9 @@ from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
 from ..parameters import integer, mapping, read, text
 from ..records import Record
-from ..state import MAINTAINER, Group, Project, Section, State, User
+from ..state import MAINTAINER, Group, Project, SandboxState, StateSection, User
 from .instance import namespace_path, show_basic_project
-from .milestones import MILESTONES, Milestone
+from .milestones import MILESTONES, MilestoneRecord
 from .places import add_missing_groups, may_create, wrong_project
 
 _Source = Literal["github", "bitbucket_server"]
@@ -58,10 +58,10 @@ _BITBUCKET = (
 class Holding(Record):
     """What a repository holds, as a project of a state does."""
 
-    milestones: list[Milestone] = Field(default_factory=list)
+    milestones: list[MilestoneRecord] = Field(default_factory=list)
 
     @field_serializer("milestones")
-    def _unnumbered(self, items: list[Milestone]) -> list[dict[str, Any]]:
+    def _unnumbered(self, items: list[MilestoneRecord]) -> list[dict[str, Any]]:
         return [item.model_dump(exclude={"id", "iid"}) for item in items]
 
 
@@ -94,7 +94,7 @@ class Course(Record):
     failed_relations: list[FailedRelation] = Field(default_factory=list)
 
 
-class Repository(Course):
+class RemoteRepository(Course):
     """A repository on another host: by its ID at GitHub, or as `PROJECT/repository` on a Bitbucket Server."""
 
     github: int | None = None
@@ -121,7 +121,7 @@ class Repository(Course):
         return self.name.rpartition("/")[2]
 
 
-class Imports(Record):
+class ImportRecords(Record):
     """What the other hosts have, and how imports go.
 
     Attributes:
@@ -131,13 +131,13 @@ class Imports(Record):
     """
 
     tokens: list[str] | None = None
-    repositories: list[Repository] | None = None
+    repositories: list[RemoteRepository] | None = None
     per_minute: Annotated[int, Field(ge=0)] = 6
 
-    def find(self, source: _Source, key: int | str) -> Repository | None:
+    def find(self, source: _Source, key: int | str) -> RemoteRepository | None:
         """Return the repository of that ID or path."""
         if self.repositories is None:
-            return Repository.model_validate({source: key})
+            return RemoteRepository.model_validate({source: key})
         return next((repository for repository in self.repositories if getattr(repository, source) == key), None)
 
     def accepts(self, token: str) -> bool:
@@ -145,7 +145,7 @@ class Imports(Record):
         return self.tokens is None or token in self.tokens
 
 
-class Import(Course):
+class ProjectImport(Course):
     """The import by which a project came here; it has ended, if nothing else is said."""
 
     type: _Source
@@ -153,12 +153,12 @@ class Import(Course):
     status: _Status = "finished"
 
 
-IMPORTS = Section("imports", ("instance",), Imports, Imports())
-SOURCES: Section[list[str] | None] = Section("import_sources", ("instance",), list[str] | None, None)
-IMPORTED: Section[Import | None] = Section("imported", ("project",), Import | None, None)
+IMPORTS = StateSection("imports", ("instance",), ImportRecords, ImportRecords())
+SOURCES: StateSection[list[str] | None] = StateSection("import_sources", ("instance",), list[str] | None, None)
+IMPORTED: StateSection[ProjectImport | None] = StateSection("imported", ("project",), ProjectImport | None, None)
 
 
-def enabled_sources(state: State) -> list[str]:
+def enabled_sources(state: SandboxState) -> list[str]:
     """Return what projects may be imported from: by default anything in the spec, and nothing in production."""
     given = SOURCES.of(state.instance)
     return ([] if state.deployed else ["github", "bitbucket_server"]) if given is None else given
@@ -219,7 +219,7 @@ def get_import(call: Call) -> Answer:
     return answer
 
 
-def _end(call: Call, project: Project, progress: Import) -> None:
+def _end(call: Call, project: Project, progress: ProjectImport) -> None:
     progress.status = "finished" if progress.fails is None else "failed"
     for milestone in progress.holds.milestones if progress.fails is None else ():
         MILESTONES.add(call, project, milestone.model_copy())
@@ -227,7 +227,7 @@ def _end(call: Call, project: Project, progress: Import) -> None:
 
 
 def _insertion(
-    call: Call, repository: Repository, namespace: Group | User, name: str, refuse: Callable[[int, Any], Refusal]
+    call: Call, repository: RemoteRepository, namespace: Group | User, name: str, refuse: Callable[[int, Any], Refusal]
 ) -> Insertion:
     """Refuse a source that is not enabled; return what makes the project, if its name is not taken."""
     state = call.state
@@ -245,7 +245,7 @@ def _insertion(
         if isinstance(namespace, Group) and not repository.private:
             project.visibility = namespace.visibility
         course = {field: getattr(repository, field) for field in Course.model_fields}
-        progress = Import(type=repository.host, source=repository.name, status="scheduled", **course)
+        progress = ProjectImport(type=repository.host, source=repository.name, status="scheduled", **course)
         IMPORTED.put(project, progress)
         call.changed = True
         return Answer(201, show_import(call, project, progress))
@@ -264,7 +264,7 @@ def _is_local(url: str) -> bool:
     return True
 
 
-def _plain(state: State, path: str) -> str:
+def _plain(state: SandboxState, path: str) -> str:
     """Return a path as groups have it: by the spec, `/acme/team` is one too."""
     return path if state.deployed else path.strip("/")
 
@@ -279,14 +279,14 @@ def _bitbucket_namespace(call: Call, user: User, sent: dict[str, Any]) -> Group 
     return namespace or add_missing_groups(call, wish) or user
 
 
-def _may_import(state: State, user: User, namespace: Group | User) -> bool:
+def _may_import(state: SandboxState, user: User, namespace: Group | User) -> bool:
     """Whether the user may import there: a bot has no projects of its own, and an archived group takes none."""
     if isinstance(namespace, User):
         return may_create(state, user, namespace, MAINTAINER) and not namespace.bot
     return may_create(state, user, namespace, MAINTAINER) and not state.is_archived(namespace)
 
 
-def show_import(call: Call, project: Project, progress: Import) -> dict[str, Any]:
+def show_import(call: Call, project: Project, progress: ProjectImport) -> dict[str, Any]:
     """Return the imported project (spec section 2); paths in it are those of addresses."""
     basic = show_basic_project(call.state, project, call.url)
     absolute = progress.source.startswith(("http://", "https://"))
@@ -306,7 +306,7 @@ def show_import(call: Call, project: Project, progress: Import) -> dict[str, Any
     }
 
 
-def _show_progress(call: Call, project: Project, progress: Import | None) -> dict[str, Any]:
+def _show_progress(call: Call, project: Project, progress: ProjectImport | None) -> dict[str, Any]:
     basic = show_basic_project(call.state, project, call.url)
     names = ("id", "description", "name", "name_with_namespace", "path", "path_with_namespace", "created_at")
     record = {

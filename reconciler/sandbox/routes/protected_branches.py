@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..answers import Answer, refused
 from ..call import Call
-from ..collection import PAGE, Collection, page_of
+from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import boolean, integer, read, text
 from ..records import DatedItem, Record
 from ..ref_access import (
@@ -31,7 +31,7 @@ from ..ref_access import (
     taken,
     unprocessable,
 )
-from ..state import DEVELOPER, MAINTAINER, OWNER, PLANNER, Group, Place, Project, Section, State
+from ..state import DEVELOPER, MAINTAINER, OWNER, PLANNER, Group, GroupOrProject, Project, SandboxState, StateSection
 from .audit_events import note_event
 
 
@@ -53,7 +53,7 @@ _NEW = tuple(integer(f"{sort}_access_level", values=levels) for sort, levels in 
 _OWNERS_KEY = "code_owner_approval_required"
 
 
-class ProtectedBranch(DatedItem):
+class ProtectedBranchRecord(DatedItem):
     """One rule; without entries to unprotect, every maintainer may."""
 
     name: str
@@ -93,14 +93,14 @@ class BranchDefaults(Record):
         return not (self.allow_force_push and all(entry.access_level == DEVELOPER for entry in both))
 
 
-DEFAULTS: Section[BranchDefaults] = Section(
+DEFAULTS: StateSection[BranchDefaults] = StateSection(
     "default_branch_protection_defaults", ("group",), BranchDefaults, BranchDefaults()
 )
-LOOKS: Section[int] = Section("default_branch_protection_looks", ("instance",), int, 0)
+LOOKS: StateSection[int] = StateSection("default_branch_protection_looks", ("instance",), int, 0)
 """How often one looks at the rules of a new project before that of its default branch is there."""
 
 
-class _ProtectedBranches(Collection[ProtectedBranch]):
+class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
     """The rules of a project, with those of its top-level group, or of a group."""
 
     def list_items(self, call: Call) -> Answer:
@@ -116,7 +116,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         rules.sort(key=lambda pair: pair[1].id)
         return page_of(call, rules, lambda pair: self.show_in(call, owner, *pair))
 
-    def owner(self, call: Call) -> Place:
+    def owner(self, call: Call) -> GroupOrProject:
         """Return the group for its owners, or the project for whoever may read its code."""
         if self.level == "group":
             return call.group(OWNER)
@@ -128,11 +128,11 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         _look(call.state, project)
         return project
 
-    def owner_to_write(self, call: Call) -> Place:
+    def owner_to_write(self, call: Call) -> GroupOrProject:
         """Return the group for its owners, or the project for its maintainers."""
         return call.group(OWNER) if self.level == "group" else call.project(MAINTAINER)
 
-    def items(self, call: Call, owner: Place) -> Sequence[ProtectedBranch]:
+    def items(self, call: Call, owner: GroupOrProject) -> Sequence[ProtectedBranchRecord]:
         """Return the rules, without entries of what is gone: users who left keep those to unprotect."""
         state = call.state
         for rule in self.section.of(owner):
@@ -149,7 +149,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         """Return the name in the path."""
         return call.parts["name"]
 
-    def find(self, call: Call, owner: Place, key: str) -> ProtectedBranch:
+    def find(self, call: Call, owner: GroupOrProject, key: str) -> ProtectedBranchRecord:
         """Return the rule with the lowest ID of that name; in a group, of a name that has this one as a part."""
         rule = self._named(call, owner, key)
         if rule is None:
@@ -161,7 +161,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         sent = read(call, text("name", required=True), *_NEW, boolean("allow_force_push"), boolean(_OWNERS_KEY))
         return sent | self._read_lists(call, ())
 
-    def make(self, call: Call, owner: Place, sent: dict[str, Any]) -> ProtectedBranch:  # noqa: ARG002 - others look where
+    def make(self, call: Call, owner: GroupOrProject, sent: dict[str, Any]) -> ProtectedBranchRecord:  # noqa: ARG002 - others look where
         """Return a new rule: a list without entries has one for maintainers."""
         lists: dict[str, Any] = {}
         for sort, entry in _SORTS.items():
@@ -169,14 +169,16 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             given = [{"access_level": role}] if role is not None else []
             given += sent.get(f"allowed_to_{sort}") or []
             lists[f"{sort}_access_levels"] = [changed_entry(call.state, entry(), sent) for sent in given or [{}]]
-        return ProtectedBranch.model_construct(
+        return ProtectedBranchRecord.model_construct(
             name=sent["name"] or "",
             allow_force_push=bool(sent.get("allow_force_push")),
             code_owner_approval_required=bool(sent.get(_OWNERS_KEY)) and call.state.instance.licensed,
             **lists,
         )
 
-    def check(self, call: Call, owner: Place, wanted: ProtectedBranch, before: ProtectedBranch | None) -> None:
+    def check(
+        self, call: Call, owner: GroupOrProject, wanted: ProtectedBranchRecord, before: ProtectedBranchRecord | None
+    ) -> None:
         """Refuse a name that is known, a rule that its creator may not change, and invalid entries."""
         if before is None:
             if wanted.name and self._named(call, owner, wanted.name) is not None:
@@ -191,7 +193,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             faults += entry_faults(call.state, owner, new, f"{sort.capitalize()} access levels")
         unprocessable([nested, blank, *faults])
 
-    def require_right(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+    def require_right(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> None:
         """Refuse with 403 whom a project's rule does not let change it; without a licence, that is not looked at."""
         entries = item.unprotect_access_levels
         if isinstance(owner, Project) and entries and call.state.instance.licensed:
@@ -244,15 +246,17 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         """Delete a rule; a group answers with what is left of it."""
         return super().delete(call) if self.level == "project" else self._delete(call)
 
-    def show(self, call: Call, owner: Place, item: ProtectedBranch) -> dict[str, Any]:
+    def show(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> dict[str, Any]:
         """Return the record of a rule where it belongs."""
         return self.show_in(call, owner, owner, item)
 
-    def show_in(self, call: Call, place: Place, owner: Place, item: ProtectedBranch) -> dict[str, Any]:
+    def show_in(
+        self, call: Call, place: GroupOrProject, owner: GroupOrProject, item: ProtectedBranchRecord
+    ) -> dict[str, Any]:
         """Return the record of a rule as a project shows it, or the group."""
         return show_rule(call.state, place, owner, item)
 
-    def add(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+    def add(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> None:
         """Keep a new rule, and number its entries."""
         number_entries(call.state, item)
         super().add(call, owner, item)
@@ -266,7 +270,7 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
         message = f"Added protected branch with [{shown}]"
         note_event(call, owner, "protected_branch_created", message, _about(item), **levels, **flags)
 
-    def remove(self, call: Call, owner: Place, item: ProtectedBranch) -> None:
+    def remove(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> None:
         """Remove a rule."""
         super().remove(call, owner, item)
         empty: dict[str, Any] = {"push_access_levels": [], "merge_access_levels": []}
@@ -284,8 +288,8 @@ class _ProtectedBranches(Collection[ProtectedBranch]):
             is not None
         }
 
-    def _named(self, call: Call, owner: Place, name: str) -> ProtectedBranch | None:
-        def is_it(rule: ProtectedBranch) -> bool:
+    def _named(self, call: Call, owner: GroupOrProject, name: str) -> ProtectedBranchRecord | None:
+        def is_it(rule: ProtectedBranchRecord) -> bool:
             return has_part(rule.name, name) if self.level == "group" else rule.name == name
 
         return next(filter(is_it, self.items(call, owner)), None)
@@ -302,7 +306,7 @@ _PUSHERS, _MERGERS = "allowed to push and merge", "allowed to merge"
 _FORCE, _CODE = "allow force push", "code owner approval required"
 
 
-def _told(state: State, owner: Place, rule: ProtectedBranch) -> dict[str, tuple[str, Any]]:
+def _told(state: SandboxState, owner: GroupOrProject, rule: ProtectedBranchRecord) -> dict[str, tuple[str, Any]]:
     """Return what the audit tells of a rule, in its words, with the event of a change: not who may unprotect."""
     pushers, mergers = (
         [show_entry(state, owner, shown, with_key=False)["access_level_description"] for shown in rule.entries(sort)]
@@ -320,11 +324,13 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _about(rule: ProtectedBranch) -> tuple[str, int, str]:
+def _about(rule: ProtectedBranchRecord) -> tuple[str, int, str]:
     return "ProtectedBranch", rule.id, rule.name
 
 
-def show_rule(state: State, place: Place, owner: Place, rule: ProtectedBranch) -> dict[str, Any]:
+def show_rule(
+    state: SandboxState, place: GroupOrProject, owner: GroupOrProject, rule: ProtectedBranchRecord
+) -> dict[str, Any]:
     """Return the record of a rule of that owner, as that place shows it."""
     record: dict[str, Any] = {"id": rule.id, "name": rule.name, "allow_force_push": rule.allow_force_push}
     for sort in _SORTS if state.instance.enterprise else ("push", "merge"):
@@ -338,23 +344,23 @@ def show_rule(state: State, place: Place, owner: Place, rule: ProtectedBranch) -
     return record
 
 
-def root_of(state: State, place: Place) -> Group | None:
+def root_of(state: SandboxState, place: GroupOrProject) -> Group | None:
     """Return the top-level group of a place; None in a personal namespace."""
     return next(reversed([*state.groups_above(place)]), None)
 
 
-def rules_for(state: State, project: Project, branch: str) -> list[ProtectedBranch]:
+def rules_for(state: SandboxState, project: Project, branch: str) -> list[ProtectedBranchRecord]:
     """Return the rules that protect a branch, those of the top-level group too."""
     return [rule for _, rule in all_rules(state, project) if rule.matches(branch)]
 
 
-def all_rules(state: State, project: Project) -> list[tuple[Place, ProtectedBranch]]:
+def all_rules(state: SandboxState, project: Project) -> list[tuple[GroupOrProject, ProtectedBranchRecord]]:
     """Return the rules of a project and of its top-level group, each with its owner."""
     owners = (project, root_of(state, project))
     return [(owner, rule) for owner in owners if owner for rule in OF_PROJECTS.section.of(owner)]
 
 
-def protect_default_branch(state: State, project: Project) -> None:
+def protect_default_branch(state: SandboxState, project: Project) -> None:
     """Begin the job that protects the default branch of a project, which has its first commit."""
     if LOOKS.of(state.instance):
         state.jobs["protection", 0, project.id] = LOOKS.of(state.instance)
@@ -362,7 +368,7 @@ def protect_default_branch(state: State, project: Project) -> None:
         _protect(state, project)
 
 
-def _look(state: State, project: Project) -> None:
+def _look(state: SandboxState, project: Project) -> None:
     """Let the job go on that protects the default branch."""
     looks = state.jobs.pop(("protection", 0, project.id), None)
     if looks:
@@ -371,19 +377,19 @@ def _look(state: State, project: Project) -> None:
         _protect(state, project)
 
 
-def _protect(state: State, project: Project) -> None:
+def _protect(state: SandboxState, project: Project) -> None:
     group = state.group_of(project)
     defaults = DEFAULTS.of(group) if group else BranchDefaults()
     if not defaults.protects or rules_for(state, project, project.default_branch):
         return
-    rule = ProtectedBranch(
+    rule = ProtectedBranchRecord(
         name=project.default_branch,
         push_access_levels=[PushEntry(access_level=role.access_level) for role in defaults.allowed_to_push],
         merge_access_levels=[MergeEntry(access_level=role.access_level) for role in defaults.allowed_to_merge],
         allow_force_push=defaults.allow_force_push,
         code_owner_approval_required=defaults.code_owner_approval_required,
     )
-    rule.id = state.numbers(ProtectedBranch).give()
+    rule.id = state.numbers(ProtectedBranchRecord).give()
     rule.created_at = rule.updated_at = state.tick()
     number_entries(state, rule)
     OF_PROJECTS.section.of(project).append(rule)
@@ -402,7 +408,7 @@ def has_part(name: str, wanted: str) -> bool:
 
 
 def _merged(
-    call: Call, rule: ProtectedBranch, sort: str, sent: Sequence[dict[str, Any]]
+    call: Call, rule: ProtectedBranchRecord, sort: str, sent: Sequence[dict[str, Any]]
 ) -> tuple[list[Entry], list[str]]:
     """Return the entries of a list after a change, and why they are refused; 404 for an ID that is not among them."""
     before, faults = rule.entries(sort), []
@@ -423,7 +429,7 @@ def _merged(
 OF_PROJECTS, OF_GROUPS = (
     _ProtectedBranches(
         "protected_branches",
-        ProtectedBranch,
+        ProtectedBranchRecord,
         f"/{level}/:id/protected_branches",
         on=("group", "project"),
         part="name",

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..answers import refused
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import integer, read, text
 from ..records import DatedItem, each_once
 from ..ref_access import (
@@ -35,17 +35,17 @@ class CreateEntry(Entry):
     """Who may create tags."""
 
 
-class ProtectedTag(DatedItem):
+class ProtectedTagRecord(DatedItem):
     """One rule."""
 
     name: str
     create_access_levels: list[CreateEntry] = Field(default_factory=lambda: [CreateEntry()])
 
 
-class _ProtectedTags(Collection[ProtectedTag]):
+class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
     """The rules of a project; an archived one has them too."""
 
-    def items(self, call: Call, owner: Project) -> list[ProtectedTag]:
+    def items(self, call: Call, owner: Project) -> list[ProtectedTagRecord]:
         """Return the rules, without entries of groups and keys that are gone, and of deleted users."""
         for rule in self.section.of(owner):
             kept = rule.create_access_levels
@@ -58,7 +58,7 @@ class _ProtectedTags(Collection[ProtectedTag]):
         """Return the name in the path."""
         return call.parts["name"]
 
-    def find(self, call: Call, owner: Project, key: str) -> ProtectedTag:
+    def find(self, call: Call, owner: Project, key: str) -> ProtectedTagRecord:
         """Return the rule of that name; else 404."""
         rule = next((tag for tag in self.items(call, owner) if tag.name == key), None)
         if rule is None:
@@ -70,41 +70,41 @@ class _ProtectedTags(Collection[ProtectedTag]):
         sent = read(call, text("name", required=True), integer("create_access_level", values=LEVELS))
         return sent | {_LIST: read_entries(call, _LIST, LEVELS, _KEYS)}
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ProtectedTag:  # noqa: ARG002 - others look where
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ProtectedTagRecord:  # noqa: ARG002 - others look where
         """Return a new rule: without entries it has one for maintainers."""
         role = sent.get("create_access_level")
         given = [] if role is None else [{"access_level": role}]
         given += sent[_LIST] or []
         entries = [changed_entry(call.state, CreateEntry(), sent) for sent in given or [{}]]
-        return ProtectedTag.model_construct(name=sent["name"] or "", create_access_levels=entries)
+        return ProtectedTagRecord.model_construct(name=sent["name"] or "", create_access_levels=entries)
 
-    def check(self, call: Call, owner: Project, wanted: ProtectedTag, before: ProtectedTag | None) -> None:  # noqa: ARG002 - no rule changes
+    def check(self, call: Call, owner: Project, wanted: ProtectedTagRecord, before: ProtectedTagRecord | None) -> None:  # noqa: ARG002 - no rule changes
         """Refuse a name that is blank or taken, and invalid entries."""
         blank = "" if wanted.name.strip() else "Name can't be blank"
         faults = entry_faults(call.state, owner, wanted.create_access_levels, "Create access levels")
         unprocessable([blank, self._taken(call, owner, wanted), *faults])
 
-    def check_again(self, call: Call, owner: Project, wanted: ProtectedTag) -> None:
+    def check_again(self, call: Call, owner: Project, wanted: ProtectedTagRecord) -> None:
         """Refuse the second of two rules with one name."""
         unprocessable([self._taken(call, owner, wanted)])
 
-    def show(self, call: Call, owner: Project, item: ProtectedTag) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: ProtectedTagRecord) -> dict[str, Any]:
         """Return the record of a rule, which has no ID."""
         entries = [show_entry(call.state, owner, entry, with_key=True) for entry in item.create_access_levels]
         return {"name": item.name, "create_access_levels": entries}
 
-    def add(self, call: Call, owner: Project, item: ProtectedTag) -> None:
+    def add(self, call: Call, owner: Project, item: ProtectedTagRecord) -> None:
         """Keep a new rule, and number its entries."""
         number_entries(call.state, item)
         super().add(call, owner, item)
 
-    def _taken(self, call: Call, owner: Project, wanted: ProtectedTag) -> str:
+    def _taken(self, call: Call, owner: Project, wanted: ProtectedTagRecord) -> str:
         same = any(tag.name == wanted.name for tag in self.items(call, owner))
         return "Name has already been taken" if same else ""
 
 
 TAGS = _ProtectedTags(
-    "protected_tags", ProtectedTag, "/projects/:id/protected_tags", part="name", validator=each_once("name")
+    "protected_tags", ProtectedTagRecord, "/projects/:id/protected_tags", part="name", validator=each_once("name")
 )
 SECTIONS = (TAGS.section,)
 ROUTES = TAGS.routes("list", "get", "create", "delete", anonymous=True)

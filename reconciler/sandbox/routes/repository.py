@@ -17,7 +17,7 @@ from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import Attribute, boolean, read, text
 from ..records import SEED, Record, Time
-from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, Section
+from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, StateSection
 from .protected_branches import protect_default_branch, rules_for
 
 ACTIONS = ("create", "update", "move", "delete", "chmod")
@@ -40,7 +40,7 @@ class Commit(Record):
     files: dict[str, str] = Field(default_factory=dict)
 
 
-class Repository(Record):
+class StoredRepository(Record):
     """Commits, the oldest first, and the latest commit of each branch.
 
     A state file may give files alone: they are in the first commit of the default branch.
@@ -51,7 +51,9 @@ class Repository(Record):
     branches: dict[str, str] = Field(default_factory=dict)
 
 
-REPOSITORY: Section[Repository] = Section("repository", ("project",), Repository, Repository())
+REPOSITORY: StateSection[StoredRepository] = StateSection(
+    "repository", ("project",), StoredRepository, StoredRepository()
+)
 
 
 def get_file(call: Call) -> Answer:
@@ -297,7 +299,7 @@ def begin_repository(project: Project, files: dict[str, str]) -> None:
     repository.branches[project.default_branch] = repository.commits[-1].id
 
 
-def _repository(project: Project) -> Repository:
+def _repository(project: Project) -> StoredRepository:
     """Return the repository; files of a state file become its first commit."""
     repository = REPOSITORY.of(project)
     if repository.files:

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from ..answers import Answer, refused
 from ..call import Call, Route
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import text
-from ..records import Item
+from ..records import StoredItem
 from ..state import OWNER, Group
 
 
-class Identity(Item):
+class IdentityRecord(StoredItem):
     """The link between an account of the identity provider and a user."""
 
     user_id: Annotated[int, Field(gt=0)]
@@ -23,7 +23,7 @@ class Identity(Item):
     active: bool = True
 
 
-class _Identities(Collection[Identity]):
+class _Identities(RouteCollection[IdentityRecord]):
     def list_items(self, call: Call) -> Answer:
         """All of them."""
         return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
@@ -32,14 +32,14 @@ class _Identities(Collection[Identity]):
         """The external UID."""
         return call.parts[self.part].lower()
 
-    def find(self, call: Call, owner: Group, key: str) -> Identity:
+    def find(self, call: Call, owner: Group, key: str) -> IdentityRecord:
         """The identity of that UID; else 404."""
         for item in self.items(call, owner):
             if item.extern_uid.lower() == key:
                 return item
         raise refused(404, "404 Identity Not Found")
 
-    def check(self, call: Call, owner: Group, wanted: Identity, before: Identity | None) -> None:
+    def check(self, call: Call, owner: Group, wanted: IdentityRecord, before: IdentityRecord | None) -> None:
         """An external UID is not blank, and unique in the group."""
         if not wanted.extern_uid.strip():
             raise refused(400, "Extern uid can't be blank")
@@ -47,14 +47,14 @@ class _Identities(Collection[Identity]):
         if wanted.extern_uid.lower() in taken:
             raise refused(400, "Extern uid has already been taken")
 
-    def show(self, call: Call, owner: Group, item: Identity) -> dict[str, Any]:  # noqa: ARG002 - others show where
+    def show(self, call: Call, owner: Group, item: IdentityRecord) -> dict[str, Any]:  # noqa: ARG002 - others show where
         """The record (spec section 2)."""
         return {"extern_uid": item.extern_uid, "user_id": item.user_id, "active": item.active}
 
 
 IDENTITIES = _Identities(
     "scim_identities",
-    Identity,
+    IdentityRecord,
     "/groups/:id/scim",
     part="uid",
     role=OWNER,

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..answers import Answer, refused
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import text
-from ..records import Item
+from ..records import StoredItem
 from ..state import Instance, User
 
 _TEXTS = (text("name"), text("username"), text("email"))
@@ -27,7 +27,7 @@ _MALFORMED = (
 )
 
 
-class Account(Item):
+class Account(StoredItem):
     """One account; `unconfirmed_email` is an address that waits for its confirmation."""
 
     counted_with = User
@@ -44,7 +44,7 @@ class Account(Item):
         self.email = self.email or f"service_account_{self.id:032x}@noreply.example.com"
 
 
-class _Accounts(Collection[Account]):
+class _Accounts(RouteCollection[Account]):
     def list_items(self, call: Call) -> Answer:
         """Let the job run that deletes accounts."""
         answer, owner = super().list_items(call), call.state.instance

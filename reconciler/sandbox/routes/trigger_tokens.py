@@ -12,9 +12,9 @@ from typing import Any
 
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route, invalid
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import read, text, time
-from ..records import DatedItem, Item, Time, Username, stamp
+from ..records import DatedItem, StoredItem, Time, Username, stamp
 from ..state import DEVELOPER, MAINTAINER, OWNER, Project, User
 from .instance import show_user
 
@@ -36,11 +36,11 @@ class Trigger(DatedItem):
         self.token = self.token or PREFIX + sha256(f"trigger {self.id}".encode()).hexdigest()[:40]
 
 
-class Pipeline(Item):
+class Pipeline(StoredItem):
     """A pipeline that was started; only its ID is kept."""
 
 
-class _Triggers(Collection[Trigger]):
+class _Triggers(RouteCollection[Trigger]):
     """A project's tokens; their descriptions need not be unique."""
 
     def read_new(self, call: Call) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ..answers import Answer, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import boolean, integers, read, text
-from ..state import Place, User
+from ..state import GroupOrProject, User
 from . import sections
 from .instance import show_user
 from .service_accounts import ACCOUNTS
@@ -66,7 +66,7 @@ def list_members(call: Call) -> Answer:
     return page_of(call, members, lambda pair: show_member(call, *pair))
 
 
-def role_in(call: Call, user: User, place: Place) -> int:
+def role_in(call: Call, user: User, place: GroupOrProject) -> int:
     """Return the level of a user in a place: with `all` in the path, the inherited one too."""
     return call.state.membership(user, place) if "/members/all" in call.route.path else place.role_of(user)
 
@@ -77,7 +77,7 @@ def show_member(call: Call, user: User, level: int) -> dict[str, Any]:
     return {**show_user(call.state, user, call.url), **record}
 
 
-def seen_place(call: Call) -> Place:
+def seen_place(call: Call) -> GroupOrProject:
     """Return the group or project in the path, if the caller can see it."""
     return call.visible_group() if call.route.path.startswith("/groups/") else call.visible_project()
 

@@ -1,7 +1,7 @@
 """Deploy keys in the sandbox: the same key again is the old record; the same title again is another key."""
 
 from reconciler.sandbox.call import Call
-from reconciler.sandbox.collection import Collection
+from reconciler.sandbox.collection import RouteCollection
 from reconciler.sandbox.parameters import boolean, text
 from reconciler.sandbox.records import DatedItem
 from reconciler.sandbox.state import Project
@@ -15,7 +15,7 @@ class DeployKey(DatedItem):
     can_push: bool = False
 
 
-class _DeployKeys(Collection[DeployKey]):
+class _DeployKeys(RouteCollection[DeployKey]):
     """A project's keys."""
 
     def add(self, call: Call, owner: Project, item: DeployKey) -> None:
