@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
-from reconciler.gitops.inventory import BELOW, BRANCH, NAME, is_branch
+from reconciler.gitops.inventory import BELOW, BRANCH_NAME, INVENTORY_BRANCH, is_branch
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.sources import Document, located, open_source, read_mapping
 from reconciler.manifests.validation import diagnose
@@ -136,11 +136,13 @@ class IssueSettings(BaseModel):
 
 def _branch(value: Any) -> str:
     if not isinstance(value, str) or not is_branch(value):
-        raise ValueError(f"must be the name of a branch below {BELOW}, such as {BRANCH}")
+        raise ValueError(f"must be the name of a branch below {BELOW}, such as {INVENTORY_BRANCH}")
     return value
 
 
-Branch = Annotated[str, PlainValidator(_branch), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"})]
+Branch = Annotated[
+    str, PlainValidator(_branch), WithJsonSchema({"type": "string", "pattern": f"^{BRANCH_NAME.pattern}$"})
+]
 
 
 class InventorySettings(BaseModel):
@@ -149,7 +151,9 @@ class InventorySettings(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     branch: Branch = Field(
-        BRANCH, description=f"The branch, below {BELOW}; each service needs its own.", examples=[BRANCH]
+        INVENTORY_BRANCH,
+        description=f"The branch, below {BELOW}; each service needs its own.",
+        examples=[INVENTORY_BRANCH],
     )
     remote: Text = Field(
         "", description="The remote that has the branch; the local repository if left out.", examples=["origin"]

@@ -29,14 +29,14 @@ from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
 from reconciler.service import Client
 
-TOKEN = "check-token"  # noqa: S105 - of the sandbox only
+CHECK_TOKEN = "check-token"  # noqa: S105 - of the sandbox only
 
 ODD: Sequence[Json] = (None, True, 7, "text", [], [[]], {}, {"id": "7"}, {"id": 7})
 """Responses that no service should give, and that no run should die of."""
 
 
 def check_kind(
-    kind: Kind, example: Path, route: ModuleType, *, state: Mapping[str, Any] | None = None, token: str = TOKEN
+    kind: Kind, example: Path, route: ModuleType, *, state: Mapping[str, Any] | None = None, token: str = CHECK_TOKEN
 ) -> None:
     """Lead a kind through its life on the sandbox, in both of its dialects.
 
@@ -113,7 +113,7 @@ def _item_of(model: Any) -> Any:
 
 def _state_of(sections: Sequence[Section]) -> dict[str, Any]:
     """Return a service that holds the targets, all of which belong to the user behind the token."""
-    state: dict[str, Any] = {"users": [{"username": "checker", "tokens": [TOKEN]}]}
+    state: dict[str, Any] = {"users": [{"username": "checker", "tokens": [CHECK_TOKEN]}]}
     for level in (Level.GROUP, Level.PROJECT):
         state[f"{level}s"] = [
             {"path": section.target.ref, "members": [{"user": "checker", "role": "owner"}]}

@@ -59,13 +59,13 @@ KIND = Kind(
 from typing import Any
 
 from ..call import Call
-from ..collection import Collection
+from ..collection import RouteCollection
 from ..parameters import text
-from ..records import Item
-from ..state import MAINTAINER, OWNER, Place, Project
+from ..records import StoredItem
+from ..state import MAINTAINER, OWNER, GroupOrProject, Project
 
 
-class Badge(Item):
+class Badge(StoredItem):
     """One badge."""
 
     name: str | None = None
@@ -73,15 +73,17 @@ class Badge(Item):
     image_url: str
 
 
-class _Badges(Collection[Badge]):
+class _Badges(RouteCollection[Badge]):
     """The badges of a project or a group."""
 
-    def select(self, call: Call, owner: Place, sent: dict[str, Any]) -> list[tuple[Place, Badge]]:
+    def select(
+        self, call: Call, owner: GroupOrProject, sent: dict[str, Any]
+    ) -> list[tuple[GroupOrProject, Badge]]:
         """Return those of the owner, and of the groups above a project."""
         above = call.state.groups_above(owner) if self.level == "project" else ()
         return [*((each, item) for each in above for item in self.section.of(each)), *super().select(call, owner, sent)]
 
-    def show(self, call: Call, owner: Place, item: Badge) -> dict[str, Any]:
+    def show(self, call: Call, owner: GroupOrProject, item: Badge) -> dict[str, Any]:
         """Return the record of a badge."""
         return {**super().show(call, owner, item), "kind": "project" if isinstance(owner, Project) else "group"}
 

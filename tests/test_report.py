@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.apply import UNKNOWN, Status
+from reconciler.apply import RESULT_UNKNOWN, Status
 from reconciler.documents.plan_file import save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
@@ -91,7 +91,7 @@ def test_a_report_ends_now_unless_told_otherwise() -> None:
 
 def test_changes_whose_outcome_never_came_are_failed() -> None:
     report = make_report(sample(), [], NOON, Traffic(3, 1))
-    assert [(each.status, each.reason) for each in report.outcomes] == [(Status.FAILED, UNKNOWN)] * 4
+    assert [(each.status, each.reason) for each in report.outcomes] == [(Status.FAILED, RESULT_UNKNOWN)] * 4
     assert asdict(report.counts) == NOTHING_COUNTED | {"failed": 4, "problems": 1}
 
 

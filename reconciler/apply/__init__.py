@@ -7,9 +7,9 @@ of all targets share.
 """
 
 from reconciler.apply.outcomes import (
-    ENDED,
-    LEFT_OUT,
-    UNKNOWN,
+    QUIT_BEFORE_CHANGE,
+    RESULT_UNKNOWN,
+    RUN_ENDED,
     UNVERIFIED,
     ApplyOptions,
     CanaryRun,
@@ -27,9 +27,9 @@ from reconciler.apply.run import Application, apply_plan
 from reconciler.model.plan import Outcome, Status
 
 __all__ = [
-    "ENDED",
-    "LEFT_OUT",
-    "UNKNOWN",
+    "QUIT_BEFORE_CHANGE",
+    "RESULT_UNKNOWN",
+    "RUN_ENDED",
     "UNVERIFIED",
     "Application",
     "ApplyOptions",

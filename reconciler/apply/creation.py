@@ -21,7 +21,7 @@ from reconciler.apply.journal import recorded
 from reconciler.apply.once import CreateOnce
 from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets
-from reconciler.apply.verify import EDITED
+from reconciler.apply.verify import PLAN_WAS_EDITED
 from reconciler.errors import (
     AnswerLost,
     Forbidden,
@@ -149,7 +149,7 @@ class NewTarget:
                 record = self.service.get(f"namespaces/{quote(path, safe='')}")
                 known = record.get("id") if isinstance(record, dict) else None
             if known != number:
-                raise LookupError(EDITED)
+                raise LookupError(PLAN_WAS_EDITED)
 
     def create(self, change: Change) -> LiveTarget:
         """Create the target, unless somebody else has created it.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from reconciler.apply.outcomes import ENDED, Fate
+from reconciler.apply.outcomes import RUN_ENDED, Fate
 from reconciler.apply.targets import Targets, targets_in
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.live.imports import ImportState, import_state
@@ -165,7 +165,7 @@ class Imports:
         arrived = side_by_side(self._arrives, groups, self.options.concurrency)
         for group, has_arrived in zip(groups, arrived, strict=True):
             if has_arrived is None:
-                self.targets.give_up(group, ENDED)
+                self.targets.give_up(group, RUN_ENDED)
             elif not has_arrived:
                 self._leave(group, f"the archive of {group} is still arriving after {in_words(self.options.wait)}")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from reconciler.apply.once import TRIES, CreateOnce, elder
+from reconciler.apply.once import MAX_CREATE_ATTEMPTS, CreateOnce, elder
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
@@ -75,7 +75,7 @@ class ObjectCreation:
             find=lambda error, is_in_doubt: self._find(change, request, error) if is_in_doubt else None,
             send=lambda: self._shown(change, request, self.service.send(request)),
             adopt=lambda existing, _is_ours: self._adopted(change, existing),
-            tries=1 if request.once else TRIES,
+            tries=1 if request.once else MAX_CREATE_ATTEMPTS,
         ).run()
         if made is None or (isinstance(change, Create) and change.target_id is not None):
             return None

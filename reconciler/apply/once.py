@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from reconciler.errors import ServiceError
 
-TRIES = 3
+MAX_CREATE_ATTEMPTS = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
 
 Item = TypeVar("Item")
@@ -35,7 +35,7 @@ class CreateOnce(Generic[Item, Existing]):
     find: Callable[[ServiceError, bool], Existing | None]
     send: Callable[[], Item | None]
     adopt: Callable[[Existing, bool], Item]
-    tries: int = TRIES
+    tries: int = MAX_CREATE_ATTEMPTS
     waits: Callable[[ServiceError], bool] = lambda _error: False
 
     def run(self) -> Item | None:

@@ -17,11 +17,11 @@ from reconciler.model.wording import counted
 TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
 
-ENDED = "the run ended before this change"
+RUN_ENDED = "the run ended before this change"
 
-LEFT_OUT = "left out by quitting"
+QUIT_BEFORE_CHANGE = "left out by quitting"
 
-UNKNOWN = "the run was interrupted; the result is unknown"
+RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 
 UNVERIFIED = "the run ended before it was read again"
 """The reason of a change that is done, and that nothing has verified."""
@@ -36,7 +36,7 @@ class Fate:
 
 
 def with_left_out(
-    targets: Iterable[TargetPlan], left: Plan, fate: Fate = Fate(Status.SKIPPED, LEFT_OUT)
+    targets: Iterable[TargetPlan], left: Plan, fate: Fate = Fate(Status.SKIPPED, QUIT_BEFORE_CHANGE)
 ) -> list[TargetPlan]:
     """Return targets with their outcomes, those of the changes that were left out included.
 

@@ -29,7 +29,7 @@ from reconciler.apply.verify import (
 )
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
-from reconciler.model.endpoints import ALONE, Collection, Siblings
+from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
 from reconciler.model.resource import Resource, Wanted
@@ -192,7 +192,7 @@ class Preparation:
         """
         live = self.verifier.again(changes)
         siblings = {
-            part: ALONE if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
+            part: NO_SIBLINGS if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
             for part, objects in live.items()
         }
         moved = {id(change): stale_reason(change, live) for change in changes}

@@ -15,7 +15,16 @@ from reconciler.apply.creation import LiveTarget, NewTarget, Patient, tokens_of
 from reconciler.apply.imports import Creating, Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.objects import Made, ObjectCreation
-from reconciler.apply.outcomes import ENDED, UNKNOWN, UNVERIFIED, ApplyOptions, CanaryRun, FailureLimit, Fate, Stop
+from reconciler.apply.outcomes import (
+    RESULT_UNKNOWN,
+    RUN_ENDED,
+    UNVERIFIED,
+    ApplyOptions,
+    CanaryRun,
+    FailureLimit,
+    Fate,
+    Stop,
+)
 from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
@@ -28,7 +37,7 @@ from reconciler.apply.verify import (
     with_created,
 )
 from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
-from reconciler.fleet.causes import NO_RECORD, NOBODY, ProjectRecord, read_record, why_refused
+from reconciler.fleet.causes import NO_RECORD, UNKNOWN_CALLER, ProjectRecord, read_record, why_refused
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
@@ -38,7 +47,7 @@ from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised
 
-TAKEN = "has already been taken"
+TAKEN_MESSAGE = "has already been taken"
 """In the refusal of a creation: the name is that of another object."""
 
 
@@ -131,7 +140,7 @@ class Application:
         """Return what became of a target, some of whose sections may not have been begun."""
         sections = [section for run in self._begun.get(target.target, ()) for section in run.outcome.sections]
         begun = {section.section for section in sections}
-        skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or ENDED)
+        skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or RUN_ENDED)
         sections += [
             replace(section, outcomes=tuple(map(skipped, section.changes)))
             for section in target.sections
@@ -235,7 +244,7 @@ class CreationRun:
         self.change = next(change for change in self.section.changes if isinstance(change, Create))
         self.target, self.targets, self.options = target, targets, targets.options
         self.creation = NewTarget(self.change, targets)
-        self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
+        self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
         self.refusal = ""
         self._visibility: Json = None
 
@@ -263,7 +272,7 @@ class CreationRun:
                 return
             self.options.stop.after(error, told=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
-                self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
+                self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED)
             else:
                 self.result = Outcome(self.change, Status.FAILED, self.creation.why(error), unconfirmed=error.ambiguous)
         self._settle()
@@ -371,8 +380,8 @@ class TargetRun:
         known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
         rest = list(plan.changes)[len(known) :]
-        known += [Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in rest[:1]]
-        known += [Outcome(change, Status.SKIPPED, ENDED) for change in rest[1:]]
+        known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in rest[:1]]
+        known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in rest[1:]]
         return plan.with_outcomes(known)
 
     def run(self, again: Iterable[Section]) -> None:
@@ -445,7 +454,7 @@ class TargetRun:
         except ServiceError as error:
             self.options.stop.after(error, told=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
-                return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or ENDED))
+                return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
             reason = self._why(change, error)
@@ -461,7 +470,7 @@ class TargetRun:
         """
         section = change.address.section
         needs = self.kinds[section].needs
-        if isinstance(error, Refused) and isinstance(change, Create) and TAKEN in error.reason:
+        if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
             return advised(str(error), collection_of(change.address, self.kinds).names.taken)
         if not isinstance(error, Forbidden) or self.options.stop.reason:
             return advised(str(error), error.remedy)
@@ -475,7 +484,7 @@ class TargetRun:
 
     def _read_record(self) -> ProjectRecord:
         try:
-            record = read_record(self.target.target, self.service, NOBODY)
+            record = read_record(self.target.target, self.service, UNKNOWN_CALLER)
         except ServiceError as error:
             self.options.stop.after(error)
             return NO_RECORD

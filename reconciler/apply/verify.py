@@ -13,7 +13,7 @@ from reconciler.live.read import completed, decode, learn_ids, numbered, read_pa
 from reconciler.live.records import look_up_id, look_up_names
 from reconciler.live.subjects import recalled
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
-from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
+from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Outcome, Status, Step, Update, makes
@@ -27,7 +27,7 @@ from reconciler.planning.part import DeclaredPart
 from reconciler.planning.relations import resolve
 from reconciler.planning.singletons import plan_settings
 
-EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
+PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
 MADE_ANEW = "it has changed since the plan was made: the entries of its lists have other IDs; make the plan again"
 
@@ -56,7 +56,7 @@ class CurrentObjects:
     def siblings(self, changes: Iterable[Change]) -> Siblings:
         """Return the objects as they will be called, and those that will be created."""
         if isinstance(self._part, Singleton) or not self._part.has_siblings:
-            return ALONE
+            return NO_SIBLINGS
         mine = list(changes)
         renamed = {
             change.read.id: change.address.name
@@ -342,12 +342,12 @@ def forgery(
     except LookupError as error:
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
-        return EDITED
+        return PLAN_WAS_EDITED
     anew = [_completed(step, change) for step in steps]
     if anew == [change]:
         return ""
     is_same = len(anew) == 1 and _without_entry_ids(anew[0]) == _without_entry_ids(change)
-    return MADE_ANEW if is_same else EDITED
+    return MADE_ANEW if is_same else PLAN_WAS_EDITED
 
 
 def _without_entry_ids(step: Step) -> Step:

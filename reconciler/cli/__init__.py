@@ -39,7 +39,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 """The commands under the headings of `--help`, each with the module that it is in."""
 
-SHORT = ("Every day", "Setting up")
+EVERYDAY_GROUPS = ("Every day", "Setting up")
 """The headings whose commands `-h` explains; it names the others."""
 
 COMMANDS: Mapping[str, str] = {name: module for group in GROUPS.values() for name, module in group.items()}
@@ -80,10 +80,12 @@ class Commands(click.Group):
         formatter = context.make_formatter()
         self.format_usage(context, formatter)
         write_text(formatter, (self.help or "").partition("\n\n")[0])
-        for heading in SHORT:
+        for heading in EVERYDAY_GROUPS:
             self._format_group(context, formatter, heading)
         formatter.write_paragraph()
-        formatter.write_dl([(f"{heading}:", ", ".join(GROUPS[heading])) for heading in GROUPS if heading not in SHORT])
+        formatter.write_dl(
+            [(f"{heading}:", ", ".join(GROUPS[heading])) for heading in GROUPS if heading not in EVERYDAY_GROUPS]
+        )
         formatter.write_paragraph()
         formatter.write(
             "Begin with: reconciler demo\n"

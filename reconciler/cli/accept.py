@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.gitops.proposals import ProposalTarget
     from reconciler.model.plan import Problem
 
-BRANCH = "reconciler/accept"
+ACCEPT_BRANCH = "reconciler/accept"
 
 
 @command(
@@ -48,7 +48,7 @@ BRANCH = "reconciler/accept"
 @click.option(
     "--branch",
     metavar="NAME",
-    help=f"The branch of --merge-request; {BRANCH} if left out.",
+    help=f"The branch of --merge-request; {ACCEPT_BRANCH} if left out.",
 )
 def accept(
     given: Given,
@@ -91,7 +91,7 @@ def accept(
     if project is not None:
         from reconciler.gitops.proposals import ProposalTarget
 
-        _propose(session, accepted, ProposalTarget(project, branch or BRANCH), deferred)
+        _propose(session, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted

@@ -12,7 +12,7 @@ from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, UsageError
-from reconciler.model.inventory import COMMIT
+from reconciler.model.inventory import COMMIT_SHA
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 DEPTH = 100
 """In how many of the last applies `revert` looks for one."""
-SHOWN = 10
-NAME = re.compile("[0-9a-fA-F]{4,64}")
+MAX_LISTED_APPLIES = 10
+SHA_PREFIX = re.compile("[0-9a-fA-F]{4,64}")
 """How `revert` takes an apply of the log: the beginning of its ID."""
 
 
@@ -30,7 +30,7 @@ NAME = re.compile("[0-9a-fA-F]{4,64}")
     "-n",
     "number",
     type=click.IntRange(1),
-    default=SHOWN,
+    default=MAX_LISTED_APPLIES,
     metavar="N",
     show_default=True,
     help="Show N applies at most.",
@@ -84,7 +84,7 @@ def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
     Raises:
         ConfigurationError: there is no such apply, or its report is not in this clone.
     """
-    if named is not None and (Path(named).exists() or not NAME.fullmatch(named)):
+    if named is not None and (Path(named).exists() or not SHA_PREFIX.fullmatch(named)):
         return ChosenApply(Path(named), named)
     with opened_place(given) as place:
         applies = place.log(DEPTH) if place else ()
@@ -103,7 +103,7 @@ def list_reports(given: Given) -> None:
     if given.format not in ("text", "json"):
         raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")
     with opened_place(given) as place:
-        applies = place.log(SHOWN) if place else ()
+        applies = place.log(MAX_LISTED_APPLIES) if place else ()
     if given.format == "json":
         write_stdout(log_json(applies))
         return
@@ -124,7 +124,7 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
     name = latest(applies)
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
-    if not COMMIT.fullmatch(name):
+    if not COMMIT_SHA.fullmatch(name):
         return ChosenApply(Path(name), name)
     return _at_hand(name, applies)
 

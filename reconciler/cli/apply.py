@@ -435,7 +435,7 @@ def _carry_out(
     left: "Plan | None" = None,
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
-    from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
+    from reconciler.apply import RUN_ENDED, Application, ApplyOptions, Stop, with_left_out
     from reconciler.documents.report import canary_of, make_report
     from reconciler.render import render_report
 
@@ -454,7 +454,7 @@ def _carry_out(
         return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
 
     def finish() -> None:
-        stop.cancel(ENDED)
+        stop.cancel(RUN_ENDED)
         session.info("Finishing the requests in flight; a second signal stops at once.")
         session.write_reports_so_far(partial(render_report, outcome()))
 

@@ -53,14 +53,14 @@ def of_report(
         signal: the signal that came meanwhile; it counts only if it left something undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
-    from reconciler.apply import LEFT_OUT, UNVERIFIED, Status
+    from reconciler.apply import QUIT_BEFORE_CHANGE, UNVERIFIED, Status
 
     statuses = {outcome.status for outcome in report.outcomes}
     left = bool(statuses - {Status.DONE}) or any(outcome.reason == UNVERIFIED for outcome in report.outcomes)
     if signal is not None and left:
         return of_signal(signal)
     if incomplete or left:
-        left_out = any(outcome.reason == LEFT_OUT for outcome in report.outcomes)
+        left_out = any(outcome.reason == QUIT_BEFORE_CHANGE for outcome in report.outcomes)
         alone = any(
             outcome.status is Status.FAILED and not outcome.change.address.section for outcome in report.outcomes
         )
@@ -76,7 +76,7 @@ def of_targets(*, complete: bool, targets: object) -> ExitCode:
     return ExitCode.IN_PART if targets else ExitCode.ERROR
 
 
-ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class Ended(KeyboardInterrupt):
@@ -130,7 +130,7 @@ def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> It
     signals = Signals(react, patience)
     before = {}
     if current_thread() is main_thread():
-        heeded = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+        heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, signals.handle) for number in heeded}
     try:
         yield signals

@@ -19,7 +19,7 @@ from reconciler.gitops.scaffold import COMPONENTS
 if TYPE_CHECKING:
     from reconciler.export.run import ExportResult
 
-MANIFESTS = Path("manifests")
+MANIFESTS_FOLDER = Path("manifests")
 
 NEW_PROJECT = ", with the URL of an empty project that will hold this repository"
 
@@ -52,7 +52,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     3 if a file or a part of a group is missing, and with 1 if nothing was written.
     """
     from reconciler.export.left_out import causes
-    from reconciler.gitops.scaffold import FIRST, LEFT_OUT, PIPELINE_FILE, Pieces, left_out_text, scaffold
+    from reconciler.gitops.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.render.markdown import code
@@ -68,10 +68,10 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     shared = [*causes(exported.left_out)] if exported else []
     if exported is not None:
         texts |= exported.texts
-    elif not MANIFESTS.exists():
-        texts[MANIFESTS / "baseline.yaml"] = FIRST
+    elif not MANIFESTS_FOLDER.exists():
+        texts[MANIFESTS_FOLDER / "baseline.yaml"] = FIRST
     if shared:
-        texts[LEFT_OUT] = left_out_text((code(str(each)), each.lines) for each in shared)
+        texts[LEFT_OUT_FILE] = left_out_text((code(str(each)), each.lines) for each in shared)
     linked = [path for path in texts if not os.path.lexists(path) and is_linked(path, [here])]
     kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
     new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
@@ -84,7 +84,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     archived = f"; {counted(exported.archived, 'archived project')} left out" if exported and exported.archived else ""
     session.info(f"{targets}{counted(len(new), 'file')} written{archived}.")
     if shared:
-        session.info(f"Not in the manifests, one by one in {LEFT_OUT}:")
+        session.info(f"Not in the manifests, one by one in {LEFT_OUT_FILE}:")
         for cause in shared:
             session.info(f"  {cause}")
     if PIPELINE_FILE in new:
@@ -140,7 +140,7 @@ def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":
             client,
             session.kinds,
             client.concurrency,
-            folder=MANIFESTS,
+            folder=MANIFESTS_FOLDER,
             layout=Layout(as_set=True),
             keep=True,
             progress=progress,

@@ -40,8 +40,8 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
     """
     from reconciler.gitops.inventory import (
+        DEFAULT_COMMITTER,
         NO_INVENTORY,
-        NOBODY,
         OpenInventory,
         checked_branch,
         open_place,
@@ -68,7 +68,7 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
-    with open_place(top, branch, remote, NOBODY if in_job(os.environ) else own_identity(top)) as place:
+    with open_place(top, branch, remote, DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)) as place:
         yield _read(session, client.api_url.removesuffix(API), place, top, defaults)
 
 
@@ -98,7 +98,7 @@ def unprotected_branch(client: "Client") -> tuple[str, str] | None:
 
     That takes one request, and none where the list is not in a project of this service.
     """
-    from reconciler.gitops.inventory import BRANCH
+    from reconciler.gitops.inventory import INVENTORY_BRANCH
     from reconciler.gitops.remotes import project_on, remote_url
 
     defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
@@ -107,7 +107,7 @@ def unprotected_branch(client: "Client") -> tuple[str, str] | None:
     if isinstance(settings, bool) or top is None or "remote" not in settings or which("git") is None:
         return None
     project = project_on(client.api_url.removesuffix(API), remote_url(os.environ, top, settings["remote"]))
-    branch = settings.get("branch", BRANCH)
+    branch = settings.get("branch", INVENTORY_BRANCH)
     if not project:
         return None
     try:

@@ -47,7 +47,7 @@ FILES: Mapping[str, Mapping[str, str]] = {
 }
 """The files below `FOLDER` by the subject and the format of a report."""
 
-EMPTY: Mapping[str, str] = {"codequality": "[]\n", "junit": "<testsuites/>\n"}
+EMPTY_REPORTS: Mapping[str, str] = {"codequality": "[]\n", "junit": "<testsuites/>\n"}
 """Reports until there are better ones: without any, the log of a job that fails would end with errors about them."""
 
 LAST_DRIFT = FOLDER / FILES[DRIFT]["json"]
@@ -58,7 +58,7 @@ BASELINE = FOLDER / "baseline.json"
 
 PIPELINE = FOLDER / "apply.yml"
 
-MADE = {ExitCode.IN_ORDER, ExitCode.CHANGES_PENDING, ExitCode.IN_PART}
+PLAN_MADE = {ExitCode.IN_ORDER, ExitCode.CHANGES_PENDING, ExitCode.IN_PART}
 """The exit codes of commands that have made a plan."""
 
 
@@ -86,8 +86,8 @@ def reporting(given: Given, subject: str) -> Given:
     taken = {format_ for format_, _ in given.reports}
     files = [(format_, FOLDER / file) for format_, file in _files(subject).items() if format_ not in taken]
     for format_, file in files:
-        if format_ in EMPTY:
-            save(file, EMPTY[format_])
+        if format_ in EMPTY_REPORTS:
+            save(file, EMPTY_REPORTS[format_])
     return replace(given, reports=(*given.reports, *((format_, str(file)) for format_, file in files)))
 
 
@@ -134,7 +134,7 @@ def post_note(session: "Session", saved: "SavedPlan") -> None:
 
 def post_failure(code: int) -> None:
     """Post that a command has made no plan, if it has not: a note must not show the plan of an older commit."""
-    if code in MADE or not _merge_request():
+    if code in PLAN_MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
     given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler")
 
-FEW = 10
+MAX_LISTED_NOTICES = 10
 """How many targets a message names."""
 
 MEANINGFUL = re.compile(r"""[^\w .,:;/'"%()=+-]""")
 """Characters that may mean something to a chat: mentions, links, markup."""
 
-LONGEST = 3000
+MAX_NOTICE_LENGTH = 3000
 """Characters of a message; Slack shortens longer ones, and Mattermost refuses them."""
 
 
@@ -88,8 +88,8 @@ def notify_of_report(hook: "Webhook | None", report: "Report") -> None:
 def _named(words: str, targets: "Iterable[Target]") -> str:
     """Return `In project acme/api and 3 more`; empty without targets."""
     names = [str(target) for target in targets]
-    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
-    return f"{words} {', '.join(names[:FEW])}{more}" if names else ""
+    more = f" and {len(names) - MAX_LISTED_NOTICES:,} more" if len(names) > MAX_LISTED_NOTICES else ""
+    return f"{words} {', '.join(names[:MAX_LISTED_NOTICES])}{more}" if names else ""
 
 
 def _post(hook: "Webhook | None", service: str, facts: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ def _post(hook: "Webhook | None", service: str, facts: Iterable[str]) -> None:
     lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, facts)), *_job()]
     try:
         with heeding(patience=1):
-            hook.post("\n".join(lines)[:LONGEST])
+            hook.post("\n".join(lines)[:MAX_NOTICE_LENGTH])
     except ServiceError as error:
         LOG.error("%s was not notified: %s", hook.host, error.reason)  # noqa: TRY400 - a message, no traceback
 

@@ -29,7 +29,7 @@ LOG = logging.getLogger("reconciler")
 SPAN = timedelta(days=30)
 """How far back audit events are read where no inventory tells of an apply."""
 
-WHOLE = ("fleet", "json")
+WHOLE_PLAN_FORMATS = ("fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
 
 
@@ -144,7 +144,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))
 
     def write(format_: str, style: "Style") -> str:
-        return render_plan(saved if format_ in WHOLE else news.plan, format_, style)
+        return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news.plan, format_, style)
 
     known = news.plan.known
     silent = not news.is_new and not any(saved.plan.restored) and (given.quiet or known is None or not known.total)

@@ -29,7 +29,7 @@ SMALL_READ = 60
 SIGNALLED = 128
 """Exit codes above it name a signal."""
 
-TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
+DEFAULT_TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
 
 
 @click.command(
@@ -92,7 +92,7 @@ def sandbox(
         raise UsageError("sandbox takes --state or --generate, not both")
     if seed is not None and not generate:
         raise UsageError("--seed needs --generate N")
-    tokens = f"tokens are in {state}" if state else f"the token is {TOKEN}"
+    tokens = f"tokens are in {state}" if state else f"the token is {DEFAULT_TOKEN}"
     try:
         service.serve(
             service.generate(generate, seed or 0) if generate else state or DEMO_STATE,
@@ -182,7 +182,7 @@ def _environment(sandbox: "Sandbox") -> Iterator[None]:
             del os.environ[name]
     os.environ |= {
         "RECONCILER_API_URL": sandbox.api_url,
-        "RECONCILER_TOKEN": TOKEN,
+        "RECONCILER_TOKEN": DEFAULT_TOKEN,
         "RECONCILER_CONCURRENCY": "1",
     }
     try:

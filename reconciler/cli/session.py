@@ -20,7 +20,7 @@ from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
-    ENDED,
+    ALLOW_DELETES_ENDED,
     on_command_line,
     open_client,
     read_file,
@@ -145,11 +145,11 @@ class Session:
         from reconciler.planning.guard import Limits
 
         settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
-        if ENDED in settings and self.given.allow_deletes is None:
+        if ALLOW_DELETES_ENDED in settings and self.given.allow_deletes is None:
             LOG.warning(
                 "%s: allow_deletes ended on %s and no longer counts; remove it, or set a later day",
                 CONFIGURATION,
-                settings[ENDED],
+                settings[ALLOW_DELETES_ENDED],
             )
         return Limits(self.given.allow_deletes, self.given.max_changes)
 

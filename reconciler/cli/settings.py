@@ -34,7 +34,7 @@ LOG = logging.getLogger("reconciler")
 A_URL = "RECONCILER_API_URL or --api-url"
 SUCH_AS = "such as https://host/api/v4"
 
-ENDED = "allow_deletes ended"
+ALLOW_DELETES_ENDED = "allow_deletes ended"
 """The key of the day on which the permission of `reconciler.yaml` has ended."""
 
 LISTS = ("paths", "values", "env")
@@ -61,7 +61,11 @@ def read_configuration() -> Mapping[str, Any]:
     if read.get("allow_deletes"):
         until = configuration.day(read["allow_deletes"]["until"])
         ended = until < datetime.now(UTC).date()
-        read |= {ENDED: until, "allow_deletes": None} if ended else {"allow_deletes": read["allow_deletes"]["count"]}
+        read |= (
+            {ALLOW_DELETES_ENDED: until, "allow_deletes": None}
+            if ended
+            else {"allow_deletes": read["allow_deletes"]["count"]}
+        )
     given = {
         key: [value] if key in LISTS and isinstance(value, str) else value
         for key, value in read.items()

@@ -117,7 +117,7 @@ def _pipeline_project() -> "PipelineProject":
     """
     from reconciler.doctor import PipelineProject
     from reconciler.errors import ConfigurationError
-    from reconciler.gitops.inventory import BRANCH
+    from reconciler.gitops.inventory import INVENTORY_BRANCH
     from reconciler.gitops.remotes import checkout_remote
     from reconciler.system.processes import repository
 
@@ -132,7 +132,7 @@ def _pipeline_project() -> "PipelineProject":
     return PipelineProject(
         path,
         configuration.read_text(encoding="utf-8", errors="replace") if configuration.is_file() else "",
-        "" if inventory is False else inventory.get("branch", BRANCH),
+        "" if inventory is False else inventory.get("branch", INVENTORY_BRANCH),
         os.environ.get("RECONCILER_ENVIRONMENT") or "reconciler",
         frozenset(name for name, value in os.environ.items() if in_job() and value),
     )
@@ -142,7 +142,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     from reconciler.cli.planning import begin, failed_before
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
     from reconciler.fleet.moved_targets import find_obstacles
-    from reconciler.fleet.stages import CHECKED, survey
+    from reconciler.fleet.stages import CHECK_STAGES, survey
     from reconciler.planning.obstacles import with_obstacles
     from reconciler.planning.selection import restrict
     from reconciler.service import Rate
@@ -152,7 +152,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     with session.planning(client) as progress:
         progress.begin("reading manifests")
         run = begin(session, client, progress, failed)
-        run = survey(run, CHECKED)
+        run = survey(run, CHECK_STAGES)
         plan = with_obstacles(run.planned, (each for each in run.obstacles if each.effect == "read only"), kinds)
         plan = plan if failed is None else restrict(plan, failed)
         moved = {

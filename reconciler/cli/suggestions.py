@@ -24,17 +24,17 @@ REPORTS = {
 }
 """A file for each format; of another, `FORMAT.json`."""
 
-TARGET = re.compile(
+TARGET_LINE = re.compile(
     r"^metadata:(?:[ \t]*\{[^}]*?\b|[^\n]*\n(?:[ \t][^\n]*\n|\n)*?[ \t]+)path:[ \t]*[\"']?([^\s\"',}#]+)", re.MULTILINE
 )
 """A target's path, as most manifests have it, even if the rest is not valid YAML."""
 
-PATHLESS = re.compile(
+PATHLESS_LINE = re.compile(
     rf"^kind:[ \t]*[\"']?({'|'.join(level.document_kind for level in PATHLESS_LEVELS)})\b", re.MULTILINE
 )
 """The kind of a document about a target that has no path."""
 
-HARMLESS = re.compile(r"[\w./@+-]+")
+SHELL_SAFE = re.compile(r"[\w./@+-]+")
 """Names that mean nothing to a shell: bash inserts what it is offered as it is, and anybody can push a branch."""
 
 REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
@@ -83,7 +83,7 @@ def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 def _offered(names: Iterable[str], incomplete: str) -> list[str]:
     """Return those names that begin like a word and can be inserted into a command line as they are."""
-    return [name for name in names if name.startswith(incomplete) and HARMLESS.fullmatch(name)]
+    return [name for name in names if name.startswith(incomplete) and SHELL_SAFE.fullmatch(name)]
 
 
 def _targets(context: click.Context) -> Iterator[str]:
@@ -96,8 +96,8 @@ def _targets(context: click.Context) -> Iterator[str]:
             text = open_source(file).text
         except ManifestErrors:
             continue
-        yield from TARGET.findall(text)
-        yield from map(str.lower, PATHLESS.findall(text))
+        yield from TARGET_LINE.findall(text)
+        yield from map(str.lower, PATHLESS_LINE.findall(text))
 
 
 def _configured_paths() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
-from reconciler.apply import UNKNOWN, CanaryRun
+from reconciler.apply import RESULT_UNKNOWN, CanaryRun
 from reconciler.documents.cards import Chapter, Reach, reaches
 from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
@@ -288,7 +288,9 @@ def _is_told(target: TargetPlan) -> bool:
 
 def _unknown(target: TargetPlan) -> TargetPlan:
     """Return a target nothing of which is known any more."""
-    return target.with_outcomes(Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in target.changes)
+    return target.with_outcomes(
+        Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in target.changes
+    )
 
 
 def _reported(target: TargetPlan) -> TargetPlan:

@@ -14,7 +14,7 @@ from reconciler.model.plan import TargetPlan, Update
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
 
-NOBODY: Mapping[str, tuple[Member, ...]] = MappingProxyType({})
+NO_MEMBERS: Mapping[str, tuple[Member, ...]] = MappingProxyType({})
 
 
 def disagreements(
@@ -22,7 +22,7 @@ def disagreements(
     targets: Sequence[ResolvedTarget],
     live: LiveState,
     kinds: Kinds,
-    members: Mapping[str, Sequence[Member]] = NOBODY,
+    members: Mapping[str, Sequence[Member]] = NO_MEMBERS,
 ) -> Iterator[str]:
     """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
 
@@ -37,7 +37,7 @@ def disagreeing(
     targets: Sequence[ResolvedTarget],
     live: LiveState,
     kinds: Kinds,
-    members: Mapping[str, Sequence[Member]] = NOBODY,
+    members: Mapping[str, Sequence[Member]] = NO_MEMBERS,
 ) -> Iterator[tuple[ResolvedTarget, list[str]]]:
     """Yield the targets for which a plan would still have something in what was read, with a sentence for each.
 

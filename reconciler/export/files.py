@@ -23,7 +23,7 @@ from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 
-ENDING = ".yaml"
+MANIFEST_SUFFIX = ".yaml"
 
 LONGEST_NAME = 255
 """Bytes of a file's name, on most file systems."""
@@ -171,8 +171,8 @@ def document_path(folder: Path, target: Target) -> Path:
 def named_path(folder: Path, name: str) -> Path:
     """Return where in a folder the document of a name stands; the name may have slashes. See `document_path`."""
     *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
-    above = (_fitting(f"{part}_" if part.lower().endswith(ENDING) else part) for part in folders)
-    path = folder.joinpath(*above, _fitting(last, ENDING))
+    above = (_fitting(f"{part}_" if part.lower().endswith(MANIFEST_SUFFIX) else part) for part in folders)
+    path = folder.joinpath(*above, _fitting(last, MANIFEST_SUFFIX))
     return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
 
 

@@ -19,7 +19,7 @@ from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
 
-TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
+REHEARSAL_TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
 INSTANCE = "instance"
 EMAILS = "emails"
 DIALECT = "dialect"
@@ -52,7 +52,7 @@ def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
             own = content
         else:
             contents[resolved.target.level, _path(resolved).casefold()] = content
-    user = {"username": username, "tokens": [TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
+    user = {"username": username, "tokens": [REHEARSAL_TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
     places = {
         level: [
             {"path": path, **({"id": number} if number else {}), "members": [{"user": username, "role": "owner"}]}

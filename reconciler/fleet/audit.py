@@ -23,7 +23,7 @@ from reconciler.planning.creation import existing
 
 LOG = logging.getLogger("reconciler")
 
-MOST = 100
+EVENTS_PER_TARGET = 100
 """How many of the newest events are read of a target: one page."""
 
 LEVELS = {"Group": Level.GROUP, "Project": Level.PROJECT}
@@ -88,7 +88,7 @@ def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_on
 
     def ask(target: Target) -> Sequence[AuditEvent] | str:
         try:
-            answer = run.reader.get(f"{target.url}audit_events?per_page={MOST}&created_after={since}")
+            answer = run.reader.get(f"{target.url}audit_events?per_page={EVENTS_PER_TARGET}&created_after={since}")
         except ServiceError as error:
             return error.reason
         return _newest_first(answer if isinstance(answer, list) else ())
@@ -96,10 +96,10 @@ def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_on
     answers = dict(zip(targets, side_by_side(ask, targets, run.concurrency), strict=True))
     _warn_of_unread(Counter(answer for answer in answers.values() if isinstance(answer, str)))
     events = {target: answer for target, answer in answers.items() if not isinstance(answer, str)}
-    cut = [target for target, answer in events.items() if len(answer) >= MOST]
+    cut = [target for target, answer in events.items() if len(answer) >= EVENTS_PER_TARGET]
     if cut:
         number = counted(len(cut), "target")
-        LOG.warning("only the newest %d audit events count of %s, such as %s", MOST, number, cut[0])
+        LOG.warning("only the newest %d audit events count of %s, such as %s", EVENTS_PER_TARGET, number, cut[0])
     return events
 
 

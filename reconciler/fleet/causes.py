@@ -21,7 +21,7 @@ from reconciler.model.targets import Address, Level, Target
 
 REFUSALS = frozenset({403, 404})
 
-MANY = 3
+MIN_TARGETS_OF_CAUSE = 3
 """From so many targets on that fail alike, their group is asked about instead of each of them."""
 
 INHERITED = "what holds in the groups above"
@@ -87,7 +87,7 @@ class ProjectRecord:
 
 
 NO_RECORD = ProjectRecord()
-NOBODY = Caller()
+UNKNOWN_CALLER = Caller()
 
 
 def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
@@ -218,7 +218,7 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle
         return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
     least = needs.roles.get(target.level)
     if least is not None and record.role is not None and record.role < least:
-        return role_missing(needs, target, record, NOBODY)
+        return role_missing(needs, target, record, UNKNOWN_CALLER)
     return Obstacle(target.address, "", _asks(target, needs))
 
 
@@ -278,14 +278,17 @@ def with_causes(
     """
     failures = list(_failures(desired, live, kinds))
     explained: list[Explained] = []
-    if sum(failure.may_lack_edition for failure in failures) >= MANY and _version(reader).get("enterprise") is False:
+    if (
+        sum(failure.may_lack_edition for failure in failures) >= MIN_TARGETS_OF_CAUSE
+        and _version(reader).get("enterprise") is False
+    ):
         explained = [
             failure.because(_no_edition(failure.target), absent=False)
             for failure in failures
             if failure.may_lack_edition
         ]
         failures = [failure for failure in failures if not failure.may_lack_edition]
-    if MANY <= sum(failure.absent for failure in failures) == len(desired.targets):
+    if MIN_TARGETS_OF_CAUSE <= sum(failure.absent for failure in failures) == len(desired.targets):
         caller = _caller(reader)
         scope = ", and the token's scope admin_mode if the service uses admin mode" if caller.admin else ""
         raise ConfigurationError(
@@ -363,8 +366,8 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
 def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
     """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
     first, *others = failures
-    if first.absent and len(failures) >= MANY:
-        cause = why_group_absent(_group(first.target), reader, NOBODY)
+    if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
+        cause = why_group_absent(_group(first.target), reader, UNKNOWN_CALLER)
         return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
@@ -378,13 +381,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     """Explain one failure by itself."""
     target = failure.target
     if failure.absent:
-        return failure.because(why_absent(target, reader, NOBODY, licensed=failure.licensed))
+        return failure.because(why_absent(target, reader, UNKNOWN_CALLER, licensed=failure.licensed))
     refused = [kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-    record = read_record(target, reader, NOBODY) if record_would_tell(target, refused) else NO_RECORD
+    record = read_record(target, reader, UNKNOWN_CALLER) if record_would_tell(target, refused) else NO_RECORD
     known = record if isinstance(record, ProjectRecord) else NO_RECORD
     return {
         place: replace(
-            part, cause=why_unread(part, target, kinds[name].needs, known, NOBODY, way_out=failure.ways_out[name])
+            part,
+            cause=why_unread(part, target, kinds[name].needs, known, UNKNOWN_CALLER, way_out=failure.ways_out[name]),
         )
         for place, part in failure.unread.items()
         for name in [place[1]]

@@ -28,9 +28,9 @@ from reconciler.model.targets import Identity, Level, Target
 
 LOG = logging.getLogger(__name__)
 
-NOBODY: Mapping[Identity, Obstacle] = MappingProxyType({})
+NO_OBSTACLES: Mapping[Identity, Obstacle] = MappingProxyType({})
 
-HERE = There(0)
+NOT_ASKED = There(0)
 """The answer about a target that was not asked for."""
 
 
@@ -196,7 +196,7 @@ def find_absent(
     targets: Iterable[DesiredTarget],
     whole: Iterable[DesiredTarget],
     answers: Answers,
-    taken: Mapping[Identity, Obstacle] = NOBODY,
+    taken: Mapping[Identity, Obstacle] = NO_OBSTACLES,
 ) -> dict[Identity, ToCreate | Obstacle]:
     """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
 
@@ -231,7 +231,7 @@ def _standing(
 ) -> ToCreate | Obstacle | None:
     """Return how a target is to be created, or why it cannot be planned; None where it is there."""
     target, creation = declared.target, declared.creation
-    group, answer = obstacle(target, answers) or ("", answers.get(target.identity, HERE))
+    group, answer = obstacle(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
     if isinstance(answer, There):
         return None
     if isinstance(answer, ServiceError):

@@ -24,7 +24,7 @@ Place = tuple[str, str, Key | None]
 Differences = Mapping[tuple[Target, Place], Sequence[Change]]
 """The changes of a plan, by the object that they are about."""
 
-MISSING = object()
+UNDECLARED_VALUE = object()
 """The value of a field that a change does not have."""
 
 
@@ -114,7 +114,7 @@ def _covers(other: Change, change: Change) -> bool:
 
 
 def _holds(fields: Mapping[str, object], others: Mapping[str, object]) -> bool:
-    return all(fields.get(name, MISSING) == value for name, value in others.items())
+    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in others.items())
 
 
 def _place(address: Address, kinds: Kinds) -> Place:

@@ -37,7 +37,7 @@ PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
 STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources, audit)
 """From manifests to a plan."""
 
-CHECKED: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)
+CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)
 """What the doctor looks at: also the sections that would not be read, and nothing is explained on the way."""
 
 GIVEN: tuple[Stage[Survey], ...] = (read, causes, *PLANNED)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from reconciler.errors import InventoryUnreadable
 from reconciler.gitops.branch import Repository
 from reconciler.gitops.remotes import Person
-from reconciler.model.absence import SHORT
-from reconciler.model.inventory import COMMIT
+from reconciler.model.absence import SHORT_SHA_LENGTH
+from reconciler.model.inventory import COMMIT_SHA
 
 SUBJECT = re.compile(r"apply: (.*?)(?: \([0-9a-f]{7,}\))?")
 COUNT = re.compile(r"([0-9]+) ([a-z]+)")
@@ -81,7 +81,7 @@ def named(log: Sequence[Apply], name: str) -> list[Apply]:
 
 def short(name: str) -> str:
     """Return what names an apply, short: the beginning of its ID, or the whole name of a report."""
-    return name[:SHORT] if COMMIT.fullmatch(name) else name
+    return name[:SHORT_SHA_LENGTH] if COMMIT_SHA.fullmatch(name) else name
 
 
 def revert_words(name: str) -> list[str]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import InventoryNotStored, InventoryUnreadable
 from reconciler.gitops.remotes import Person
-from reconciler.model.absence import SHORT
+from reconciler.model.absence import SHORT_SHA_LENGTH
 
 if TYPE_CHECKING:
     import subprocess
 
 FILE = "inventory.jsonl"
-ENTRY = re.compile(rb"100644 blob ([0-9a-f]+)\t" + FILE.encode() + rb"\0")
-MISSING = 1
+INVENTORY_ENTRY = re.compile(rb"100644 blob ([0-9a-f]+)\t" + FILE.encode() + rb"\0")
+EXIT_NO_REF = 1
 """The exit code of git where there is no such branch."""
 SHA_1 = 40
 """Characters of an object ID in most repositories; the others use SHA-256."""
@@ -58,7 +58,7 @@ class Message:
     def text(self) -> str:
         """The subject, and the trailers."""
         done = ", ".join(f"{number} {verb}" for verb, number in self.counts.items() if number)
-        commit = f" ({self.manifests[:SHORT]})" if self.manifests else ""
+        commit = f" ({self.manifests[:SHORT_SHA_LENGTH]})" if self.manifests else ""
         trailers = {
             "Manifests": self.manifests,
             "Service": self.service,
@@ -78,7 +78,7 @@ def tip(repository: Repository, branch: str) -> str:
         InventoryUnreadable: git does not read the repository, such as one that belongs to somebody else.
     """
     done = repository.run(["rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"])
-    if done.returncode not in (0, MISSING):
+    if done.returncode not in (0, EXIT_NO_REF):
         said = " ".join(done.stderr.decode(errors="replace").split())
         raise InventoryUnreadable(said.removeprefix("fatal: "))
     return done.stdout.decode().strip()
@@ -91,7 +91,7 @@ def content(repository: Repository, branch: str, commit: str) -> str:
         InventoryUnreadable: the commit holds anything else than the list.
     """
     listing = repository.run(["ls-tree", "-z", commit])
-    entry = ENTRY.fullmatch(listing.stdout)
+    entry = INVENTORY_ENTRY.fullmatch(listing.stdout)
     if listing.returncode or entry is None:
         raise InventoryUnreadable(
             f"the branch {branch} holds something else than {FILE}",

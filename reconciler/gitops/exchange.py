@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError, InventoryUnreadable
 from reconciler.gitops.remotes import Login, Remote
-from reconciler.system.processes import CONFIG_KEY, CONFIG_VALUE, HARMLESS, inherited
+from reconciler.system.processes import CONFIG_KEY, CONFIG_VALUE, HARMLESS_GIT_SETTINGS, inherited
 from reconciler.system.terminal import escaped
 
 if TYPE_CHECKING:
     import subprocess
 
-SECONDS = 60.0
+GIT_TIMEOUT_SECONDS = 60.0
 """How long git may take for one fetch or push."""
 
-ALONE: Mapping[str, str] = {
+UNATTENDED_ENVIRONMENT: Mapping[str, str] = {
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
     "GIT_ASKPASS": "",  # else SSH_ASKPASS would be run
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -31,8 +31,8 @@ ALONE: Mapping[str, str] = {
 }
 """Variables that keep git from the user's configuration and from the terminal."""
 
-SETTINGS: Mapping[str, str] = {
-    **HARMLESS,
+EXCHANGE_GIT_SETTINGS: Mapping[str, str] = {
+    **HARMLESS_GIT_SETTINGS,
     "core.sshCommand": "ssh -o BatchMode=yes",
     "credential.helper": "",  # an empty one takes back those before it
     "gc.auto": "0",
@@ -66,7 +66,7 @@ class Exchange:
 
     folder: Path
     remote: Remote
-    seconds: float = SECONDS
+    seconds: float = GIT_TIMEOUT_SECONDS
     _own: tuple[tuple[str, str], ...] | None = field(default=None, repr=False)
 
     def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
@@ -145,9 +145,9 @@ class Exchange:
     ) -> "subprocess.CompletedProcess[bytes]":
         import subprocess  # noqa: PLC0415 - most commands start without it
 
-        every = [*SETTINGS.items(), *settings]
+        every = [*EXCHANGE_GIT_SETTINGS.items(), *settings]
         environment = {name: value for name, value in _environment().items() if name not in {USERNAME, PASSWORD}}
-        environment |= {**ALONE, "GIT_CONFIG_COUNT": str(len(every)), **variables}
+        environment |= {**UNATTENDED_ENVIRONMENT, "GIT_CONFIG_COUNT": str(len(every)), **variables}
         for number, (name, value) in enumerate(every):
             environment |= {f"{CONFIG_KEY}{number}": name, f"{CONFIG_VALUE}{number}": value}
         command = ["git", f"--git-dir={self.folder}", *arguments]

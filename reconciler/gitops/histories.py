@@ -10,7 +10,7 @@ from reconciler.gitops.exchange import Exchange
 REF = "refs/reconciler/fleet"
 """Not a branch: nobody works on it, and each run replaces it, so that the repository does not grow."""
 
-ENTRY = re.compile(r"100644 blob ([0-9a-f]+)\t([^\0/]+)")
+TREE_ENTRY = re.compile(r"100644 blob ([0-9a-f]+)\t([^\0/]+)")
 PERSON = "reconciler <reconciler@localhost>"
 
 
@@ -33,7 +33,7 @@ class Histories:
         """
         self.repository.fetch_ref(REF)
         listing = self.repository.run(["ls-tree", "-z", REF]).stdout.decode(errors="replace").split("\0")
-        blobs = {entry[2]: entry[1] for entry in map(ENTRY.fullmatch, listing) if entry}
+        blobs = {entry[2]: entry[1] for entry in map(TREE_ENTRY.fullmatch, listing) if entry}
         self._before = {
             name: self.repository.run(["cat-file", "blob", blob]).stdout.decode(errors="replace")
             for name, blob in blobs.items()

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import subprocess
 
 BELOW = "reconciler/"
-BRANCH = "reconciler/applied"
-NAME = re.compile(r"reconciler(?:/[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-]))*)+")
+INVENTORY_BRANCH = "reconciler/applied"
+BRANCH_NAME = re.compile(r"reconciler(?:/[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-]))*)+")
 
-TRIES = 10
-LONGEST = 120.0
+MAX_PUSH_ATTEMPTS = 10
+MAX_WAIT_SECONDS = 120.0
 """Seconds after which no further try begins."""
 MOST_PAUSE = 8.0
 """Seconds between two tries, at most."""
 
-NOBODY = Person("reconciler", "")
+DEFAULT_COMMITTER = Person("reconciler", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Store:
         Raises:
             InventoryNotStored: it could not be stored; with the sentence of git or the server.
         """
-        end = self.clock() + LONGEST
-        for number in range(1, TRIES + 1):
+        end = self.clock() + MAX_WAIT_SECONDS
+        for number in range(1, MAX_PUSH_ATTEMPTS + 1):
             if stored.other_service:
                 raise InventoryNotStored(_not_stored(f"the branch has the list of {stored.other_service}"))
             commit, refusal = self.place.put(inventory_text(change(stored.inventory)), stored.commit, message)
@@ -275,7 +275,7 @@ class Distant:
 
 def is_branch(name: str) -> bool:
     """Return whether a name is that of a branch which may hold the list."""
-    return NAME.fullmatch(name) is not None and not name.endswith(".lock")
+    return BRANCH_NAME.fullmatch(name) is not None and not name.endswith(".lock")
 
 
 def checked_branch(name: str) -> str:
@@ -285,7 +285,9 @@ def checked_branch(name: str) -> str:
         ConfigurationError: it is not below `reconciler/`, or is no name of a branch.
     """
     if not is_branch(name):
-        raise ConfigurationError(f"inventory: branch: must be a name below {BELOW}, such as {BRANCH}; not {name!r}")
+        raise ConfigurationError(
+            f"inventory: branch: must be a name below {BELOW}, such as {INVENTORY_BRANCH}; not {name!r}"
+        )
     return name
 
 
@@ -294,11 +296,13 @@ def own_identity(top: Path) -> Person:
     name, email = (
         os.fsdecode(git(top, ["config", "--get", f"user.{key}"]).stdout).strip() for key in ("name", "email")
     )
-    return Person(name, email) if name else NOBODY
+    return Person(name, email) if name else DEFAULT_COMMITTER
 
 
 @contextmanager
-def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[LoggedPlace]:
+def open_place(
+    top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER
+) -> Iterator[LoggedPlace]:
     """Open the place of the list for a run.
 
     Args:

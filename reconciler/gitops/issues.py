@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reconciler.errors import BadAnswer
-from reconciler.gitops.keeping import LONGEST, Board, as_stored, keep_one, marker, own_user, project_path
+from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Board, as_stored, keep_one, marker, own_user, project_path
 from reconciler.model.protocols import Json, Request
 
 SEEN, END = "<!-- reconciler seen ", " -->"
@@ -197,7 +197,7 @@ class _IssueKeeper:
     def _whole(self, text: str) -> str:
         """Return a description as the service stores it; one that is too long loses its memory, then its end."""
         whole = as_stored(f"{self.marker}\n\n{text}")
-        return whole if len(whole) <= LONGEST else _divided(whole)[0][:LONGEST]
+        return whole if len(whole) <= MAX_TEXT_LENGTH else _divided(whole)[0][:MAX_TEXT_LENGTH]
 
     def _looked_up(self, memory: Memory) -> tuple[list[int], list[str]]:
         """Return the IDs of the users to assign, and the usernames that nobody has."""

@@ -7,10 +7,10 @@ from urllib.parse import quote
 from reconciler.errors import BadAnswer, NotFound, ServiceError
 from reconciler.model.protocols import Json, Request
 
-LONGEST = 1_000_000
+MAX_TEXT_LENGTH = 1_000_000
 """Characters that the service accepts in one text."""
 
-TRIES = 3
+MAX_KEEP_ATTEMPTS = 3
 """Attempts to make a thing whose response is lost each time and which is then missing."""
 
 Thing = TypeVar("Thing")
@@ -51,7 +51,7 @@ def keep_one(keeper: Keeper[Thing, Outcome_co]) -> Outcome_co:
     Raises:
         ServiceError: it could not be kept.
     """
-    left = TRIES
+    left = MAX_KEEP_ATTEMPTS
     while True:
         left -= 1
         things = keeper.existing()

@@ -9,10 +9,10 @@ from reconciler.errors import OutputFailed
 from reconciler.system.files import naming, replacing
 from reconciler.system.processes import git
 
-MOST = 10
+MAX_KEPT_REPORTS = 10
 """How many reports are kept."""
 
-NAME = re.compile(r"([0-9]{8}T[0-9]{6})-([0-9a-f]{40}|[0-9a-f]{64})\.json")
+REPORT_NAME = re.compile(r"([0-9]{8}T[0-9]{6})-([0-9a-f]{40}|[0-9a-f]{64})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def keep_report(common: Path, apply: str, when: str, text: str) -> Path:
     path = folder / f"{when}-{apply}.json"
     with replacing(path) as write:
         write(text.encode())
-    for old in kept_reports(common)[MOST:]:
+    for old in kept_reports(common)[MAX_KEPT_REPORTS:]:
         with naming(old.path):
             old.path.unlink(missing_ok=True)
     return path
@@ -58,7 +58,7 @@ def kept_reports(common: Path) -> list[KeptReport]:
         paths = sorted(_folder(common).iterdir(), reverse=True)
     except OSError:
         return []
-    return [KeptReport(name[2], path) for path in paths if (name := NAME.fullmatch(path.name))]
+    return [KeptReport(name[2], path) for path in paths if (name := REPORT_NAME.fullmatch(path.name))]
 
 
 def report_of(common: Path, apply: str) -> Path | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reconciler.errors import ConfigurationError, NotFound
-from reconciler.gitops.keeping import LONGEST, Board, as_stored, keep_one, marker, own_user, project_path
+from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Board, as_stored, keep_one, marker, own_user, project_path
 from reconciler.model.protocols import Request
 
 QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
@@ -67,9 +67,9 @@ def _body(name: str, text: str) -> str:
     if not text.strip():
         raise ConfigurationError("the text is empty")
     body = as_stored(f"{marker('note', name)}\n\n{text}")
-    if len(body) > LONGEST:
+    if len(body) > MAX_TEXT_LENGTH:
         raise ConfigurationError(
-            f"a note may have {LONGEST:,} characters, and this one has {len(body):,}; "
+            f"a note may have {MAX_TEXT_LENGTH:,} characters, and this one has {len(body):,}; "
             "--report markdown=FILE writes at most 60,000"
         )
     return body

@@ -10,14 +10,14 @@ from reconciler.gitops.revision import read_revision
 from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, Manifests
 from reconciler.manifests.project_sets import Discovered
-from reconciler.model.absence import SHORT, is_declared
+from reconciler.model.absence import SHORT_SHA_LENGTH, is_declared
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Identity, Target
 
 LOG = logging.getLogger("reconciler")
 
-NOTHING_DECLARED = DesiredState((), "")
+EMPTY_STATE = DesiredState((), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Proof:
         except (ManifestErrors, ConfigurationError) as error:
             LOG.warning(
                 "the manifests at %s cannot be read, and nothing is deleted that only they declared\n%s",
-                commit[:SHORT],
+                commit[:SHORT_SHA_LENGTH],
                 error,
             )
-            return NOTHING_DECLARED
+            return EMPTY_STATE
         for warning in revision.warnings:
             LOG.warning("%s", warning)
         return revision.manifests.desired

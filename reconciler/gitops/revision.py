@@ -15,7 +15,7 @@ from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
 from reconciler.gitops.snapshot import Snapshot, is_as_then, object_id
 from reconciler.manifests import Inputs, Manifests, read_contents
-from reconciler.manifests.creation import HERE, Surroundings
+from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
 from reconciler.model.targets import Target
@@ -163,4 +163,4 @@ def _warning(then: Snapshot, what: str, errors: ManifestErrors) -> str:
 def _archive_then(then: Snapshot, archive: Path) -> str:
     """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
     known = then.object(archive)
-    return HERE.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"
+    return OWN_SURROUNDINGS.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"

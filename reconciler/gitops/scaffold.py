@@ -40,7 +40,7 @@ IGNORED = """\
 /*.html
 """
 
-LEFT_OUT = Path("init-left-out.md")
+LEFT_OUT_FILE = Path("init-left-out.md")
 
 HOOKS = """\
 # Checks the manifests before each commit: pre-commit install

@@ -34,7 +34,9 @@ COVERAGE = "Coverage-Check"
 MOST_APPROVALS = 100
 PROTECTED = "applies_to_all_protected_branches"
 
-NOBODY = "a rule without users and groups has nobody who could approve: name some, or declare `any_approver` instead"
+NO_APPROVERS_ERROR = (
+    "a rule without users and groups has nobody who could approve: name some, or declare `any_approver` instead"
+)
 NO_BRANCHES = "an empty list would mean all branches: write `any` for these, or `protected` for all that are protected"
 
 
@@ -47,7 +49,7 @@ CHANGES = {
 }
 NUMBER = re.compile(r"number of required approvals (?:of|from [0-9]+ to) ([0-9]+)")
 BRANCHES = re.compile(r"Changed target branch to (?:(?P<all>all(?: protected)? branches)|(?P<names>.+) branch(?:es)?)")
-WORDS = {"all branches": "any", "all protected branches": "protected"}
+EVENT_BRANCHES = {"all branches": "any", "all protected branches": "protected"}
 
 
 def _as_names(value: object) -> object:
@@ -128,7 +130,7 @@ def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]
             if field in wanted.model_fields_set:
                 yield field, f"`{ANY}` takes any approver: leave it out, or give the rule another name"
     elif is_new and not any(lists):
-        yield "users", NOBODY
+        yield "users", NO_APPROVERS_ERROR
 
 
 def complete(reading: Reading) -> Json:
@@ -182,7 +184,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
     if number:
         yield Traced(PART, "approvals_required", int(number[1]), names)
     if branches:
-        listed = sorted(branches["names"].split(", ")) if branches["names"] else WORDS[branches["all"]]
+        listed = sorted(branches["names"].split(", ")) if branches["names"] else EVENT_BRANCHES[branches["all"]]
         yield Traced(PART, "branches", listed, names)
 
 

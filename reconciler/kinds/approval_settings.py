@@ -55,10 +55,10 @@ class ApprovalSettings(Resource):
 
 FIELDS = tuple(ApprovalSettings.model_fields)
 
-MADE = re.compile(r"Changed (?P<what>.+?)(?: from (?:true|false))? to (?P<value>true|false)")
+EVENT_SENTENCE = re.compile(r"Changed (?P<what>.+?)(?: from (?:true|false))? to (?P<value>true|false)")
 """The sentence of an audit event. What was never set has no `from`."""
 
-TOLD = {
+EVENT_FIELDS = {
     "prevent merge request approval from authors": ("allow_author_approval", True),
     "prevent merge request approval from committers": ("allow_committer_approval", True),
     "prevent users from modifying MR approval rules in merge requests": (
@@ -155,8 +155,8 @@ def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
     """Yield the setting that an event has changed: the service tells most of them by what they prevent."""
-    words = MADE.fullmatch(str(event.details.get("custom_message")))
-    field, inverse = TOLD.get(words["what"], (None, False)) if words else (None, False)
+    words = EVENT_SENTENCE.fullmatch(str(event.details.get("custom_message")))
+    field, inverse = EVENT_FIELDS.get(words["what"], (None, False)) if words else (None, False)
     if words and field:
         yield Traced("approval_settings", field, (words["value"] == "true") is not inverse)
 

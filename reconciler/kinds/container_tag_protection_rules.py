@@ -14,8 +14,8 @@ from reconciler.model.targets import Key, Level, Target
 AccessLevel = Literal["maintainer", "owner", "admin"]
 
 LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")
-LONGEST = 100
-MOST = 5
+MAX_PATTERN_LENGTH = 100
+MAX_RULES = 5
 """Rules that a project may have, with those that make tags immutable, which no list shows."""
 
 NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|\\[1-9]")
@@ -43,8 +43,8 @@ class TagProtectionRule(Item):
 def pattern_error(pattern: Key) -> str | None:
     """Return why the service does not accept a pattern."""
     pattern = str(pattern)
-    if len(pattern) > LONGEST:
-        return f"a pattern has at most {LONGEST} characters; this one has {len(pattern)}"
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return f"a pattern has at most {MAX_PATTERN_LENGTH} characters; this one has {len(pattern)}"
     foreign = NOT_IN_RE2.search(pattern)
     if foreign:
         return f"a pattern is a regular expression (RE2), which has no `{foreign[0]}`"
@@ -85,7 +85,7 @@ RULES = Collection(
     key="tag_name_pattern",
     listing=Listing(has_pages=False),
     names=Names(error=pattern_error, warning=pattern_warning),
-    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MOST),
+    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES),
     losses=losses,
 )
 

@@ -115,7 +115,7 @@ class Epic(Item):
 
 DATES = ("start_date", "due_date")
 EDITORS_ONLY = "only who may edit epics is shown this: make the token's owner a Planner"
-ELSEWHERE = "its parent, the epic with ID {}, is in another group: remove it there"
+PARENT_IN_OTHER_GROUP = "its parent, the epic with ID {}, is in another group: remove it there"
 
 
 def complete(reading: Reading) -> Json:
@@ -138,7 +138,7 @@ def decode(entry: Json) -> LiveRecord:
         else:
             read_only[name] = EDITORS_ONLY
     if "elsewhere" in entry:
-        read_only["parent"] = ELSEWHERE.format(entry["elsewhere"])
+        read_only["parent"] = PARENT_IN_OTHER_GROUP.format(entry["elsewhere"])
     epic, unknown = recognized(Epic, shown)
     return LiveRecord(epic, read_only=read_only, unknown=unknown)
 

@@ -18,7 +18,7 @@ GLOB = re.compile(r"[*?\[\]]")
 
 NOTED = re.compile(r"secure_ci_job_token_(?P<what>project|group)_(?P<done>added|removed)")
 """The name of an audit event about an entry."""
-ENTRY = re.compile(r"(?:Project|Group) (?P<path>\S+) was (?:added|removed) ")
+EVENT_ENTRY = re.compile(r"(?:Project|Group) (?P<path>\S+) was (?:added|removed) ")
 """The beginning of its sentence."""
 
 Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
@@ -153,7 +153,7 @@ GROUPS = Collection(
 def trace(event: AuditEvent) -> Iterator[Traced]:
     """Yield the entry that an event has added or removed; of the switch, the service notes nothing."""
     told = NOTED.fullmatch(event.name)
-    moved = ENTRY.match(str(event.details.get("custom_message")))
+    moved = EVENT_ENTRY.match(str(event.details.get("custom_message")))
     if told and moved and event.target_id is not None:
         names = (moved["path"], event.target_id)
         yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")

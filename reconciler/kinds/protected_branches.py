@@ -14,9 +14,9 @@ from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, POLICIES, Holder, Item, LiveRecord, recognized
 from reconciler.model.targets import Level, Target
 
-WHO = "roles (`developer`, `maintainer`, `admin`), users (`{user: ada}`), invited groups (`{group: acme/leads}`)"
+SUBJECTS = "roles (`developer`, `maintainer`, `admin`), users (`{user: ada}`), invited groups (`{group: acme/leads}`)"
 UNPROTECT = "allowed_to_unprotect"
-EMPTY = "an empty list would not mean nobody, but any Maintainer: leave the field out, or name somebody"
+EMPTY_LIST_ERROR = "an empty list would not mean nobody, but any Maintainer: leave the field out, or name somebody"
 NO_KEYS = "a deploy key can push and do nothing else: declare it in `allowed_to_push`"
 ROLES_ONLY = "the rule of a group holds roles only: developer, maintainer or admin"
 
@@ -32,17 +32,17 @@ class ProtectedBranch(Item):
 
     allowed_to_push: Entries = Field(
         default=("maintainer",),
-        description=f"Who may push: {WHO} and deploy keys (`{{deploy_key: release}}`). An empty list: nobody.",
+        description=f"Who may push: {SUBJECTS} and deploy keys (`{{deploy_key: release}}`). An empty list: nobody.",
         examples=[["maintainer", {"deploy_key": "release"}]],
     )
     allowed_to_merge: Entries = Field(
         default=("maintainer",),
-        description=f"Who may merge: {WHO}. An empty list: nobody.",
+        description=f"Who may merge: {SUBJECTS}. An empty list: nobody.",
         examples=[["developer", {"group": "acme/leads"}]],
     )
     allowed_to_unprotect: Entries = Field(
         default=("maintainer",),
-        description=f"Who may change and delete the rule: {WHO}. Only those: not the owner, if no entry names them.",
+        description=f"Who may change and delete the rule: {SUBJECTS}; nobody else, not even the owner.",
         examples=[["maintainer"]],
     )
     allow_force_push: bool = Field(
@@ -55,7 +55,7 @@ class ProtectedBranch(Item):
     def errors(self) -> Iterator[tuple[str, str]]:
         """A rule can be changed by somebody, and keys only push."""
         if "allowed_to_unprotect" in self.model_fields_set and not self.allowed_to_unprotect:
-            yield "allowed_to_unprotect", EMPTY
+            yield "allowed_to_unprotect", EMPTY_LIST_ERROR
         for name in ("allowed_to_merge", "allowed_to_unprotect"):
             if any(isinstance(entry, Subject) and entry.deploy_key is not None for entry in getattr(self, name)):
                 yield name, NO_KEYS
@@ -116,13 +116,13 @@ def leads_to(target: Target, name: str, other: str) -> bool:
     return all(word in other.lower() for word in long) if long else name.lower() == other.lower()
 
 
-TOLD = {
+EVENT_FIELDS = {
     "protected_branch_allow_force_push_updated": "allow_force_push",
     "protected_branch_code_owner_approval_required_updated": "code_owner_approval_required",
 }
 """By the name of an audit event, the switch that it has changed."""
 
-CHANGED = {"allowed to push and merge": "allowed_to_push", "allowed to merge": "allowed_to_merge"}
+EVENT_LISTS = {"allowed to push and merge": "allowed_to_push", "allowed to merge": "allowed_to_merge"}
 """By the words of an audit event, the list."""
 
 DESCRIBED = {"Developers + Maintainers": "developer", "Maintainers": "maintainer", "Instance admins": "admin"}
@@ -140,12 +140,12 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
             removed = event.name.endswith("removed")
             yield Traced(PART, names=names, removed=removed)
             if not removed:
-                switches = {name: event.details.get(name) for name in TOLD.values()}
-                lists = {name: event.details.get(LISTS[name]) for name in CHANGED.values()}
-        case "protected_branch_updated" if event.details.get("change") in CHANGED:
-            lists = {CHANGED[event.details["change"]]: _read_list(after)}
-        case name if name in TOLD:
-            switches = {TOLD[name]: {"true": True, "false": False}.get(str(after))}
+                switches = {name: event.details.get(name) for name in EVENT_FIELDS.values()}
+                lists = {name: event.details.get(LISTS[name]) for name in EVENT_LISTS.values()}
+        case "protected_branch_updated" if event.details.get("change") in EVENT_LISTS:
+            lists = {EVENT_LISTS[event.details["change"]]: _read_list(after)}
+        case name if name in EVENT_FIELDS:
+            switches = {EVENT_FIELDS[name]: {"true": True, "false": False}.get(str(after))}
     for name, value in switches.items():
         if isinstance(value, bool):
             yield Traced(PART, name, value, names)

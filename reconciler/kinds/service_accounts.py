@@ -13,13 +13,13 @@ from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level
 from reconciler.model.wording import short
 
-ADDRESS = re.compile("^[^@ ]+@[^@ ]+$")
-TAKEN = "it belongs to a user who is no service account, such as a person, or to a group: choose another"
+EMAIL_ADDRESS = re.compile("^[^@ ]+@[^@ ]+$")
+USERNAME_TAKEN = "it belongs to a user who is no service account, such as a person, or to a group: choose another"
 USERNAME = re.compile(r"(?!-)[\w.-]+(?<!\.)(?<!\.git)(?<!\.atom)", re.ASCII)
 
 
 def _as_address(text: str) -> str:
-    if not ADDRESS.fullmatch(text):
+    if not EMAIL_ADDRESS.fullmatch(text):
         raise ValueError(f"must be an e-mail address, such as deploy-bot@example.com, not `{short(text)}`")
     return text
 
@@ -37,7 +37,7 @@ class ServiceAccount(Item):
         description="Its e-mail address, which receives the notifications about what the account does. Left out, the "
         "service makes one up.",
         examples=["deploy-bot@example.com"],
-        json_schema_extra={"pattern": ADDRESS.pattern},
+        json_schema_extra={"pattern": EMAIL_ADDRESS.pattern},
     )
 
 
@@ -84,7 +84,7 @@ ACCOUNTS = Collection(
     key="username",
     decode=decode,
     listing=Listing(query="order_by=id&sort=asc", complete=complete),
-    names=Names(error=key_error, canonical=str.casefold, taken=TAKEN),
+    names=Names(error=key_error, canonical=str.casefold, taken=USERNAME_TAKEN),
     writes=Writes(method="PATCH"),
     deletion=Deletion(suffix="users", prunable=False, fades=True, lost="its memberships, tokens and contributions"),
     losses=losses,

@@ -26,7 +26,7 @@ from reconciler.model.targets import Level, Target
 QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
 """Of the list of a group's projects."""
 UNARCHIVED = "&archived=false"
-SIMPLE = "&simple=true"
+SIMPLE_PARAMETER = "&simple=true"
 """Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
 
 Result = TypeVar("Result")
@@ -72,7 +72,9 @@ class GroupListing:
     @property
     def query(self) -> str:
         """The query of the list: archived projects are told from others by whole records only."""
-        return QUERY.format(more="" if self.archived else UNARCHIVED if self.switches else SIMPLE + UNARCHIVED)
+        return QUERY.format(
+            more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
+        )
 
     def __or__(self, other: "GroupListing") -> "GroupListing":
         """Return what serves both."""

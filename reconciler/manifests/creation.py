@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
-from reconciler.manifests.sources import TOKEN as SECRET
+from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.placeholders import fill, fill_all, literal, placeholder_values
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
@@ -20,17 +20,17 @@ from reconciler.model.targets import Identity, Level, Target
 from reconciler.system.checkout import lies_outside
 from reconciler.system.processes import reveals_token
 
-CREATE = "create"
-TOKEN = "token_env"  # noqa: S105 - the key of a variable's name
+CREATE_KEY = "create"
+TOKEN_ENV_KEY = "token_env"  # noqa: S105 - the key of a variable's name
 IMPORT = "import"
 FROM_ARCHIVE = "from_archive"
-ENDING = ".gz"
+ARCHIVE_SUFFIX = ".gz"
 SHORTEST_GROUP = 2
 
 SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
 """The last part of the path of a group or project."""
 DOUBLED = re.compile(r"[-_.]{2}")
-ADDRESS = re.compile(r"https?://[^/\s]")
+HTTP_URL = re.compile(r"https?://[^/\s]")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 TOP_LEVEL_WORDS = re.compile(
@@ -77,7 +77,7 @@ class Surroundings:
     tokens: Collection[str] = field(default=(), repr=False)
 
 
-HERE = Surroundings()
+OWN_SURROUNDINGS = Surroundings()
 
 
 def read_creation(
@@ -93,7 +93,7 @@ def read_creation(
     """
     if not isinstance(target.ref, str):
         message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
-        return None, [Diagnostic((CREATE,), f"`create` {message}", at_key=True)]
+        return None, [Diagnostic((CREATE_KEY,), f"`create` {message}", at_key=True)]
     archive, found = _checked(document, target, around)
     if found:
         return None, found
@@ -126,23 +126,23 @@ def errors_beside(
 
 def _checked(document: Document, target: Target, around: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
     """Return the archive that a document names, if it is usable, and the errors of `create`, whatever its form."""
-    create, path = _mapping(document.value[CREATE]), str(target.ref)
+    create, path = _mapping(document.value[CREATE_KEY]), str(target.ref)
     slug, values = path.rpartition("/")[2], placeholder_values(path)
     name, written = (
         fill_all(create.get(key, default), values) for key, default in (("name", slug), (FROM_ARCHIVE, None))
     )
     found = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
     if isinstance(name, str) and (error := _name_error(name)):
-        found.append(Diagnostic((CREATE, "name"), error))
+        found.append(Diagnostic((CREATE_KEY, "name"), error))
     archive = None
     if target.level is Level.GROUP and isinstance(written, str):
         archive, error = _read_archive(document, written, around)
-        found += [Diagnostic((CREATE, FROM_ARCHIVE), error)] if error else []
+        found += [Diagnostic((CREATE_KEY, FROM_ARCHIVE), error)] if error else []
     if target.level is Level.PROJECT and IMPORT in create:
-        found += (each.below(CREATE) for each in _import_errors(create, name, slug))
+        found += (each.below(CREATE_KEY) for each in _import_errors(create, name, slug))
         for source, fields in _mapping(fill_all(create[IMPORT], values)).items():
             errors = _source_errors(source, _mapping(fields), around)
-            found += (each.below(CREATE, IMPORT, source) for each in errors)
+            found += (each.below(CREATE_KEY, IMPORT, source) for each in errors)
     return archive, found
 
 
@@ -165,7 +165,7 @@ def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
     message = (
         f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
     )
-    return Diagnostic((CREATE, "visibility"), message, "advice")
+    return Diagnostic((CREATE_KEY, "visibility"), message, "advice")
 
 
 def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
@@ -187,7 +187,7 @@ def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator
 
 def _steps_to_name(document: Document) -> Steps:
     """Return the steps to what names a creation: the last part of the path where the name is left out."""
-    return (CREATE, "name") if "name" in document.value[CREATE] else ("metadata", "path")
+    return (CREATE_KEY, "name") if "name" in document.value[CREATE_KEY] else ("metadata", "path")
 
 
 def _visibility(group: Target, creations: Creations) -> Visibility | None:
@@ -208,7 +208,7 @@ def as_written(creation: Creation, slug: str) -> dict[str, Any]:
         create[FROM_ARCHIVE] = str(creation.archive.file)
     if creation.source is not None:
         source = creation.source
-        create[IMPORT] = {source.source: {**source.fields, TOKEN: source.token_env}}
+        create[IMPORT] = {source.source: {**source.fields, TOKEN_ENV_KEY: source.token_env}}
     written: dict[str, Any] = literal(create)
     return written
 
@@ -247,8 +247,8 @@ def _read_archive(document: Document, written: str, around: Surroundings) -> tup
     """Return an archive and no text, or None and why it cannot be used."""
     if Path(written).is_absolute():
         return None, "must be a path from the folder of this file, not an absolute one"
-    if not written.endswith(ENDING):
-        return None, f"must be an archive of a group, whose name ends in `{ENDING}`"
+    if not written.endswith(ARCHIVE_SUFFIX):
+        return None, f"must be an archive of a group, whose name ends in `{ARCHIVE_SUFFIX}`"
     folder = os.path.dirname(document.source.path.removeprefix(around.prefix))  # noqa: PTH120 - keeps `..`
     file = Path(os.path.normpath(f"{folder}/{written}" if folder else written))
     if lies_outside(file) and not lies_outside(folder):
@@ -271,7 +271,7 @@ def _fields(source: str) -> Mapping[str, Any]:
 def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
     (source,) = written.model_fields_set
     model = getattr(written, source)
-    fields = model.model_dump(exclude_unset=True, exclude={TOKEN})
+    fields = model.model_dump(exclude_unset=True, exclude={TOKEN_ENV_KEY})
     return Import(source, fill(model.token_env, values), fill_all(fields, values))
 
 
@@ -294,7 +294,7 @@ def _source_errors(source: str, written: Mapping[str, Any], around: Surroundings
         steps: Steps = (name,)
         if not isinstance(value, str):
             continue
-        if name == TOKEN:
+        if name == TOKEN_ENV_KEY:
             yield from _token_errors(value, around)
         elif not value.strip():
             yield Diagnostic(steps, "must not be blank")
@@ -304,14 +304,14 @@ def _source_errors(source: str, written: Mapping[str, Any], around: Surroundings
 
 def _token_errors(variable: str, around: Surroundings) -> Iterator[Diagnostic]:
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
-        yield Diagnostic((TOKEN,), "must be the name of an environment variable, such as GITHUB_TOKEN")
+        yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), around.tokens):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
-        yield Diagnostic((TOKEN,), f"the environment variable {variable} {message}")
+        yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 
 
 def _address_errors(steps: Steps, value: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
     if "@" in value:
         yield Diagnostic(steps, "must be an address without user and password: the token comes from `token_env`")
-    elif needs_scheme and not ADDRESS.match(value):
+    elif needs_scheme and not HTTP_URL.match(value):
         yield Diagnostic(steps, "must be an address such as https://bitbucket.example.com")

@@ -14,7 +14,7 @@ from reconciler.model.wording import short
 WRITTEN = "\ufdd0"
 """Stands in a message for the value as its file writes it."""
 
-ELSEWHERE = "\ufdd1"
+OTHER_FILE_MARK = "\ufdd1"
 """Stands in a message for another place."""
 
 Severity = Literal["error", "warning", "advice"]
@@ -52,7 +52,7 @@ class Diagnostic:
         """Return the message, with the value as it is written."""
         written = location.position.text
         message = self.message.replace(WRITTEN, short(str(self.value) if written is None else written))
-        return message.replace(ELSEWHERE, self.elsewhere()) if ELSEWHERE in message else message
+        return message.replace(OTHER_FILE_MARK, self.elsewhere()) if OTHER_FILE_MARK in message else message
 
 
 @dataclass(slots=True)

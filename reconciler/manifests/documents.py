@@ -13,7 +13,7 @@ from reconciler.model.targets import LEVELS, Level, Target
 
 API_VERSION = "reconciler/v1"
 LONGEST_NAME = 255
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 FULL_PATH = r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"
 """The check of a full path in editors: no URL, no slash at either end, no number."""
@@ -56,7 +56,7 @@ ProjectPath = Annotated[
     str, AfterValidator(_plausible_project_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})
 ]
 Text = Annotated[str, Field(min_length=1)]
-ABSENT: Any = None
+NO_SECTION: Any = None
 """The default of a part that may be left out, and that is never null: `model_fields_set` tells."""
 DisplayName = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 
@@ -372,13 +372,13 @@ class ImportSource(Exclusive):
     }
 
     github: GitHubSource = Field(
-        default=ABSENT,
+        default=NO_SECTION,
         title="GitHub",
         description="A repository on GitHub. Give this or `bitbucket_server`.",
         examples=[{"repo_id": 5, "token_env": "GITHUB_TOKEN"}],
     )
     bitbucket_server: BitbucketServerSource = Field(
-        default=ABSENT,
+        default=NO_SECTION,
         title="Bitbucket Server",
         description="A repository on a Bitbucket Server. Give this or `github`.",
         examples=[
@@ -433,7 +433,7 @@ class ProjectCreation(TargetCreation):
     }
 
     import_: ImportSource = Field(
-        default=ABSENT,
+        default=NO_SECTION,
         alias="import",
         title="Import",
         description="Where the project is imported from; an empty project is created if left out.",
@@ -444,7 +444,9 @@ class ProjectCreation(TargetCreation):
 METADATA = "The target of the document, and the profiles that are merged into it."
 
 
-CREATE = "The group or project is created if it does not exist; without `create`, a missing one is a problem."
+CREATE_DESCRIPTION = (
+    "The group or project is created if it does not exist; without `create`, a missing one is a problem."
+)
 NO_CREATION = {"create": "`create` belongs to Group and Project: leave it out"}
 
 
@@ -492,9 +494,9 @@ class GroupDocument(AnyDocument):
     kind: Literal["Group"]
     metadata: TargetMetadata = Field(title="Metadata", description=METADATA, examples=[{"path": "acme/payments"}])
     create: Annotated[GroupCreation, BeforeValidator(_given)] = Field(
-        default=ABSENT,
+        default=NO_SECTION,
         title="Create",
-        description=CREATE,
+        description=CREATE_DESCRIPTION,
         examples=[{"name": "New Team", "visibility": "private"}],
     )
 
@@ -507,7 +509,7 @@ class ProjectDocument(AnyDocument):
         title="Metadata", description=METADATA, examples=[{"path": "acme/payments/api", "profiles": ["baseline"]}]
     )
     create: Annotated[ProjectCreation, BeforeValidator(_given)] = Field(
-        default=ABSENT, title="Create", description=CREATE, examples=[{"visibility": "private"}]
+        default=NO_SECTION, title="Create", description=CREATE_DESCRIPTION, examples=[{"visibility": "private"}]
     )
 
 
@@ -564,7 +566,7 @@ def levels_of(kind: str) -> tuple[Level, ...]:
 
 
 def target_document(
-    target: Target, spec: Mapping[str, Any], profiles: Sequence[str] = (), labels: Mapping[str, str] = NOTHING
+    target: Target, spec: Mapping[str, Any], profiles: Sequence[str] = (), labels: Mapping[str, str] = NO_LABELS
 ) -> dict[str, Any]:
     """Return the document of a target as a manifest writes it."""
     metadata: dict[str, Any] = {}

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.manifests.creation import CREATE, HERE, Surroundings, errors_beside, read_creation
-from reconciler.manifests.diagnostics import ELSEWHERE, Diagnostic, Diagnostics
+from reconciler.manifests.creation import CREATE_KEY, OWN_SURROUNDINGS, Surroundings, errors_beside, read_creation
+from reconciler.manifests.diagnostics import OTHER_FILE_MARK, Diagnostic, Diagnostics
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
@@ -99,7 +99,7 @@ class Index:
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
-    around: Surroundings = HERE
+    around: Surroundings = OWN_SURROUNDINGS
     locks_bind: bool = True
 
     @property
@@ -208,7 +208,7 @@ class Index:
             found = [
                 self._about_place(each, model) for each in _without_consequences(diagnose(error, document.value, model))
             ]
-            if CREATE in document.value and model in {GroupDocument, ProjectDocument}:
+            if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument}:
                 found += errors_beside(document, LEVEL_OF[str(kind)], found, self.around)
             spec = document.value.get("spec")
             return found + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else found
@@ -249,7 +249,7 @@ class Index:
             steps = ("metadata", "path" if metadata.path else "id")
         beside = [
             *braces(document.value.get("metadata", {}).get("exceptions", []), ("metadata", "exceptions")),
-            *braces(document.value.get(CREATE, {}), (CREATE,)),
+            *braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,)),
         ]
         layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
         creation = None
@@ -257,7 +257,7 @@ class Index:
         too_long = overfilled(layer, placeholder_values(path))
         if too_long:
             found.append(too_long)
-        elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE in declared.model_fields_set:
+        elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE_KEY in declared.model_fields_set:
             creation, errors = read_creation(document, target, declared.create, self.around)
             found += errors
         first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer, creation)).layer
@@ -352,7 +352,7 @@ class Index:
         return level_error(name, level, self.specs) if name in self.specs else unknown("section", name, possible)
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...], model: type[AnyDocument]) -> str | None:
-        if name == CREATE or (name not in self.specs and name in model.model_fields):
+        if name == CREATE_KEY or (name not in self.specs and name in model.model_fields):
             return f"`{name}` stands beside `spec`, not in it"
         if name not in self.specs:
             if name in metadata_keys(model):
@@ -667,7 +667,7 @@ def contradictions(whole: Stack, groups: Mapping[str, Stack]) -> Iterator[Diagno
         for key, value in locked.items():
             if key in declared and declared[key] != value:
                 message = (
-                    f"group {group.target.ref} locks it at {quoted(value)} ({ELSEWHERE}): "
+                    f"group {group.target.ref} locks it at {quoted(value)} ({OTHER_FILE_MARK}): "
                     "change it there or leave it out"
                 )
                 yield Diagnostic((name, key), message, "advice", elsewhere=partial(_place, group, name))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.manifests.creation import CREATE
+from reconciler.manifests.creation import CREATE_KEY
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.exceptions import exceptions_on
 from reconciler.manifests.stack.layers import Stack
@@ -69,7 +69,7 @@ class MergedTarget:
         """
         stack = self.stack
         if self.desired.creation and not address.section:
-            return stack.layers[-1].document.find((CREATE,), key=True).line
+            return stack.layers[-1].document.find((CREATE_KEY,), key=True).line
         if address.section not in stack.sections:
             return ""
         steps = self._steps(address, field)

@@ -14,7 +14,7 @@ from reconciler.manifests.yaml_reader import Position, Positions, Root, line_at,
 from reconciler.system.checkout import LEADS_OUT, leads_out
 from reconciler.system.terminal import blanked, escaped
 
-LARGEST = 5 * 1024 * 1024
+MAX_FILE_BYTES = 5 * 1024 * 1024
 USUAL = 64 * 1024
 """Bytes that hold nearly every manifest, to allocate no memory for the largest each time."""
 SUFFIXES = (".yaml", ".yml", ".yaml.j2")
@@ -150,7 +150,7 @@ def holds_manifest(path: str) -> bool:
         return False
     try:
         with Path(path).open("rb") as file:
-            return MANIFEST in file.read(LARGEST)
+            return MANIFEST in file.read(MAX_FILE_BYTES)
     except OSError:
         return False
 
@@ -160,10 +160,12 @@ def is_manifest(path: str) -> bool:
     return path.endswith(SUFFIXES) and not any(part.startswith(".") and part != "." for part in path.split("/"))
 
 
-TOKEN = re.compile(r"\b(?:gh[a-z]_|github_pat_|gl[a-z]{2,12}-)[\w.=-]{10,}")
+TOKEN_IN_LINE = re.compile(r"\b(?:gh[a-z]_|github_pat_|gl[a-z]{2,12}-)[\w.=-]{10,}")
 """Tokens of GitHub and GitLab, by their beginning."""
 
-PASTED = re.compile(rf"{TOKEN.pattern}|(?<=://)[^/@\s\"']+(?=@)|(?:(?<=token: )|(?<=password: ))[^\s,{{}}#][^,}}#]*")
+PASTED = re.compile(
+    rf"{TOKEN_IN_LINE.pattern}|(?<=://)[^/@\s\"']+(?=@)|(?:(?<=token: )|(?<=password: ))[^\s,{{}}#][^,}}#]*"
+)
 """Secrets that somebody has written into a manifest: known tokens, passwords in URLs, and values of such keys."""
 
 
@@ -216,7 +218,7 @@ class Source:
             line = self.own_line(line, column) or line
         for secret in self.secrets:
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
-        message, source = _starred(TOKEN, message), _starred(PASTED, source)
+        message, source = _starred(TOKEN_IN_LINE, message), _starred(PASTED, source)
         return located(self.path, message, severity, line=line, column=column, source=source)
 
 
@@ -253,8 +255,8 @@ def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...
             content = read_bytes(path)
         except (OSError, ValueError) as error:
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
-    if len(content) > LARGEST:
-        raise ManifestErrors([located(path, f"is larger than {LARGEST // 1024 // 1024} MiB")])
+    if len(content) > MAX_FILE_BYTES:
+        raise ManifestErrors([located(path, f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")])
     if content.startswith(UTF_16_MARKS):
         raise ManifestErrors([located(path, "is UTF-16 text: save it as UTF-8")])
     try:
@@ -275,7 +277,7 @@ def read_bytes(path: str) -> bytes:
     """
     with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
         content = file.read(USUAL)
-        return content if len(content) < USUAL else content + file.read(LARGEST + 1 - USUAL)
+        return content if len(content) < USUAL else content + file.read(MAX_FILE_BYTES + 1 - USUAL)
 
 
 def _reason(error: OSError | ValueError) -> str:

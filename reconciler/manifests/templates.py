@@ -14,7 +14,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any, cast
 
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.manifests.sources import LARGEST, Source, located
+from reconciler.manifests.sources import MAX_FILE_BYTES, Source, located
 from reconciler.manifests.yaml_reader import LINE_BREAK, line_at
 from reconciler.system.processes import inherited
 
@@ -61,7 +61,7 @@ class Templates:
         self._secrets = tuple(sorted({*lines, *secrets}, key=len, reverse=True))
         given = pickle.dumps((dict(values), (variables, tuple(env_names))))
         self._seconds = seconds
-        self._orders = pickle.dumps((seconds, MOST_MEMORY, LARGEST, given))
+        self._orders = pickle.dumps((seconds, MOST_MEMORY, MAX_FILE_BYTES, given))
         self._process: Popen[bytes] | None = None
         self._rendered = 0
 

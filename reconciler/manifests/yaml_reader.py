@@ -14,13 +14,13 @@ import yaml
 
 Scalar = str | int | float | bool | None
 
-LONGEST_NUMBER = 300
+MAX_NUMBER_LENGTH = 300
 """Characters of a number; Python does not print much longer ones."""
 
 MAY_BE_OTHER_THAN_TEXT = frozenset("-+.0123456789~nNtTfF")
 """The first characters of all values that are not text; the empty scalar, null, has none."""
 
-WORDS: dict[str, bool | None] = {
+PLAIN_WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -46,13 +46,13 @@ def resolve(text: str) -> Scalar:
     Raises:
         ValueError: a number too long to be one.
     """
-    if text in WORDS:
-        return WORDS[text]
+    if text in PLAIN_WORDS:
+        return PLAIN_WORDS[text]
     integer = INTEGER.fullmatch(text)
     if not integer and not FLOAT.fullmatch(text):
         return float(text.replace(".", "").lower()) if SPECIAL_FLOAT.fullmatch(text) else text
-    if len(text) > LONGEST_NUMBER:
-        raise ValueError(f"a number of more than {LONGEST_NUMBER} characters: quote it if it is meant as text")
+    if len(text) > MAX_NUMBER_LENGTH:
+        raise ValueError(f"a number of more than {MAX_NUMBER_LENGTH} characters: quote it if it is meant as text")
     return int(text[2:], BASES[text[:2]]) if text[:2] in BASES else int(text) if integer else float(text)
 
 
@@ -255,7 +255,7 @@ MERGE_KEY = (
     "merge keys (`<<`) are not YAML 1.2: put what is shared into a document of `kind: Profile` with "
     "`metadata: {name: base}`, and name it where it is used: `metadata: {profiles: [base]}`"
 )
-LEFT_OUT: Any = object()
+SKIPPED_KEY: Any = object()
 """The key of an entry to leave out."""
 
 TYPE_NAMES: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", type(None): "null"}
@@ -408,7 +408,7 @@ class _Builder:
                 self._key, self._key_event = self._checked_key(value, event), event
                 return
             key, self._key = self._key, NO_KEY
-            if key is not LEFT_OUT:
+            if key is not SKIPPED_KEY:
                 container[key] = value
                 self._note(key, self._key_event, event)
         elif container is not None:
@@ -428,7 +428,7 @@ class _Builder:
             return self._other_key(key, event)
         if key == "<<" and event.__class__ is yaml.ScalarEvent and event.implicit[0]:
             self._error(event, MERGE_KEY)
-            return LEFT_OUT
+            return SKIPPED_KEY
         if key in self._container:
             first = self.positions[id(self._container)][key][0]
             self._error(event, f"`{key}` is given twice; first on line {first.line}, column {first.column}")

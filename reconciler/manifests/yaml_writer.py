@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from textwrap import fill
 from typing import Any, NamedTuple
 
-SIMPLE = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
-"""Text that needs no quotes, unless it is one of `WORDS`."""
+PLAIN_SCALAR = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
+"""Text that needs no quotes, unless it is one of `QUOTED_WORDS`."""
 
-WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+QUOTED_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 """Words that YAML 1.1 or 1.2 reads as booleans or null."""
 
-WORD = re.compile(r"[^\W\d]\w*")
+PLAIN_WORD = re.compile(r"[^\W\d]\w*")
 """An entry of a list that may run on over several lines."""
 
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DAY_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """A value that needs no quotes: manifests are YAML 1.2, in which a day is text."""
 
 LONGEST_PLAIN = 100
@@ -32,7 +32,7 @@ LONGEST_PLAIN = 100
 WIDTH = 120
 """How long a line may become that holds a whole mapping or list."""
 
-MANY = 10
+MIN_FLOW_SWITCHES = 10
 """Switches in one mapping that are too many to have a line each."""
 
 LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: (?:\{{(?:\w+: \w+(?:, )?)+\}}|\[(?:\w+(?:, )?)+\])$", re.MULTILINE)
@@ -116,7 +116,7 @@ def inline(value: Any) -> str:
     """Return a value on one line, with what it holds between brackets."""
     match value:
         case str():
-            return value if _is_simple(value) or DAY.fullmatch(value) else _quoted(value)
+            return value if _is_simple(value) or DAY_TEXT.fullmatch(value) else _quoted(value)
         case dict():
             return f"{{{', '.join(f'{_key(key)}: {inline(inner)}' for key, inner in value.items())}}}"
         case list():
@@ -175,7 +175,11 @@ def _fits(key: str, value: Any, column: int) -> bool:
 
 
 def _has_many_switches(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) > MANY and all(isinstance(each, bool) for each in value.values())
+    return (
+        isinstance(value, dict)
+        and len(value) > MIN_FLOW_SWITCHES
+        and all(isinstance(each, bool) for each in value.values())
+    )
 
 
 def _has_words(value: Any) -> bool:
@@ -183,7 +187,7 @@ def _has_words(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(each, str) and WORD.fullmatch(each) for each in value)
+        and all(isinstance(each, str) and PLAIN_WORD.fullmatch(each) for each in value)
     )
 
 
@@ -194,7 +198,7 @@ def _wrapped(line: re.Match[str]) -> str:
 
 
 def _is_simple(text: str) -> bool:
-    return len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) is not None and text.lower() not in WORDS
+    return len(text) <= LONGEST_PLAIN and PLAIN_SCALAR.fullmatch(text) is not None and text.lower() not in QUOTED_WORDS
 
 
 def _is_literal(text: str) -> bool:

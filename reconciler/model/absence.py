@@ -17,7 +17,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Sectio
 from reconciler.model.targets import Identity, Key
 from reconciler.model.wording import counted
 
-SHORT = 7
+SHORT_SHA_LENGTH = 7
 """Characters of a commit's ID in messages."""
 
 RENAMED = "the service shows the object by another name"
@@ -163,7 +163,7 @@ def judge(
     for line in candidates:
         reason = obstacle or _not_contained(line, standings)
         if not reason and not declares(line):
-            reason = f"the manifests at {line.at[:SHORT]} do not declare it"
+            reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
         if reason:
             stays.append(Stay(line, reason))
         else:
@@ -203,7 +203,7 @@ def stale_absences(
         standings: of its `applied`, in the history of the plan's commit.
     """
     newer = inventory.applied and standings.get(inventory.applied) is not Standing.CONTAINED
-    reason = f"newer manifests were applied, {inventory.applied[:SHORT]}: plan again" if newer else ""
+    reason = f"newer manifests were applied, {inventory.applied[:SHORT_SHA_LENGTH]}: plan again" if newer else ""
     gone = "the inventory no longer lists it: plan again"
     stale = {line.key: reason or (gone if line.key not in inventory.objects else "") for line in planned}
     return {key: why for key, why in stale.items() if why}
@@ -298,9 +298,9 @@ def _not_contained(line: ObjectLine, standings: Mapping[str, Standing]) -> str:
         case Standing.CONTAINED:
             return ""
         case Standing.CUT_OFF:
-            return f"declared at {line.at[:SHORT]}, which is not in this clone: fetch the history"
+            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which is not in this clone: fetch the history"
         case _:
-            return f"declared at {line.at[:SHORT]}, which this branch does not contain"
+            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
 
 
 def _declared(target: DesiredTarget, line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:

@@ -17,7 +17,7 @@ Visibility = Literal["private", "internal", "public"]
 VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 """From the narrowest to the widest."""
 
-SOURCES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
+IMPORT_ROUTES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
 """By the manifest's word for where a project is imported from, the path of the request."""
 
 PREFIXED: Mapping[str, tuple[str, ...]] = {"bitbucket_server": ("url", "username", "project", "repo")}
@@ -126,7 +126,7 @@ def creation_request(target: Target, after: Fields, namespace: Namespace) -> Req
         given = {f"{source}_{name}" if name in prefixed else name: value for name, value in fields.items()}
         variable = given.pop("token_env")
         body = {**given, "personal_access_token": {VARIABLE: variable}}
-        return Request("POST", SOURCES[source], {**body, "new_name": slug, "target_namespace": namespace.path})
+        return Request("POST", IMPORT_ROUTES[source], {**body, "new_name": slug, "target_namespace": namespace.path})
     where = namespace.id if namespace.id is not None or not namespace.path else {ID_OF: f"group {namespace.path}"}
     parent = "parent_id" if target.level is Level.GROUP else "namespace_id"
     body = {"name": after["name"], "path": slug, **({} if where is None else {parent: where})}

@@ -114,7 +114,7 @@ OWNER = "of"
 NamedIds = Mapping[tuple[str, str], Sequence[Json]]
 """By field and name, the IDs of those whom fields of `Relations.named` name, or what stands for them in bodies."""
 
-ALONE = Siblings()
+NO_SIBLINGS = Siblings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class New:
     name: Key
     wanted: Resource
     target_id: int | None = None
-    siblings: Siblings = ALONE
+    siblings: Siblings = NO_SIBLINGS
     numbers: entries.Numbers = field(default_factory=dict)
     named: NamedIds = field(default_factory=dict)
 
@@ -196,7 +196,7 @@ class Existing:
     name: Key
     wanted: Resource
     found: LiveRecord
-    siblings: Siblings = ALONE
+    siblings: Siblings = NO_SIBLINGS
     numbers: entries.Numbers = field(default_factory=dict)
     named: NamedIds = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ NOBODY = 0
 
 Who = Literal["user", "group", "deploy_key"]
 
-WHO: tuple[Who, ...] = ("user", "group", "deploy_key")
+SUBJECT_KEYS: tuple[Who, ...] = ("user", "group", "deploy_key")
 
 
 AN_ENTRY = (
@@ -37,12 +37,12 @@ class Subject(BaseModel):
     @model_serializer
     def named(self) -> dict[str, str | int]:
         """Return what the entry names, under the word for it."""
-        return {who: name for who in WHO if (name := getattr(self, who)) is not None}
+        return {who: name for who in SUBJECT_KEYS if (name := getattr(self, who)) is not None}
 
     @property
     def identity(self) -> tuple[Who, str | int]:
         """What the entry names; usernames and paths ignore case."""
-        ((who, name),) = ((who, name) for who in WHO if (name := getattr(self, who)) is not None)
+        ((who, name),) = ((who, name) for who in SUBJECT_KEYS if (name := getattr(self, who)) is not None)
         return who, name.casefold() if isinstance(name, str) and who != "deploy_key" else name
 
 
@@ -50,7 +50,12 @@ def _as_tuple(value: object) -> object:
     if not isinstance(value, list | tuple):
         return value
     for entry in value:
-        is_one = isinstance(entry, dict) and len(entry) == 1 and {*entry} <= {*WHO} and not _is_blank(*entry.values())
+        is_one = (
+            isinstance(entry, dict)
+            and len(entry) == 1
+            and {*entry} <= {*SUBJECT_KEYS}
+            and not _is_blank(*entry.values())
+        )
         if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
             raise ValueError(AN_ENTRY)
     return tuple(value)
@@ -121,7 +126,7 @@ def _row(entry: Mapping[str, Json]) -> EntryRow:
     number = entry["id"]
     if type(number) is not int:
         raise TypeError(number)
-    for who in WHO:
+    for who in SUBJECT_KEYS:
         subject = entry.get(f"{who}_id")
         if subject is not None:
             if type(subject) is not int:

@@ -17,8 +17,8 @@ from reconciler.model.targets import LEVELS, PATHLESS, Key, Level
 
 FORMAT = "reconciler.inventory/v1"
 
-TARGET = re.compile(r"(user|group|project) ([1-9][0-9]*)|instance|user")
-COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+TARGET_KEY = re.compile(r"(user|group|project) ([1-9][0-9]*)|instance|user")
+COMMIT_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 ObjectKey = tuple[str, str, str, int]
 """Target, section, part and ID of an object."""
@@ -199,7 +199,7 @@ def _header(line: str) -> tuple[Inventory, dict[int, str]]:
 
 
 def _commit(value: object) -> str | None:
-    return value if isinstance(value, str) and COMMIT.fullmatch(value) else None
+    return value if isinstance(value, str) and COMMIT_SHA.fullmatch(value) else None
 
 
 def _entry(
@@ -208,7 +208,7 @@ def _entry(
     """Return a line as a value; None if it is malformed."""
     values = _json(line)
     match values:
-        case {"target": str(target)} if TARGET.fullmatch(target):
+        case {"target": str(target)} if TARGET_KEY.fullmatch(target):
             if "section" in values:
                 return _object(target, values, commits, sections)
             path, digest, again = values.get("path"), values.get("digest", ""), _day(values.get("again"))

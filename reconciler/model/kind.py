@@ -20,11 +20,11 @@ from reconciler.model.targets import Key, Level
 
 Part = Singleton | Collection
 
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _as_day(value: object) -> object:
-    if not (isinstance(value, str) and DAY.fullmatch(value)):
+    if not (isinstance(value, str) and ISO_DAY.fullmatch(value)):
         return value
     try:
         return date.fromisoformat(value)

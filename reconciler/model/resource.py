@@ -57,7 +57,7 @@ class Item(Resource):
     )
 
 
-SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+SECONDS_PER_UNIT = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 LONGEST_DURATION = timedelta(days=36_500)
 """Nobody means a longer one, and arithmetic with dates would fail."""
 
@@ -74,9 +74,9 @@ def read_duration(text: object, *, units: str = "dhms", example: str = "24h") ->
             f"a duration is a number followed by {', '.join(units[:-1])} or {units[-1]}, such as {example}"
         )
     digits = written[1].lstrip("0")
-    if len(digits) > 10 or int(digits or 0) * SECONDS[written[2]] > LONGEST_DURATION.total_seconds():
+    if len(digits) > 10 or int(digits or 0) * SECONDS_PER_UNIT[written[2]] > LONGEST_DURATION.total_seconds():
         raise ValueError(f"a duration is at most {LONGEST_DURATION.days}d")
-    return timedelta(seconds=int(digits or 0) * SECONDS[written[2]])
+    return timedelta(seconds=int(digits or 0) * SECONDS_PER_UNIT[written[2]])
 
 
 def _as_age(value: object) -> object:
@@ -122,13 +122,13 @@ Wanted = Resource | Mapping[Key, Resource | None]
 """The declaration of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
 
 
-NOTHING: Mapping[str, Any] = {}
+NO_VALUES: Mapping[str, Any] = {}
 """Plain, since pydantic writes no proxies."""
 
 
 def _nothing() -> Mapping[Any, Any]:
     """Return the same empty mapping for all objects: a fleet has many."""
-    return NOTHING
+    return NO_VALUES
 
 
 @dataclass(frozen=True, slots=True)

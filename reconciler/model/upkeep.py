@@ -10,7 +10,7 @@ from reconciler.model.targets import Key
 Contains = Callable[[str], bool]
 """Whether HEAD contains a commit."""
 
-NOTHING_DECLARED: frozenset[tuple[str, str, str]] = frozenset()
+NO_DECLARATIONS: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Applied:
     parts: tuple[PartAfter, ...] = ()
     targets: tuple[TargetAfter, ...] = ()
     whole: bool = True
-    declared: Collection[tuple[str, str, str]] = NOTHING_DECLARED
+    declared: Collection[tuple[str, str, str]] = NO_DECLARATIONS
     unknown: Collection[str] = frozenset()
     released: Collection[tuple[str, str]] = frozenset()
     backwards: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 
-LONGEST = 60
+MAX_VALUE_LENGTH = 60
 """Characters of a value that a message quotes."""
 
 
@@ -31,7 +31,7 @@ def advised(reason: str, remedy: str) -> str:
 
 def short(text: str) -> str:
     """Return the text, cut if it is long."""
-    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    return text if len(text) <= MAX_VALUE_LENGTH else text[:MAX_VALUE_LENGTH] + "..."
 
 
 def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
@@ -45,7 +45,7 @@ def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
 
 def closest(word: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed word that is most like this one, if any is."""
-    return _closest(word[:LONGEST].lower(), tuple(allowed))
+    return _closest(word[:MAX_VALUE_LENGTH].lower(), tuple(allowed))
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from unicodedata import normalize
 
-from reconciler.model.absence import SHORT
+from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.diff import differences
 from reconciler.model.endpoints import Collection, Siblings
 from reconciler.model.plan import Create, Delete, Step, Unmanaged
@@ -260,6 +260,6 @@ def _with_end(steps: Iterable[Step], commit: str) -> Iterator[Step]:
     """Yield the steps of a deletion, each with the commit that declared the object last, if that is known."""
     for step in steps:
         if commit and isinstance(step, Delete):
-            yield replace(step, origin=f"was declared until {commit[:SHORT]}")
+            yield replace(step, origin=f"was declared until {commit[:SHORT_SHA_LENGTH]}")
         else:
             yield step

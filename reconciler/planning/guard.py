@@ -13,11 +13,11 @@ from pydantic import Field, NonNegativeInt
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
 from reconciler.model.wording import counted, listed
 
-SHARE = 0.3
-"""A plan that would delete more than this share of a section is refused, if the section holds `FEW` objects or more."""
+MAX_DELETED_SHARE = 0.3
+"""A plan that would delete more than this share of a section of `MIN_GUARDED_OBJECTS` or more is refused."""
 
-FEW = 10
-MANY = 20
+MIN_GUARDED_OBJECTS = 10
+MAX_UNGUARDED_DELETES = 20
 """A plan that would delete more objects than this is refused, and so are the plans of shards that would together."""
 
 SINK = "add --tokens-to FILE or --tokens-command CMD"
@@ -63,17 +63,22 @@ def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
         return
     lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
     if lost:
-        others = f", more than {SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}" if lost[1:] else ""
+        others = (
+            f", more than {MAX_DELETED_SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}"
+            if lost[1:]
+            else ""
+        )
         yield f"it deletes {lost[0]}{others}; {remedy}"
-    elif deletes > MANY:
-        yield f"{loss}, more than {MANY}; {remedy}"
-    elif deletes > MANY // shards:
-        yield f"{loss}, more than {MANY // shards}, which is this shard's part of {MANY}; merge all plans, or {remedy}"
+    elif deletes > MAX_UNGUARDED_DELETES:
+        yield f"{loss}, more than {MAX_UNGUARDED_DELETES}; {remedy}"
+    elif deletes > MAX_UNGUARDED_DELETES // shards:
+        part = f"{MAX_UNGUARDED_DELETES // shards}, which is this shard's part of {MAX_UNGUARDED_DELETES}"
+        yield f"{loss}, more than {part}; merge all plans, or {remedy}"
 
 
 def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:
     lost = sum(isinstance(change, Delete) for change in section.changes)
-    if section.found >= FEW and lost > SHARE * section.found:
+    if section.found >= MIN_GUARDED_OBJECTS and lost > MAX_DELETED_SHARE * section.found:
         yield f"{lost} of {section.found} entries of {section.section} of {target.target}"
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from reconciler.model.diff import become, differences, uncompared, without
-from reconciler.model.endpoints import ALONE, Collection, Siblings, Singleton
+from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Problem, Step
 from reconciler.model.protocols import Json
@@ -59,7 +59,7 @@ class DeclaredPart(Generic[PartType]):
     part: PartType
     live: LiveState
     grace: timedelta = timedelta()
-    siblings: Siblings = ALONE
+    siblings: Siblings = NO_SIBLINGS
     exceptions: PartExceptions = NO_EXCEPTIONS
     locks: Locks = dataclasses.field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)

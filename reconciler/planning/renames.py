@@ -18,10 +18,10 @@ from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan
 from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
-FEW = 4
+MIN_NAME_LENGTH = 4
 """Names with fewer letters and digits than this are not alike if one differs."""
 
-WORD = re.compile(r"\d+|[^\W\d_]+")
+NAME_PART = re.compile(r"\d+|[^\W\d_]+")
 
 Declared = Callable[[Address, Sequence[Key]], tuple[str, tuple[str, ...]] | None]
 """See `rename_hints`."""
@@ -150,7 +150,7 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
     ref = change.address.target.ref
     name = str(change.address.name).casefold()
     # The patterns of a project begin with its path, and are not alike because of it.
-    words = WORD.findall(name.replace(ref.casefold(), "") if isinstance(ref, str) and "/" in ref else name)
+    words = NAME_PART.findall(name.replace(ref.casefold(), "") if isinstance(ref, str) and "/" in ref else name)
     compared = list(shapes)
 
     def spelling() -> set[Hashable]:
@@ -163,7 +163,7 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
     def less_a_letter() -> set[Hashable]:
         text, numbers = "".join(words), tuple(int(word) for word in words if word.isdecimal())
         shorter = (text[:at] + text[at + 1 :] for at in range(len(text)))
-        return {(numbers, sign) for sign in (text, *shorter)} if len(text) >= FEW else set()
+        return {(numbers, sign) for sign in (text, *shorter)} if len(text) >= MIN_NAME_LENGTH else set()
 
     def emptiness() -> set[Hashable]:
         return {()} if () in compared else set()

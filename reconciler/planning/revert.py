@@ -24,8 +24,8 @@ from reconciler.planning.planner import PartPlanners, make_plan
 from reconciler.planning.singletons import plan_settings
 
 STAYS = "it stays as it is"
-CREATED = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
-UNKNOWN = "its former value is unknown, because it was planned before the target existed"
+CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+FORMER_VALUE_UNKNOWN = "its former value is unknown, because it was planned before the target existed"
 PROMOTED = "a promotion cannot be undone"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
@@ -57,7 +57,7 @@ class WayBack:
                 continue
             origins.setdefault(target, origin)
             self._found[where] = self._found.get(where, 0) + section.found
-            self._created |= {} if section.section else {target: Obstacle(target.address, CREATED)}
+            self._created |= {} if section.section else {target: Obstacle(target.address, CREATED_STAYS)}
             for outcome in outcomes:
                 self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
         self._settings = {
@@ -143,7 +143,7 @@ def former_values(
     for field, left in change.after.items():
         was, now = change.before.get(field), live.get(field)
         if field not in change.before:
-            problems.append(at.problem(name, UNKNOWN, field=field))
+            problems.append(at.problem(name, FORMER_VALUE_UNKNOWN, field=field))
         elif field not in change.read.fields:
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))

@@ -18,7 +18,7 @@ from reconciler.model.wording import closest, listed
 from reconciler.planning.creation import needs
 from reconciler.planning.obstacles import with_problems
 
-FORGOTTEN = "not done before and no longer declared: it stays"
+FORGOTTEN_DELETION = "not done before and no longer declared: it stays"
 
 MOST_LABELS = 20
 """Labels that a message lists."""
@@ -287,7 +287,7 @@ def add_missing(
         else:
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
-            missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN))
+            missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN_DELETION))
     targets = [with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
     targets += [with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))

@@ -20,13 +20,13 @@ from reconciler.model.plan import Delete, Update
 from reconciler.model.targets import Level, Target
 from reconciler.render import WEB_ADDRESS, Style
 
-COMMIT = re.compile("[0-9a-f]{40,64}")
+FULL_SHA = re.compile("[0-9a-f]{40,64}")
 
 PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
 """What the page of an object may be, below that of its target."""
 
 
-TOLD = {
+CONTEXT_VARIABLES = {
     "title": "CI_MERGE_REQUEST_TITLE",
     "message": "CI_COMMIT_TITLE",
     "author": "CI_COMMIT_AUTHOR",
@@ -97,7 +97,7 @@ class Places:
             folder=folder,
             pipeline=environ.get("CI_PIPELINE_URL", ""),
             merge_request=f"{project}/-/merge_requests/{number}" if project and number else "",
-            told={name: environ.get(variable, "") for name, variable in TOLD.items()},
+            told={name: environ.get(variable, "") for name, variable in CONTEXT_VARIABLES.items()},
             pages={name: kind.pages for name, kind in kinds.items()},
         )
 
@@ -134,7 +134,7 @@ class Links:
         if self.merge_request:
             text = f"!{self.merge_request.rpartition('/')[2]} {told.get('title', '')}"
             yield Fact("Merge request", text.strip(), self.merge_request)
-        if COMMIT.fullmatch(self._commit):
+        if FULL_SHA.fullmatch(self._commit):
             is_ours = self._commit == self._places.commit
             page = f"{self._repository}/-/commit/{self._commit}" if self._repository else None
             yield Fact("Commit", f"{short(self._commit)} {told.get('message', '') if is_ours else ''}".strip(), page)
@@ -169,7 +169,7 @@ class Links:
         """Return the line of a manifest, given as `path:line`, at its commit."""
         path, _, line = origin.rpartition(":")
         ours = self._places
-        if not self._repository or not COMMIT.fullmatch(self._commit) or not (path and line.isdecimal()):
+        if not self._repository or not FULL_SHA.fullmatch(self._commit) or not (path and line.isdecimal()):
             return None
         inner = os.path.relpath(os.path.join(ours.folder, path), ours.root)  # noqa: PTH118 - pathlib keeps `..`
         if inner.startswith(".."):

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT
 from reconciler.gitops.apply_log import Apply, short
-from reconciler.model.absence import SHORT
+from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.system.terminal import escaped
 
 HEADS = ("apply", "when", "by", "changes", "manifests", "")
@@ -106,11 +106,11 @@ def _row(apply: Apply, at_hand: Collection[str]) -> tuple[str, ...]:
         apply.job,
     ]
     cells = (
-        apply.id[:SHORT],
+        apply.id[:SHORT_SHA_LENGTH],
         f"{apply.when:%Y-%m-%d %H:%M} UTC",
         apply.author.name,
         changes or "nothing changed",
-        apply.manifests[:SHORT],
+        apply.manifests[:SHORT_SHA_LENGTH],
         ", ".join(filter(None, notes)),
     )
     return tuple(map(escaped, cells))

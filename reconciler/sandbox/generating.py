@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from random import Random
 from typing import Any
 
-TOKEN = "ada-token"  # noqa: S105 - the sandbox's, which guards nothing
+GENERATED_TOKEN = "ada-token"  # noqa: S105 - the sandbox's, which guards nothing
 GROUP = "acme"
 _TEAM = 8
 """Projects in a group, on average."""
@@ -46,7 +46,12 @@ def generate(projects: int, seed: int) -> Plain:
         "instance": {"enforce_job_token_allowlist": False},
         "users": [
             {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"]},
-            {"id": 2, "username": "ada", "tokens": [TOKEN], "emails": ["ada@example.com", "alerts@example.com"]},
+            {
+                "id": 2,
+                "username": "ada",
+                "tokens": [GENERATED_TOKEN],
+                "emails": ["ada@example.com", "alerts@example.com"],
+            },
             *({"id": number, "username": name} for number, name in enumerate(_PEOPLE, start=3)),
             {"id": 19, "username": _LEFT},
             {"id": 20, "username": "deploy-bot", "bot": True, "tokens": ["bot-token"]},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TYPE = "multipart/form-data"
-KEPT = 8_000_000
+MAX_MEMORY_BYTES = 8_000_000
 """Bytes of a part that are kept."""
 _BOUNDARY = re.compile(r'boundary="?([^";]+)')
 _NAME = re.compile(rb'[; ]name="([^"]*)"')
@@ -77,7 +77,7 @@ class _Form:
 
     def _keep(self, content: bytes) -> None:
         self._size += len(content)
-        self._content += content[: KEPT - len(self._content)]
+        self._content += content[: MAX_MEMORY_BYTES - len(self._content)]
 
     def _finish(self) -> None:
         """Keep the part that is complete, unless it is what comes before the first one."""

@@ -110,10 +110,10 @@ OUTPUTS: Mapping[str, type] = {
 LEFT_OUT = {SavedPlan: plan_file.LEFT_OUT, Report: report.LEFT_OUT}
 """What plans and reports do not hold, although their types do."""
 
-EDITED = ("manifest", "config")
+EDITED_FILES = ("manifest", "config")
 """The schemas of what people write."""
 
-NAMES = (*EDITED, *OUTPUTS)
+NAMES = (*EDITED_FILES, *OUTPUTS)
 """Every schema."""
 
 
@@ -150,7 +150,7 @@ def _document(type_: type) -> Schema:
 
 def editor_schemas(kinds: Kinds) -> dict[Path, str]:
     """Return the files with the schemas of what people write, for editors."""
-    return {SCHEMAS / file_of(name): schema_text(schema_of(name, kinds)) for name in EDITED}
+    return {SCHEMAS / file_of(name): schema_text(schema_of(name, kinds)) for name in EDITED_FILES}
 
 
 def write_schemas(folder: Path, kinds: Kinds) -> None:

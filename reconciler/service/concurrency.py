@@ -148,7 +148,7 @@ UNHURRIED = 1.5
 TOO_SLOW = 2.5
 """If answers take so many times as long as usual, a lower number that makes them quicker is kept at any price."""
 
-CHANGED = 1.4
+MIN_CHANGE_FACTOR = 1.4
 """If answers take so many times as long as before, or as short, at the same number, the service has changed."""
 
 FORGET = 0.25
@@ -411,7 +411,7 @@ class AdaptiveLimit(ConcurrencyLimit):
             self._call_usual(before, before.slowness**FORGET)
 
     def _judge_same(self, before: Load, load: Load) -> None:
-        if before.slowness / CHANGED < load.slowness < before.slowness * CHANGED:
+        if before.slowness / MIN_CHANGE_FACTOR < load.slowness < before.slowness * MIN_CHANGE_FACTOR:
             self._before = load = before.mixed(load)
         else:
             self._keep(load)

@@ -113,7 +113,7 @@ TRIES_OF_CONFLICTS = 2
 LONGEST_PAUSE = 366 * 86400
 """Seconds; a longer pause means never."""
 
-LONGEST_NUMBER = 20
+MAX_HEADER_DIGITS = 20
 """Digits of a number of seconds that are read."""
 
 
@@ -172,7 +172,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
-        return float(min(int(text[:LONGEST_NUMBER]), LONGEST_PAUSE))
+        return float(min(int(text[:MAX_HEADER_DIGITS]), LONGEST_PAUSE))
     then = parse_date(text)
     if then is None:
         return None

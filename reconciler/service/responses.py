@@ -29,20 +29,20 @@ from reconciler.model.protocols import Json
 LONGEST_REASON = 500
 """Characters of the service's words that are shown."""
 
-LONGEST_NUMBER = 12
+MAX_ID_DIGITS = 12
 """Digits of a number in a header."""
 
 DEEPEST = 64
 """Levels of nested lists and objects; what the service sends has less than ten."""
 
-TOKEN = re.compile(
+TOKEN_IN_TEXT = re.compile(
     r"\bgl[a-z]{2,12}-[\w.=-]{10,}|\b(?:gh[a-z]|github_pat)_\w{10,}|(?<=://)[^/@\s]+(?=@)",
 )
 """Tokens by their beginning, such as `glpat-`, `glptt-` and `ghp_`; older ones have none. And credentials in URLs."""
 
-HIDDEN = "[a secret]"
+MASK = "[a secret]"
 
-WORDS = ("error_description", "message", "error", "errors")
+MESSAGE_KEYS = ("error_description", "message", "error", "errors")
 """The fields of an error that explain it; of several, the first counts."""
 
 ERRORS: dict[int, type[ServiceError]] = {
@@ -140,13 +140,13 @@ def parse_date(text: str) -> datetime | None:
 
 def parse_number(text: str | None) -> int | None:
     """Return the number in a header, at most `LONGEST_NUMBER` digits long; None for anything else."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS else None
 
 
 def hidden(text: str, secrets: Collection[str]) -> str:
     """Return a text without secrets, as they are or as JSON and URLs hold them; one may be the beginning of another."""
     for form in sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True):
-        text = text.replace(form, HIDDEN)
+        text = text.replace(form, MASK)
     return text
 
 
@@ -169,7 +169,7 @@ def without_secrets(response: Response, secrets: Collection[str]) -> Response:
 
 def shown(text: str) -> str:
     """Return words of the service as `plain` does, without what looks like a token."""
-    return plain(TOKEN.sub(HIDDEN, text))
+    return plain(TOKEN_IN_TEXT.sub(MASK, text))
 
 
 def explanation(response: Response) -> str:
@@ -180,9 +180,9 @@ def explanation(response: Response) -> str:
     body = _error_body(response)
     if isinstance(body, str):
         return shown(body)
-    words = next(filter(None, (_flat(body.get(name)) for name in WORDS)), "")
+    words = next(filter(None, (_flat(body.get(name)) for name in MESSAGE_KEYS)), "")
     for secret in sorted(_secrets(body), key=len, reverse=True):
-        words = words.replace(secret, HIDDEN)
+        words = words.replace(secret, MASK)
     return shown(words)
 
 

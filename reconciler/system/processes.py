@@ -24,7 +24,7 @@ SAFE_DIRECTORY = "safe.directory"
 CONFIG_KEY, CONFIG_VALUE = "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"
 """Prefixes of the variables that set a git option; a number follows."""
 
-HARMLESS: Mapping[str, str] = {
+HARMLESS_GIT_SETTINGS: Mapping[str, str] = {
     "safe.bareRepository": "explicit",  # a folder that looks like a repository is not one
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -84,7 +84,7 @@ def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.C
     import subprocess  # noqa: PLC0415 - most commands start without it
 
     environment = inherited()
-    settings = [f"{name}={value}" for name, value in HARMLESS.items()]
+    settings = [f"{name}={value}" for name, value in HARMLESS_GIT_SETTINGS.items()]
     settings += [f"{SAFE_DIRECTORY}={value}" for value in _trusted(environment)]
     command = ["git", "-C", str(top), "--no-optional-locks", "--no-replace-objects"]
     command += [word for setting in settings for word in ("-c", setting)]

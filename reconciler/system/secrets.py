@@ -5,7 +5,7 @@ import re
 
 from reconciler.system.processes import LONG_ENOUGH, own_tokens
 
-TOKEN = re.compile(
+TOKEN_PATTERN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:gl(?:agent|cbt|dt|ffct|ft|imt|oas|pat|ptt|rt|rtr|soat|wt)-|GR1348941|gh[a-z]_|github_pat_)[\w.=-]{10,}"
     r"|eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?)"
@@ -26,4 +26,4 @@ def concealed(text: str) -> str:
     for secret in sorted(own_tokens(os.environ), key=len, reverse=True):
         if len(secret) >= LONG_ENOUGH:
             text = text.replace(secret, HIDDEN)
-    return TOKEN.sub(HIDDEN, text)
+    return TOKEN_PATTERN.sub(HIDDEN, text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.gitops.branch import Message
-from reconciler.gitops.inventory import BRANCH, Store, open_place
+from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, open_place
 from reconciler.gitops.kept_reports import common_folder, keep_report
 from reconciler.gitops.remotes import Person
 from tests.cli_runner import CliRunner
@@ -37,7 +37,7 @@ class Recorder:
         """Record an apply and return its ID; keep its report, if there is one."""
         self.number += 1
         when = WHEN.replace(hour=10 + self.number)
-        with open_place(self.git.folder, BRANCH, None, ADA) as place:
+        with open_place(self.git.folder, INVENTORY_BRANCH, None, ADA) as place:
             store = Store(place, self.cli_runner.sandbox.api_url.removesuffix("/api/v4"), ())
             message = Message({"created": self.number}, "", store.service, result, job, "", reverts, ADA, when)
             stored = store.read()
@@ -89,10 +89,10 @@ def test_outside_of_a_repository_no_apply_is_recorded(cli_runner: CliRunner) -> 
 
 def test_a_branch_that_holds_anything_else_is_not_read(cli_runner: CliRunner, recorder: Recorder) -> None:
     recorder.git.commit()
-    recorder.git.git("branch", BRANCH)
+    recorder.git.git("branch", INVENTORY_BRANCH)
     done = cli_runner("log")
     assert (done.code, done.out) == (1, "")
-    assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
+    assert f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl" in done.err
 
 
 def test_the_log_is_that_of_the_branch_in_the_configuration(
@@ -105,7 +105,7 @@ def test_the_log_is_that_of_the_branch_in_the_configuration(
     recorder.git.git("remote", "add", "origin", str(elsewhere.folder))
     cli_runner.write("reconciler.yaml", "inventory: {branch: reconciler/staging, remote: origin}\n")
     assert cli_runner("log").out == "No apply is recorded yet.\n"
-    elsewhere.git("fetch", "--quiet", str(cli_runner.folder), f"{BRANCH}:reconciler/staging")
+    elsewhere.git("fetch", "--quiet", str(cli_runner.folder), f"{INVENTORY_BRANCH}:reconciler/staging")
     assert cli_runner("log").out.count("1 created") == 1
     monkeypatch.setenv("CI_SERVER_URL", "http://gitlab.example.com")
     monkeypatch.setenv("CI_PROJECT_PATH", "acme/settings")

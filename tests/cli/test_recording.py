@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.gitops.branch import Message
-from reconciler.gitops.inventory import BRANCH, Store, Stored, open_place
+from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
 from reconciler.gitops.kept_reports import common_folder, kept_reports
 from reconciler.kinds import all_kinds
 from reconciler.model.inventory import ObjectLine, TargetLine
@@ -27,13 +27,13 @@ class User:
         cli_runner.write(".git/info/exclude", "*.json\n")
 
     def stored(self) -> Stored:
-        with open_place(self.git.folder, BRANCH, None) as place:
+        with open_place(self.git.folder, INVENTORY_BRANCH, None) as place:
             return Store(
                 place, self.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones", "trigger_tokens"]
             ).read()
 
     def subject(self) -> str:
-        return self.git.git("log", "-1", "--format=%B", BRANCH)
+        return self.git.git("log", "-1", "--format=%B", INVENTORY_BRANCH)
 
     def plan(self, *absences: ObjectLine, commit: str = "", applied: Applied | None = None, shard: str = "1/1") -> None:
         """Save a plan, with what an apply of it records."""
@@ -132,7 +132,7 @@ def test_a_deletion_by_absence_is_stale_once_the_list_has_changed(user: User) ->
 
 def record(user: User, applied: str, *lines: ObjectLine) -> None:
     """Let another apply store a list."""
-    with open_place(user.git.folder, BRANCH, None) as place:
+    with open_place(user.git.folder, INVENTORY_BRANCH, None) as place:
         store = Store(place, user.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones"])
         message = Message({}, applied, store.service, 0)
         objects = {each.key: each for each in lines}
@@ -182,11 +182,11 @@ def test_the_merged_plans_of_shards_record_what_each_of_them_records(user: User)
 def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> None:
     user.git.commit()
     assert user.run("apply --yes --no-inventory --report json=applied.json").code == 0
-    user.git.git("branch", BRANCH)
+    user.git.git("branch", INVENTORY_BRANCH)
     user.run.sandbox.clear_log()
     done = user.run("revert applied.json --yes")
     assert (done.code, done.out, user.run.sandbox.log()) == (1, "", [])
-    assert f"the branch {BRANCH} holds something else than inventory.jsonl" in done.err
+    assert f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl" in done.err
     assert user.run("revert applied.json --yes --no-inventory").code == 0
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.gitops.branch import Message
-from reconciler.gitops.inventory import BRANCH, NOBODY, Local, Store
+from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from reconciler.model.inventory import Inventory
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
@@ -14,6 +14,6 @@ def git(cli_runner: CliRunner) -> Repository:
     """The user's folder as a git repository without a commit, and with an empty inventory."""
     made = repository(cli_runner.folder)
     service = cli_runner.sandbox.api_url.removesuffix("/api/v4")
-    store = Store(Local(made.folder, BRANCH, NOBODY), service, ())
+    store = Store(Local(made.folder, INVENTORY_BRANCH, DEFAULT_COMMITTER), service, ())
     store.write(store.read(), lambda _: Inventory(service), Message({}, "", service, 0))
     return made

@@ -15,7 +15,7 @@ from reconciler.fleet.missing_targets import archived_projects, missing_targets
 from reconciler.fleet.moved_targets import moved_targets
 from reconciler.fleet.narrow import divide, select
 from reconciler.fleet.reading import read
-from reconciler.fleet.stages import CHECKED, GIVEN, STAGES, survey
+from reconciler.fleet.stages import CHECK_STAGES, GIVEN, STAGES, survey
 from reconciler.fleet.survey import Added, FleetSurvey, Scope
 from reconciler.fleet.twins import twins
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, Stored
@@ -90,7 +90,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "sources",
         "audit",
     ]
-    assert [stage.__name__ for stage in CHECKED if stage not in STAGES] == ["inapplicable_sections"]
+    assert [stage.__name__ for stage in CHECK_STAGES if stage not in STAGES] == ["inapplicable_sections"]
     assert [stage.__name__ for stage in GIVEN] == ["read", "causes", "look_up", "moved_targets", "twins"]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.gitops.branch import Message, content, tip, write_commit
-from reconciler.gitops.inventory import BRANCH, NOBODY
-from reconciler.model.absence import SHORT
+from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH
+from reconciler.model.absence import SHORT_SHA_LENGTH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY as VARIABLES
 from tests.fleet.repository import Repository
@@ -83,7 +83,7 @@ class Checkout:
     def named(self, text: str) -> str:
         """Return a text with the names of commits for their IDs."""
         for commit, name in self.commits.items():
-            text = text.replace(commit, f"<{name}>").replace(commit[:SHORT], f"<{name}>")
+            text = text.replace(commit, f"<{name}>").replace(commit[:SHORT_SHA_LENGTH], f"<{name}>")
         return text
 
     def live(self, path: str = "acme/api", section: str = "milestones", name: str = "title") -> list[str]:
@@ -117,8 +117,8 @@ class Checkout:
         lines = [json.loads(line) for line in self._text().splitlines()]
         change(lines)
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        commit = write_commit(self._kept, text, "", Message({}, "", "", 0), NOBODY)
-        self._kept.run(["update-ref", f"refs/heads/{BRANCH}", commit])
+        commit = write_commit(self._kept, text, "", Message({}, "", "", 0), DEFAULT_COMMITTER)
+        self._kept.run(["update-ref", f"refs/heads/{INVENTORY_BRANCH}", commit])
 
     def clone(self, name: str, *options: str) -> "Checkout":
         """Return another clone of the same remote, in a folder beside this one."""
@@ -136,8 +136,8 @@ class Checkout:
         return Kept(self.remote if self.remote.exists() else self.git.folder / ".git")
 
     def _text(self) -> str:
-        names = self._kept.run(["for-each-ref", f"refs/heads/{BRANCH}"]).stdout
-        return content(self._kept, BRANCH, tip(self._kept, BRANCH)) if names else ""
+        names = self._kept.run(["for-each-ref", f"refs/heads/{INVENTORY_BRANCH}"]).stdout
+        return content(self._kept, INVENTORY_BRANCH, tip(self._kept, INVENTORY_BRANCH)) if names else ""
 
 
 def first_clone(cli_runner: CliRunner, folder: Path) -> Checkout:

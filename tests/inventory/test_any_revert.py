@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.gitops.inventory import BRANCH
+from reconciler.gitops.inventory import INVENTORY_BRANCH
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
 from tests.states import a_small_service
@@ -83,7 +83,7 @@ def test_a_revert_that_is_killed_anywhere_is_finished_by_the_same_command(
 ) -> None:
     user.cli.sandbox.replace_state(a_small_service(dialect))
     if user.inventory():
-        user.git.git("update-ref", "-d", f"refs/heads/{BRANCH}")
+        user.git.git("update-ref", "-d", f"refs/heads/{INVENTORY_BRANCH}")
     more = "--allow-deletes 99 --tokens-to ../tokens --concurrency 1"
     for spec in (first, renamed(second, first) if renames else second):
         user.declare(json.dumps({"prune": PRUNED, **spec}))

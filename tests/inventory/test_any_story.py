@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.gitops.inventory import BRANCH
+from reconciler.gitops.inventory import INVENTORY_BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.inventory.checkout import Checkout
@@ -120,8 +120,8 @@ class World:
         self.history, self.known, self.left = history, {}, set()
         self.cli.sandbox.replace_state(a_small_service(dialect))
         origin = Repository(self.folder / "origin.git")
-        if origin.git("for-each-ref", f"refs/heads/{BRANCH}"):
-            origin.git("update-ref", "-d", f"refs/heads/{BRANCH}")
+        if origin.git("for-each-ref", f"refs/heads/{INVENTORY_BRANCH}"):
+            origin.git("update-ref", "-d", f"refs/heads/{INVENTORY_BRANCH}")
         marks = self.folder / "marks"
         sent = "".join(self._fast_import(number, commit) for number, commit in enumerate(history, 1))
         command = ["git", "fast-import", "--quiet", "--force", f"--export-marks={marks}"]
@@ -235,7 +235,7 @@ class World:
         if not checkout.inventory():
             return
         if step.at is None:
-            Repository(self.folder / "origin.git").git("update-ref", "-d", f"refs/heads/{BRANCH}")
+            Repository(self.folder / "origin.git").git("update-ref", "-d", f"refs/heads/{INVENTORY_BRANCH}")
         elif live:
             number, title = live[step.which % len(live)]
             commit = self.commits[step.at % len(self.commits)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.inventory import BRANCH
+from reconciler.gitops.inventory import INVENTORY_BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 from tests.inventory.checkout import REMOTE, Checkout
@@ -49,7 +49,7 @@ def job(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
 
 def last(server: GitServer) -> str:
     """Return author and committer of the last apply."""
-    return server.git("show", "--no-patch", "--format=%an <%ae>, %cn <%ce>", BRANCH)
+    return server.git("show", "--no-patch", "--format=%an <%ae>, %cn <%ce>", INVENTORY_BRANCH)
 
 
 def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(server: GitServer, job: Checkout) -> None:

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import InventoryUnreadable, OutputFailed
 from reconciler.gitops.apply_log import Apply, applies, latest, named
 from reconciler.gitops.branch import Message
-from reconciler.gitops.inventory import BRANCH, Local, Store, open_place
+from reconciler.gitops.inventory import INVENTORY_BRANCH, Local, Store, open_place
 from reconciler.gitops.kept_reports import common_folder, keep_report, kept_reports, report_of
 from reconciler.gitops.remotes import Person
 from tests.fleet.repository import Repository, repository
@@ -28,7 +28,7 @@ def checkout(tmp_path: Path) -> Repository:
 
 def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
     first = Message({"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a", "", ADA, WHEN)
-    with open_place(checkout.folder, BRANCH, None, BOT) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None, BOT) as place:
         assert isinstance(place, Local)
         store = Store(place, SERVICE, ())
         one = store.write(store.read(), lambda inventory: inventory, first)
@@ -56,7 +56,7 @@ def test_an_unfinished_revert_is_finished_first() -> None:
 
 def test_commits_of_others_are_shown_as_far_as_they_say_anything(checkout: Repository) -> None:
     """Whoever can push can write anything there."""
-    with open_place(checkout.folder, BRANCH, None) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None) as place:
         assert isinstance(place, Local)
         (theirs,) = applies(place, checkout.git("rev-parse", "HEAD"), 5)
         assert theirs == replace(theirs, author=Person("Ada", "ada@example.com"), counts={}, result=None, job="")

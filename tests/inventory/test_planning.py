@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.documents.plan_file import load_plan
 from reconciler.gitops.branch import Message
-from reconciler.gitops.inventory import BRANCH, NOBODY, Local, Store
+from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.upkeep import Prospect
 from tests.building import KINDS
@@ -29,7 +29,7 @@ def git(cli_runner: CliRunner) -> Repository:
 
 def store(cli_runner: CliRunner) -> Store:
     service = cli_runner.sandbox.api_url.removesuffix("/api/v4")
-    return Store(Local(cli_runner.folder, BRANCH, NOBODY), service, [*KINDS])
+    return Store(Local(cli_runner.folder, INVENTORY_BRANCH, DEFAULT_COMMITTER), service, [*KINDS])
 
 
 def put(cli_runner: CliRunner, *lines: ObjectLine, paths: Mapping[str, str] | None = None, service: str = "") -> None:
@@ -172,8 +172,8 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
 ) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()
-    git.git("branch", BRANCH)
-    reason = f"the branch {BRANCH} holds something else than inventory.jsonl"
+    git.git("branch", INVENTORY_BRANCH)
+    reason = f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl"
     planned = cli_runner("plan")
     assert planned.code == 3
     assert (

@@ -13,7 +13,7 @@ import pytest
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
 from reconciler.gitops.branch import Message
 from reconciler.gitops.inventory import (
-    BRANCH,
+    INVENTORY_BRANCH,
     BranchLocation,
     Distant,
     Store,
@@ -98,7 +98,7 @@ def names(inventory: Inventory) -> list[str]:
 
 
 def write_once(checkout: Repository, remote: Remote, number: int = 1, message: Message = MESSAGE) -> str:
-    with open_place(checkout.folder, BRANCH, remote) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         its = store(place)
         return its.write(its.read(), adding(number), message)
 
@@ -122,7 +122,7 @@ def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
         "Canary: acme/a",
     ]
     assert server.git("ls-tree", "--name-only", commit) == "inventory.jsonl"
-    with open_place(checkout.folder, BRANCH, remote) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         stored = store(place).read()
         assert (stored.commit, names(stored.inventory)) == (commit, ["m1"])
         assert store(place).write(stored, adding(2), MESSAGE) == server.last()
@@ -159,7 +159,7 @@ def test_no_other_server_gets_the_token_of_the_api(server: GitServer, checkout: 
 def test_a_refused_fetch_is_told_for_each_token_and_shows_none(server: GitServer, checkout: Repository) -> None:
     server.tokens.clear()
     remote = remote_of(job(server, RECONCILER_PUSH_TOKEN="push-token"))
-    with open_place(checkout.folder, BRANCH, remote) as place, pytest.raises(InventoryUnreadable) as raised:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place, pytest.raises(InventoryUnreadable) as raised:
         store(place).read()
     assert str(raised.value) == (
         f"the inventory cannot be read: with CI_JOB_TOKEN: Authentication failed for '{server.remote}/'; "
@@ -185,7 +185,7 @@ def test_the_push_skips_pipelines(server: GitServer, checkout: Repository) -> No
 def test_a_redirect_is_not_followed(tmp_path: Path, server: GitServer, checkout: Repository) -> None:
     with git_server(tmp_path / "other") as other:
         server.redirect = other.url
-        with open_place(checkout.folder, BRANCH, remote_of(job(server))) as place:
+        with open_place(checkout.folder, INVENTORY_BRANCH, remote_of(job(server))) as place:
             with pytest.raises(InventoryUnreadable):
                 store(place).read()
         assert other.asked == []
@@ -223,7 +223,7 @@ def test_no_other_host_gets_a_token_whatever_the_checkout_and_the_environment_sa
 
 def test_a_branch_that_has_moved_gets_our_change_on_top(server: GitServer, checkout: Repository) -> None:
     remote, waits = remote_of(job(server)), Waits()
-    with open_place(checkout.folder, BRANCH, remote) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         ours = store(place, waits)
         stored = ours.read()
         server.before_push = lambda: write_once(checkout, remote, 2)
@@ -268,7 +268,7 @@ def test_no_try_begins_after_two_minutes() -> None:
 
 
 def test_a_branch_that_cannot_be_fetched_again_is_told(server: GitServer, checkout: Repository) -> None:
-    with open_place(checkout.folder, BRANCH, remote_of(job(server))) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote_of(job(server))) as place:
         ours = store(place)
         stored = ours.read()
         server.tokens.clear()
@@ -282,7 +282,7 @@ def test_a_branch_that_cannot_be_fetched_again_is_told(server: GitServer, checko
 
 
 def test_the_list_of_another_service_is_neither_used_nor_written(server: GitServer, checkout: Repository) -> None:
-    with open_place(checkout.folder, BRANCH, remote_of(job(server))) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote_of(job(server))) as place:
         theirs = replace(store(place), service="https://gitlab.example.org")
         theirs.write(theirs.read(), adding(1), MESSAGE)
         stored = store(place).read()
@@ -300,12 +300,12 @@ def test_the_list_of_another_service_is_neither_used_nor_written(server: GitServ
     ],
 )
 def test_a_branch_with_anything_else_is_not_read(checkout: Repository, files: dict[str, bytes], said: str) -> None:
-    checkout.git("switch", "--quiet", "--orphan", BRANCH)
+    checkout.git("switch", "--quiet", "--orphan", INVENTORY_BRANCH)
     for name, text in files.items():
         (checkout.folder / name).write_bytes(text)
     checkout.commit()
     checkout.git("switch", "--quiet", "main")
-    with open_place(checkout.folder, BRANCH, None) as place, pytest.raises(InventoryUnreadable) as raised:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None) as place, pytest.raises(InventoryUnreadable) as raised:
         store(place).read()
     assert said in str(raised.value)
 
@@ -315,7 +315,7 @@ def test_without_a_remote_the_branch_is_in_this_repository(checkout: Repository)
     checkout.git("config", "user.name", "Ada <Lovelace>")
     checkout.git("config", "user.email", "ada@example.com")
     identity = own_identity(checkout.folder)
-    with open_place(checkout.folder, BRANCH, None, identity) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None, identity) as place:
         ours = store(place)
         first = ours.read()
         assert (first.commit, first.inventory) == ("", Inventory(SERVICE))
@@ -336,7 +336,7 @@ def test_without_a_remote_the_branch_is_in_this_repository(checkout: Repository)
 
 
 def test_a_repository_that_takes_no_objects_is_told(checkout: Repository) -> None:
-    with open_place(checkout.folder, BRANCH, None) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None) as place:
         first = store(place).read()
         os.replace(checkout.folder / ".git" / "objects", checkout.folder / "objects")  # noqa: PTH105 - a folder
         with pytest.raises(InventoryNotStored, match="git hash-object failed: "):
@@ -368,10 +368,10 @@ def test_a_remote_may_be_a_folder(tmp_path: Path, checkout: Repository) -> None:
     other = repository(tmp_path / "a folder, 100 %")
     checkout.git("remote", "add", "origin", "../a folder, 100 %")
     remote = checkout_remote(checkout.folder, "origin")
-    with open_place(checkout.folder, BRANCH, remote) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         ours = store(place)
         commit = ours.write(ours.read(), adding(1), MESSAGE)
-    assert other.git("rev-parse", BRANCH) == commit
+    assert other.git("rev-parse", INVENTORY_BRANCH) == commit
 
 
 def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
         Repository(tmp_path / name).commit()
     one = Repository(tmp_path / "one")
     one.git("remote", "add", "origin", str(tmp_path / "other"))
-    with open_place(one.folder, BRANCH, checkout_remote(one.folder, "origin")) as place:
+    with open_place(one.folder, INVENTORY_BRANCH, checkout_remote(one.folder, "origin")) as place:
         ours = store(place)
         assert len(ours.write(ours.read(), adding(1), MESSAGE)) == 64
 
@@ -459,7 +459,7 @@ def test_git_is_not_waited_for_for_ever(tmp_path: Path, checkout: Repository) ->
     """After a wait for one of the credentials, the others are not tried."""
     logins = (Login("TOKEN", "x", "secret"), Login("OTHER", "x", "secret"))
     remote = Remote(f"file://{tmp_path}", logins, logins)
-    with open_place(checkout.folder, BRANCH, remote) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         assert isinstance(place, Distant)
         place.exchange.seconds = 0.0
         refusal = "with TOKEN: no response within 0 seconds"
@@ -475,12 +475,12 @@ def test_git_is_not_waited_for_for_ever(tmp_path: Path, checkout: Repository) ->
 
 
 def test_git_may_be_missing(checkout: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_place(checkout.folder, BRANCH, None) as place:
+    with open_place(checkout.folder, INVENTORY_BRANCH, None) as place:
         assert store(place).read().commit == ""
     top, remote = checkout.folder, Remote("file:///nowhere")
     assert subprocess.run(["git", "--version"], check=False).returncode == 0
     monkeypatch.setattr("reconciler.gitops.inventory.git", lambda *_: subprocess.CompletedProcess([], 1, b"", b""))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(ConfigurationError, match="inventory: git is not installed here"):
-        with open_place(top, BRANCH, remote):
+        with open_place(top, INVENTORY_BRANCH, remote):
             pass

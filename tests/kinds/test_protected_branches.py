@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.apply.verify import EDITED
+from reconciler.apply.verify import PLAN_WAS_EDITED
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
@@ -102,7 +102,7 @@ def test_a_saved_plan_is_stale_whose_entries_were_made_anew_and_edited_if_it_rem
         change["requests"][0]["body"]["allowed_to_push"] = [{"id": 8, "_destroy": True}]
 
     edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
-    assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {EDITED}"]
+    assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {PLAN_WAS_EDITED}"]
     assert engine.writes() == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import BadAnswer
 from reconciler.gitops.issues import DriftIssue, Filing, Memory, keep_issue
-from reconciler.gitops.keeping import LONGEST
+from reconciler.gitops.keeping import MAX_TEXT_LENGTH
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -216,7 +216,7 @@ def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRun
         assert issues(cli_runner)[0]["description"].endswith("x\n\n<!-- reconciler seen T: ab*2 c -->")
         assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "y")).filing is Filing.UNCHANGED
         assert keep_issue(client, "102", "n", a_drift({"ab": 1, "c": 1}, "y")).filing is Filing.UPDATED
-        many = {f"{number:016x}": 1 for number in range(LONGEST // 16)}
+        many = {f"{number:016x}": 1 for number in range(MAX_TEXT_LENGTH // 16)}
         assert keep_issue(client, "102", "n", a_drift(many, "z")).filing is Filing.UPDATED
         assert issues(cli_runner)[0]["description"] == "<!-- reconciler issue: n -->\n\nz"
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 
-from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
+from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.documents.history import History, with_run
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
@@ -82,8 +82,8 @@ def interrupted(projects: int) -> Report:
         if number < third:
             return Outcome(change, Status.DONE)
         if number == third:
-            return Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True)
-        return Outcome(change, Status.SKIPPED, ENDED)
+            return Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
+        return Outcome(change, Status.SKIPPED, RUN_ENDED)
 
     return _report(projects, outcome)
 

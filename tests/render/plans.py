@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
-from reconciler.model.creation import SOURCES, Archive, Creation, Import, Namespace, Visibility
+from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
@@ -145,7 +145,7 @@ def creations(draw: st.DrawFn) -> SectionPlan:
     namespace = Namespace(path, draw(st.none() | numbers), draw(visibilities))
     archives = st.builds(Archive, texts.map(Path), texts)
     given = st.dictionaries(texts.filter(lambda name: name != "token_env"), json_values, max_size=2)
-    source = st.builds(Import, st.sampled_from([*SOURCES]), texts, given)
+    source = st.builds(Import, st.sampled_from([*IMPORT_ROUTES]), texts, given)
     creation = Creation(
         draw(texts),
         draw(st.none() | visibilities),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 
-from reconciler.apply import ENDED, Status
+from reconciler.apply import RUN_ENDED, Status
 from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
@@ -277,7 +277,7 @@ RETRY = "reconciler apply --retry-failed report.json"
             ["Nothing to change", "Nothing was written."],
         ),
         (
-            done((Status.FAILED, "no"), (Status.SKIPPED, ENDED)),
+            done((Status.FAILED, "no"), (Status.SKIPPED, RUN_ENDED)),
             "care",
             [
                 "Interrupted: 2 of 4 changes are done; 1 problem",
@@ -346,7 +346,7 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
     (skipped,) = cards_of(page, kind="skipped")
     data = data_of(page)
     number = len(skipped["rows"])
-    assert skipped["title"] == f"Skipped: {ENDED}"
+    assert skipped["title"] == f"Skipped: {RUN_ENDED}"
     shown = {(data["sections"][section], data["texts"][about]) for _, section, about, *_ in skipped["rows"]}
     assert ("approval_settings", "update approval settings") in shown
     (failed,) = cards_of(page, kind="failed")

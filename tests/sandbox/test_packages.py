@@ -10,9 +10,9 @@ from reconciler.sandbox import SandboxError
 from reconciler.sandbox.routes import modules
 
 STICKERS = '''
-from reconciler.sandbox.collection import Collection
+from reconciler.sandbox.collection import RouteCollection
 from reconciler.sandbox.parameters import boolean, text
-from reconciler.sandbox.records import CountedItem, Item
+from reconciler.sandbox.records import CountedItem, StoredItem
 
 
 class Sticker(CountedItem):
@@ -22,13 +22,13 @@ class Sticker(CountedItem):
     shiny: bool = False
 
 
-class Banner(Item):
+class Banner(StoredItem):
     """Something on the instance."""
 
     words: str
 
 
-STICKERS = Collection(
+STICKERS = RouteCollection(
     "stickers",
     Sticker,
     "/groups/:id/stickers",
@@ -36,8 +36,8 @@ STICKERS = Collection(
     new=(text("name", required=True), boolean("shiny")),
     changes=(boolean("shiny"),),
 )
-BANNERS = Collection("banners", Banner, "/banners", new=(text("words", required=True),), changes=(text("words"),))
-BADGES = Collection("badges", Item, "/projects/:id/badges")
+BANNERS = RouteCollection("banners", Banner, "/banners", new=(text("words", required=True),), changes=(text("words"),))
+BADGES = RouteCollection("badges", StoredItem, "/projects/:id/badges")
 SECTIONS = (STICKERS.section, BANNERS.section, BADGES.section)
 ROUTES = (*STICKERS.routes(), *BANNERS.routes("list", "create", "update"), *BADGES.routes("list"))
 '''

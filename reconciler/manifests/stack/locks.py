@@ -18,7 +18,7 @@ from reconciler.model.wording import unknown
 
 ALL = "all"
 AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT"
-ABSENT = object()
+UNDECLARED = object()
 """Stands for a value that is not declared."""
 
 
@@ -76,7 +76,7 @@ def lock_on(stack: Stack, steps: Steps) -> Lock | None:
         length = len(lock.steps)
         if length == len(steps) or not isinstance(lock.value, Mapping):
             return lock
-        if _at(lock.value, steps[length:]) is not ABSENT:
+        if _at(lock.value, steps[length:]) is not UNDECLARED:
             return lock
     return None
 
@@ -186,12 +186,12 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     above = dropwhile(lambda declaration: declaration.layer is not lock.layer, declared)
     for layer, _, value in declared if unites else above:
         steps, here = _against(lock, value)
-        if layer is lock.layer or here is ABSENT:
+        if layer is lock.layer or here is UNDECLARED:
             continue
         if unites and isinstance(here, list):
             changed = [(*steps, repr(entry)) for entry in here if entry not in lock.value]
         else:
-            changed = [*_differences(steps, lock.value if steps == lock.steps else ABSENT, here)]
+            changed = [*_differences(steps, lock.value if steps == lock.steps else UNDECLARED, here)]
         written = traced(layer, stack.specs[name], stack.values)
         yield from ((layer, _contradiction(lock, written[place].steps, layer)) for place in changed)
 
@@ -202,7 +202,7 @@ def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
     for step in lock.steps[2:]:
         if not isinstance(value, Mapping):
             break
-        steps, value = (*steps, step), value.get(step, ABSENT)
+        steps, value = (*steps, step), value.get(step, UNDECLARED)
     return steps, value
 
 
@@ -250,6 +250,6 @@ def _at(value: Any, steps: Steps) -> Json:
     """Return the value at some steps; `ABSENT` if there is none."""
     for step in steps:
         if not isinstance(value, Mapping) or step not in value:
-            return ABSENT
+            return UNDECLARED
         value = value[step]
     return value

@@ -12,7 +12,7 @@ from itertools import chain, takewhile
 from math import inf
 from typing import Any
 
-from reconciler.apply import ENDED, UNKNOWN
+from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED
 from reconciler.documents.cards import Card, Chapter
 from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
@@ -166,7 +166,7 @@ def kinds_of(report: Report) -> tuple[Kind, ...]:
 
 def is_interrupted(report: Report) -> bool:
     """Return whether a signal ended the run before everything was done."""
-    return any(outcome.reason in {ENDED, UNKNOWN} for outcome in report.outcomes)
+    return any(outcome.reason in {RUN_ENDED, RESULT_UNKNOWN} for outcome in report.outcomes)
 
 
 def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
