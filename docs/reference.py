@@ -89,11 +89,17 @@ ENVIRONMENT = {
     "RECONCILER_TOKEN": "The token. It has no flag, because flags are visible in the list of processes.",
     "CI_API_V4_URL": "The API URL of the service that runs a CI job; the default of `api_url` there. A different "
     "origin in `reconciler.yaml` is refused in the job.",
-    "CI_COMMIT_SHA": "The commit to which links to the manifests lead, unless the plan has its own. CI jobs set it.",
-    "CI_JOB_URL": "Link to the job, at the end of what `--notify` posts. CI jobs set it.",
-    "CI_PIPELINE_URL": "The pipeline that reports link to. CI jobs set it.",
-    "CI_PROJECT_URL": "The project that holds the manifests, for links to their lines; without it, `repository_url`.",
-    "CI_SERVER_URL": "The web interface for links in reports, if the job runs on the same service; else `web_url`.",
+    **dict.fromkeys(
+        (
+            "CI_COMMIT_SHA",
+            "CI_JOB_URL",
+            "CI_MERGE_REQUEST_PROJECT_URL",
+            "CI_PIPELINE_URL",
+            "CI_PROJECT_URL",
+            "CI_SERVER_URL",
+        ),
+        "In CI jobs, the links of reports and messages; elsewhere, `web_url` and `repository_url`.",
+    ),
     "RECONCILER_NOTE_TOKEN": "A token for notes and issues only, such as an access token of the project with the scope "
     "`api`. In a job of GitLab CI, `plan` and `drift` post with no other.",
     "RECONCILER_READ_TOKEN": "The token of `plan`, `drift` and `doctor --read-only`, instead of `RECONCILER_TOKEN`.",
@@ -105,21 +111,25 @@ ENVIRONMENT = {
     "RECONCILER_ENVIRONMENT": "The environment of the pipeline that applies a plan; `reconciler` if it is not set.",
     "RECONCILER_APPLY": "If `auto`, the pipeline that applies a plan starts by itself.",
     "GITLAB_CI": "If set, and `CI` too, commands write and post [what a job needs](../../templates/README.md).",
-    "CI_MERGE_REQUEST_DIFF_BASE_SHA": "The revision that `plan` compares with in a job of GitLab CI.",
-    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "The revision that `plan` compares with in pipelines of merged results.",
-    "CI_COMMIT_BRANCH": "If it equals `CI_DEFAULT_BRANCH`, `plan` writes the pipeline that applies the plan.",
-    "CI_DEFAULT_BRANCH": "See `CI_COMMIT_BRANCH`.",
+    **dict.fromkeys(
+        ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "CI_MERGE_REQUEST_TARGET_BRANCH_SHA"),
+        "The revision that `plan` compares with in a merge request; the second in pipelines of merged results.",
+    ),
+    **dict.fromkeys(
+        ("CI_COMMIT_BRANCH", "CI_DEFAULT_BRANCH"),
+        "If both are the same, `plan` writes the pipeline that applies the plan.",
+    ),
     "CI_COMMIT_SHORT_SHA": "The commit that the note names if there is no plan.",
     "CI_RUNNER_TAGS": "The tags of the jobs in the pipeline that applies a plan.",
     "CI_SERVER_TLS_CA_FILE": "Certificates for git, which keeps the history of fleet pages in jobs.",
     "RECONCILER_TRIGGER_TOKEN": "The trigger token with which `apply --trigger` starts a pipeline.",
-    "CI_MERGE_REQUEST_PROJECT_URL": "With `CI_MERGE_REQUEST_IID`, the merge request that reports link to.",
-    "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
-    "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
+    **dict.fromkeys(
+        ("CI_NODE_INDEX", "CI_NODE_TOTAL"), "The default of `--shard I/N`. CI sets both in jobs with `parallel`."
+    ),
     "CI": "If set, progress is one line in the log every ten seconds.",
-    "FORCE_COLOR": "If set, text is coloured elsewhere than on a terminal too, unless `NO_COLOR` is set.",
+    "FORCE_COLOR": "If set, text has colour everywhere, unless `NO_COLOR` is set.",
     "NO_COLOR": "If set, output has no colour and no progress display.",
-    "TERM": "If `dumb`, output has no colour and no progress display.",
+    "TERM": "If `dumb`, the same as `NO_COLOR`.",
     "HTTPS_PROXY": "The proxy to the service. `HTTP_PROXY` and `NO_PROXY`, and all three in lower case, work too.",
 }
 """Variables of the environment that no option stands for."""
@@ -168,16 +178,21 @@ def _sections(kinds: Mapping[str, Kind], definitions: Mapping[str, Schema]) -> I
         ["key", "takes", "means", "example"],
         ([f"`{name}`", takes, spec[name]["description"], example(spec[name])] for name, takes in LISTS.items()),
     )
-    item = definitions["trigger_tokens.TriggerToken"]["properties"]["renamed_from"]
+    item = _defined("renamed_from", definitions)["properties"]["renamed_from"]
     yield (
         "In a section of items, each key is the name of an item. Its value is `null` if the item must not exist, "
         "else a mapping of the keys of the item's table, and of:\n\n"
     )
     yield keys({"properties": {"renamed_from": item}})
-    subject = definitions["protected_tags.Subject"]
+    subject = _defined("deploy_key", definitions)
     yield f"### Subject\n\n{subject['description']}\n\n{keys(subject, 'key of an entry')}"
     for kind in kinds.values():
         yield from _section(kind, definitions)
+
+
+def _defined(key: str, definitions: Mapping[str, Schema]) -> Schema:
+    """Return the first definition that has a key."""
+    return next(schema for schema in definitions.values() if key in schema.get("properties", {}))
 
 
 def _editions() -> Iterator[str]:
@@ -297,7 +312,10 @@ def _configuration() -> Iterator[str]:
         if option.name not in whole["properties"]:
             for variable in _names(option)[1:]:
                 variables.setdefault(variable, f"Same as `{option.opts[-1]}`.")
-    yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
+    alike: dict[str, list[str]] = {}
+    for name, words in sorted(variables.items()):
+        alike.setdefault(words, []).append(f"`{name}`")
+    yield table(["variable", "means"], ([", ".join(names), words] for words, names in alike.items()))
 
 
 def _names(option: click.Option) -> list[str]:
