@@ -42,7 +42,7 @@ def absences(run: FleetSurvey) -> Added:
     standings = dict.fromkeys(commits, Standing.UNKNOWN)
     if opened.ancestry is not None:
         standings = opened.ancestry.standings(commits)
-    verdict = judge(candidates, standings, _proof(run, inventory, called).declares, opened.obstacle)
+    verdict = judge(candidates, standings, proof(run, inventory, called).declares, opened.obstacle)
     pruned = {
         (called(target), section.kind) for target in run.desired.targets for section in target.sections if section.prune
     }
@@ -199,7 +199,7 @@ def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
     )
 
 
-def _proof(run: FleetSurvey, inventory: Inventory, called: Names) -> Proof:
+def proof(run: FleetSurvey, inventory: Inventory, called: Names) -> Proof:
     """Return what reads the manifests of earlier commits."""
     paths: dict[str, set[str]] = {line.target: {line.path} for line in inventory.targets.values() if line.path}
     for target in run.desired.targets:

@@ -2,19 +2,22 @@
 
 A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
 differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
+If it was applied as something else, the manifests of that apply tell which differences were there already.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from reconciler.fleet.inventory import names
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.fleet.inventory import names, proof
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.model.creation import ToCreate
 from reconciler.model.effective import digest_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, SectionPlan, Source, TargetPlan, Update
+from reconciler.model.plan import Change, Create, Delete, SectionPlan, Source, Update
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Target
 
@@ -39,23 +42,25 @@ def sources(run: FleetSurvey) -> Added:
     known = _by_inventory(run, {target: whole for target, whole in pairs if whole is not None})
     if before is None and not known:
         return {}
+    applied = _differences_then(run, _as_applied(run, known))
 
-    def told(target: TargetPlan, section: SectionPlan) -> SectionPlan:
-        changes = (
-            replace(change, source="change" if _is_new(change, before, run.kinds) else known.get(target.target))
-            for change in section.changes
-        )
-        return replace(section, changes=tuple(changes))
+    def source(change: Change) -> Source | None:
+        if before is not None and _is_new(change, before, run.kinds):
+            return "change"
+        status = known.get(change.address.target)
+        return "service" if status == "pending" and not _is_new(change, applied, run.kinds) else status
 
-    targets = (
-        replace(target, sections=tuple(told(target, section) for section in target.sections))
-        for target in run.planned.targets
-    )
+    def told(section: SectionPlan) -> SectionPlan:
+        return replace(section, changes=tuple(replace(change, source=source(change)) for change in section.changes))
+
+    targets = (replace(target, sections=tuple(map(told, target.sections))) for target in run.planned.targets)
     return {"planned": replace(run.planned, targets=tuple(targets))}
 
 
 def _differences_then(run: FleetSurvey, then: Mapping[Identity, DesiredTarget]) -> Differences:
     """Return the changes that the manifests of the revision would make now."""
+    if not then:
+        return {}
     targets, absent = [], dict(run.live.absent)
     for now in run.desired.targets:
         target = then.get(now.target.identity, DesiredTarget(now.target, ()))
@@ -92,10 +97,8 @@ def _as_read(run: FleetSurvey, now: DesiredTarget, then: DesiredTarget) -> Desir
     )
 
 
-def _is_new(change: Change, before: Differences | None, kinds: Kinds) -> bool:
-    """Return whether the manifests of the revision do not differ there, or in another way; False without a revision."""
-    if before is None:
-        return False
+def _is_new(change: Change, before: Differences, kinds: Kinds) -> bool:
+    """Return whether earlier manifests do not differ there, or in another way."""
     earlier = before.get((change.address.target, _place(change.address, kinds)), ())
     return not any(_covers(other, change) for other in earlier)
 
@@ -124,6 +127,26 @@ def _place(address: Address, kinds: Kinds) -> Place:
     if isinstance(part, Collection) and name is not None:
         name = part.identity(name)
     return address.section, address.part, name
+
+
+def _as_applied(run: FleetSurvey, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
+    """Return what was applied to targets that are still to be applied, and differ, as far as history tells.
+
+    The manifests of the last apply are read once, from git. Of a target that it left out, the digest is another.
+    """
+    waiting = {change.address.target for change in run.planned.changes if known.get(change.address.target) == "pending"}
+    if run.inventory.stored is None or not waiting:
+        return {}
+    inventory, called = run.inventory.stored.inventory, names(run)
+    lines = {now.target.identity: inventory.targets.get(called(now)) for now in run.desired.targets}
+    digests = {target.identity: line.digest for target in waiting if (line := lines.get(target.identity))}
+    if not inventory.applied or not digests:
+        return {}
+    with suppress(ManifestErrors, ConfigurationError):
+        then = proof(run, inventory, called).revision(inventory.applied).manifests.desired.targets
+        as_applied = (target for target in then if digests.get(target.target.identity) == digest_of(target))
+        return {target.target.identity: target for target in as_applied}
+    return {}
 
 
 def _by_inventory(run: FleetSurvey, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:

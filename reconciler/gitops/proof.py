@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.gitops.revision import read_revision
+from reconciler.gitops.revision import Revision, read_revision
 from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, Manifests
 from reconciler.manifests.project_sets import Discovered
@@ -52,13 +52,19 @@ class Proof:
             self._read[line.at] = self._declared_at(line.at)
         return is_declared(line, self.called(line.target), self._read[line.at], self.inputs.kinds)
 
+    def revision(self, commit: str) -> Revision:
+        """Return the manifests of a commit, with what is known of groups and paths.
+
+        Raises:
+            ManifestErrors, ConfigurationError: see `read_revision`.
+        """
+        revision = read_revision(snapshot(commit, self.folder), self.inputs, self.present, secrets=self.secrets)
+        groups = {group: self.discovered.get(group, ()) for group in revision.manifests.index.groups}
+        return revision.with_discovered(groups, self.paths) if groups or revision.manifests.pathless else revision
+
     def _declared_at(self, commit: str) -> DesiredState:
         try:
-            then = snapshot(commit, self.folder)
-            revision = read_revision(then, self.inputs, self.present, secrets=self.secrets)
-            groups = {group: self.discovered.get(group, ()) for group in revision.manifests.index.groups}
-            if groups or revision.manifests.pathless:
-                revision = revision.with_discovered(groups, self.paths)
+            revision = self.revision(commit)
         except (ManifestErrors, ConfigurationError) as error:
             LOG.warning(
                 "the manifests at %s cannot be read, and nothing is deleted that only they declared\n%s",

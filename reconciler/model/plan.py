@@ -110,7 +110,7 @@ class Create(Addressed):
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
     source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
     applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
     inventory does not tell."""
 
@@ -141,7 +141,7 @@ class Update(Addressed):
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
     source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
     applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
     inventory does not tell."""
 
@@ -170,7 +170,7 @@ class Delete(Addressed):
     changed_by: ChangedBy | None = field(default=None, compare=False)
     """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
     source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if the target was
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
     applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
     inventory does not tell."""
 

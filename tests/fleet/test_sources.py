@@ -63,6 +63,53 @@ def test_the_inventory_tells_what_was_merged_and_not_applied(cli_runner: CliRunn
     assert sources(cli_runner, "drift --target acme/lib") == {"d": "pending"}
 
 
+def test_drift_beside_a_merged_change_of_the_same_project_is_told_apart(cli_runner: CliRunner, git: Repository) -> None:
+    """Whether a difference is merged and not applied, the manifests of the last apply tell."""
+    cli_runner.project("{milestones: {a: {description: x}, b: {description: x}, gone: {}}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    state = cli_runner.sandbox.state()
+    state["projects"][0]["milestones"][0]["description"] = "by hand"
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project("{milestones: {a: {description: x}, b: {description: y}, c: {}}}")
+    git.commit("merged, and not applied")
+    cli_runner.sandbox.clear_log()
+    assert sources(cli_runner, "drift") == {"a": "service", "b": "pending", "c": "pending", "gone": "pending"}
+    assert len(cli_runner.sandbox.log()) == 1
+    cli_runner.project("{milestones: {a: {description: x}, b: {description: z}, c: {}}}")
+    assert sources(cli_runner, "plan --since HEAD") == {
+        "a": "service", "b": "change", "c": "pending", "gone": "pending"
+    }  # fmt: skip
+
+
+def test_a_project_that_the_last_apply_left_out_is_not_applied(cli_runner: CliRunner, git: Repository) -> None:
+    """The manifests of that apply are newer than what was applied there."""
+    cli_runner.project("{milestones: {a: {}}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    cli_runner.project("{milestones: {a: {}, b: {}}}")
+    cli_runner.project("{milestones: {a: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    assert cli_runner("apply --yes --target acme/lib").code == 0
+    cli_runner.service(milestones=[])
+    assert sources(cli_runner, "drift --target acme/api") == {"a": "pending", "b": "pending"}
+
+
+def test_without_the_manifests_of_the_last_apply_all_of_a_changed_project_is_to_be_applied(
+    cli_runner: CliRunner, git: Repository
+) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    cli_runner.project("{milestones: {a: {}, b: {}}}")
+    git.commit()
+    cli_runner.service(milestones=[])
+    assert sources(cli_runner, "drift") == {"a": "service", "b": "pending"}
+    blob = git.git("rev-parse", "HEAD~1:manifests/project.yaml")
+    (git.folder / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
+    assert sources(cli_runner, "drift") == {"a": "pending", "b": "pending"}
+
+
 @pytest.mark.parametrize("is_behind", [True, False])
 def test_a_checkout_that_is_behind_does_not_tell_what_was_not_applied(
     cli_runner: CliRunner, git: Repository, is_behind: bool
