@@ -19,7 +19,7 @@ from reconciler.documents.groups import (
     saved_group,
     target_of,
 )
-from reconciler.model.plan import Change, Excepted, Outcome, Problem, SectionPlan, Source, TargetPlan
+from reconciler.model.plan import ACTIONS, Change, Excepted, Outcome, Problem, SectionPlan, Source, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 
 ChapterName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
@@ -30,6 +30,14 @@ ALREADY: Mapping[Source | None, ChapterName] = {
     None: "differing already",
 }
 """The chapters of what is not of a change: why it is there, as far as the inventory tells."""
+
+DONE = tuple(f"{action}d" for action in ACTIONS)
+
+PLANNED = (*ACTIONS, "problems")
+"""The columns of the table of a plan."""
+
+BECAME = (*DONE, "unfinished", "problems")
+"""The columns of the table of a report; `unfinished` is failed, stale, skipped, or dropped by the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,19 @@ class Card:
         return tuple(entry for group in self.groups for entry in group.entries)
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers by section.
+
+    Attributes:
+        columns: what is counted.
+        rows: the sections that have any of it, by name, with their numbers.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Chapter:
     """Targets whose changes and problems are shown together, and never with those of another chapter.
@@ -100,6 +121,33 @@ class Chapter:
     def entries(self) -> tuple[Entry, ...]:
         """The changes or their outcomes, the problems, and what exceptions hold back, of one target after the other."""
         return tuple(entry for target in self.targets for entry in (*target.entries, *target.excepted))
+
+    @cached_property
+    def numbers(self) -> Counter[tuple[str, str]]:
+        """How many there are by section and word.
+
+        The words are actions, or in a report what became of the changes, each by its word and as `unfinished`; then
+        `problems`, `excepted`, `unmanaged`, `not_applicable` and `hidden`.
+        """
+        numbers = Counter[tuple[str, str]]()
+        for section in (section for target in self.targets for section in target.sections):
+            name = section.section
+            for change in () if section.outcomes else section.changes:
+                numbers[name, change.action] += 1
+            for outcome in section.outcomes:
+                numbers[name, outcome.word] += 1
+                numbers[name, "unfinished"] += not is_done(outcome)
+            numbers[name, "problems"] += len(section.problems)
+            numbers[name, "excepted"] += len(section.excepted)
+            numbers[name, "unmanaged"] += len(section.unmanaged)
+            numbers[name, "not_applicable"] += bool(section.not_applicable)
+            numbers[name, "hidden"] += len(section.hidden)
+        return numbers
+
+    @property
+    def cost(self) -> int:
+        """How many requests the changes take."""
+        return sum(len(change.requests) for target in self.targets for change in target.changes)
 
     @cached_property
     def groups(self) -> tuple[Group[Entry], ...]:
@@ -177,6 +225,26 @@ class Chapter:
         """The groups, as a document holds them."""
         blocks = self.grouped(GROUP_FROM_TARGETS, lambda entry: not _is_excepted(entry)).blocks
         return (saved_group(group) for block in blocks for group in block.groups)
+
+
+def table(chapters: Sequence[Chapter], columns: tuple[str, ...]) -> Table:
+    """Return the numbers of some chapters as a table."""
+    numbers = numbers_of(chapters)
+    rows = ((name, tuple(numbers[name, word] for word in columns)) for name in sorted({name for name, _ in numbers}))
+    return Table(columns, tuple((name, row) for name, row in rows if any(row)))
+
+
+def totals(chapters: Sequence[Chapter]) -> Counter[str]:
+    """Return the numbers of some chapters by word alone; see `Chapter.numbers`."""
+    numbers = Counter[str]()
+    for (_, word), number in numbers_of(chapters).items():
+        numbers[word] += number
+    return numbers
+
+
+def numbers_of(chapters: Sequence[Chapter]) -> Counter[tuple[str, str]]:
+    """Return the numbers of some chapters together; see `Chapter.numbers`."""
+    return sum((chapter.numbers for chapter in chapters), Counter[tuple[str, str]]())
 
 
 def chapters_since(targets: Sequence[TargetPlan]) -> Iterator[Chapter]:

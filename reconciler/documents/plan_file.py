@@ -4,7 +4,6 @@ Reading trusts no file: the checksum shows edits, and every request must lead to
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ from pydantic import (
     computed_field,
 )
 
-from reconciler.documents.cards import Chapter, Reach, chapters_since, reaches
+from reconciler.documents.cards import PLANNED, Chapter, Reach, Table, chapters_since, reaches, table, totals
 from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
@@ -205,12 +204,6 @@ class SavedPlan:
         return tuple(chapters_since(self.targets)) if self.since else (Chapter("", self.targets),)
 
     @property
-    def of_change(self) -> tuple[Change, ...]:
-        """The changes that are of the change since the revision of `--since`; all without one."""
-        changes = tuple(self.plan.changes)
-        return tuple(change for change in changes if change.source == "change") if self.since else changes
-
-    @property
     def not_of_change(self) -> tuple[Change, ...]:
         """The changes that would be made at that revision too; none without one."""
         return tuple(change for change in self.plan.changes if change.source != "change") if self.since else ()
@@ -236,24 +229,21 @@ class SavedPlan:
     @cached_property
     def summary(self) -> Summary:
         """How much would happen, and how much cannot."""
-        rest = dict.fromkeys(("problems", "unmanaged", "not_applicable", "excepted", "hidden", "archived"), 0)
-        return Summary(
-            **_actions(self.of_change),
-            problems=sum(1 for _ in self.plan.problems),
-            unmanaged=sum(1 for _ in self.plan.unmanaged),
-            not_applicable=sum(1 for _ in self.plan.not_applicable),
-            excepted=sum(1 for _ in self.plan.excepted),
-            hidden=sum(1 for _ in self.plan.hidden),
-            archived=self.archived,
-            not_of_change={**_actions(self.not_of_change), **rest} if self.since else None,
-        )
+        others = {**_counted(self.chapters[1:]), "archived": 0} if self.since else None
+        return Summary(**_counted(self.chapters[:1]), archived=self.archived, not_of_change=others)
+
+    @cached_property
+    def table(self) -> Table:
+        """The same by section."""
+        return table(self.chapters[:1], PLANNED)
 
 
-def _actions(changes: Sequence[Change]) -> dict[str, int]:
-    """Return some changes in numbers, and how many requests they take."""
-    actions = Counter(change.action for change in changes)
-    numbers: dict[str, int] = {action: actions[action] for action in ACTIONS}
-    return {**numbers, "requests": sum(len(change.requests) for change in changes)}
+def _counted(chapters: Sequence[Chapter]) -> dict[str, int]:
+    """Return what some chapters hold in numbers, and how many requests their changes take."""
+    numbers = totals(chapters)
+    changes: dict[str, int] = {action: numbers[action] for action in ACTIONS}
+    others = {word: numbers[word] for word in ("problems", "unmanaged", "not_applicable", "excepted", "hidden")}
+    return {**changes, "requests": sum(chapter.cost for chapter in chapters), **others}
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import RESULT_UNKNOWN, CanaryRun
-from reconciler.documents.cards import Chapter, Reach, reaches
+from reconciler.documents.cards import BECAME, Chapter, Reach, Table, reaches, table, totals
 from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
@@ -182,11 +182,13 @@ class Report:
     @cached_property
     def counts(self) -> Counts:
         """How much was done, and how much was not."""
-        words = [outcome.word for outcome in self.outcomes]
-        words += ["problems" for _ in self.plan.problems]
-        words += ["excepted" for _ in self.plan.excepted]
-        words += ["not_applicable" for _ in self.plan.not_applicable]
-        return Counts(*map(words.count, Counts.__slots__))
+        numbers = totals(self.chapters)
+        return Counts(*(numbers[word] for word in Counts.__slots__))
+
+    @cached_property
+    def table(self) -> Table:
+        """The same by section."""
+        return table(self.chapters, BECAME)
 
     @computed_field
     @cached_property
@@ -295,7 +297,8 @@ def _unknown(target: TargetPlan) -> TargetPlan:
 
 def _reported(target: TargetPlan) -> TargetPlan:
     """Return a target with what a report says of it."""
-    sections = (replace(section, restored=(), inherited=(), hidden=()) for section in target.sections)
+    plan_alone: dict[str, Any] = dict.fromkeys({*LEFT_OUT.section} - {"changes"}, ())
+    sections = (replace(section, **plan_alone) for section in target.sections)
     return TargetPlan(target.target, tuple(sections), target.origin)
 
 

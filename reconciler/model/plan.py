@@ -500,19 +500,9 @@ class Plan:
         return (step for target in self.targets for step in target.excepted)
 
     @property
-    def hidden(self) -> Iterator[HiddenEntries]:
-        """All lists with entries that the token cannot see."""
-        return (listed for target in self.targets for listed in target.hidden)
-
-    @property
     def restored(self) -> Iterator[Restored]:
         """All that was changed and put back."""
         return (step for target in self.targets for section in target.sections for step in section.restored)
-
-    @property
-    def not_applicable(self) -> Iterator[SectionPlan]:
-        """The sections that a target cannot have, one for each target."""
-        return (section for target in self.targets for section in target.not_applicable)
 
     @property
     def cost(self) -> int:

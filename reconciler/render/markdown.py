@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
-from reconciler.documents.cards import Chapter
+from reconciler.documents.cards import Chapter, Table
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import Entry, Group, Grouped, One_co, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
@@ -22,14 +22,10 @@ from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
-    BECAME,
     MARKERS,
-    PLANNED,
     WHOLE,
-    Counts,
     access_notes,
     alike,
-    became,
     canary_notes,
     compared,
     comparison_in_a_line,
@@ -49,7 +45,6 @@ from reconciler.render.wording import (
     not_of_this_change,
     plan_cost,
     plan_in_a_line,
-    planned,
     problem_reason,
     quoted,
     rename_notes,
@@ -115,7 +110,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{notes}"
-        f"{_table(PLANNED, planned(saved))}"
+        f"{_table(saved.table)}"
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
         f"{remarks}"
@@ -169,7 +164,7 @@ def report(done: Report, style: Style) -> str:
     head = (
         f"## {report_in_a_line(done)}\n\n"
         f"{shown}"
-        f"{_table(BECAME, became(done))}"
+        f"{_table(done.table)}"
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"
     )
@@ -201,14 +196,14 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
     return fitted(head, (_file(path, found) for path, found in files))
 
 
-def _table(columns: Sequence[str], counts: Counts) -> str:
-    if not counts:
+def _table(table: Table) -> str:
+    if not table.rows:
         return ""
-    lines = [f"| section | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
-    for section in sorted({section for section, _ in counts}):
+    lines = [f"| section | {' | '.join(table.columns)} |", f"|---|{'---:|' * len(table.columns)}"]
+    for section, numbers in table.rows:
         # a cell ends at a pipe even within code
         name = code(section).replace("|", "\\u007c") if section else WHOLE
-        lines.append(f"| {name} | {' | '.join(str(counts[section, column]) for column in columns)} |")
+        lines.append(f"| {name} | {' | '.join(map(str, numbers))} |")
     return "\n".join(lines) + "\n\n"
 
 

@@ -13,12 +13,11 @@ from itertools import islice, takewhile
 from math import inf
 from shlex import join
 
-from reconciler.documents.cards import ALREADY
+from reconciler.documents.cards import ALREADY, DONE
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
-from reconciler.documents.report import Counts as Results
-from reconciler.documents.report import Report
+from reconciler.documents.report import Counts, Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.diff import Fields, inside
@@ -33,7 +32,6 @@ from reconciler.model.plan import (
     Plan,
     Problem,
     Restored,
-    Status,
     Unmanaged,
     Update,
 )
@@ -51,19 +49,8 @@ CONTEXT = 12
 
 MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
-DONE = tuple(f"{action}d" for action in ACTIONS)
-UNFINISHED = "unfinished"
-"""Failed, stale, skipped or dropped by the service."""
-
-PROBLEMS = "problems"
-PLANNED = (*ACTIONS, PROBLEMS)
-BECAME = (*DONE, UNFINISHED, PROBLEMS)
-
 WHOLE = "whole target"
 """Stands for the section's name where something is about the target itself: its creation, or why it cannot be read."""
-
-Counts = Counter[tuple[str, str]]
-"""Numbers by section and one of `PLANNED` or of `BECAME`."""
 
 MORE_THAN_TEXT = re.compile(
     r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
@@ -159,7 +146,7 @@ def excepted_subject(each: Excepted) -> str:
     return ", ".join((name, *held_back(each)))
 
 
-def left_alone(numbers: Summary | Results) -> str:
+def left_alone(numbers: Summary | Counts) -> str:
     """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`.
 
     Of a plan, also how many lists hold entries that the token cannot see.
@@ -566,23 +553,6 @@ def expiry_notes(saved: SavedPlan) -> Iterator[str]:
         elif places:
             plural = words.replace("has", "have").replace("expires", "expire")
             yield f"{len(places):,} exceptions {plural}, such as {places[0]}"
-
-
-def planned(saved: SavedPlan) -> Counts:
-    """Count the changes that are of the change, and the problems of a plan."""
-    return Counts(
-        [(change.address.section, change.action) for change in saved.of_change]
-        + [(problem.address.section, PROBLEMS) for problem in saved.plan.problems]
-    )
-
-
-def became(report: Report) -> Counts:
-    """Count the outcomes and problems of a report."""
-    words = [(each, each.word if each.status is Status.DONE else UNFINISHED) for each in report.outcomes]
-    return Counts(
-        [(outcome.change.address.section, word) for outcome, word in words]
-        + [(problem.address.section, PROBLEMS) for problem in report.plan.problems]
-    )
 
 
 def flat(fields: Fields) -> Iterator[tuple[str, Json]]:

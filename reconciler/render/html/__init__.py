@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from reconciler.documents.cards import Table
 from reconciler.documents.coverage import Matrix, matrix
 from reconciler.documents.history import is_whole
 from reconciler.documents.plan_file import SavedPlan, utc
@@ -20,12 +21,8 @@ from reconciler.render.html.cards import Decision, Kind
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
-    BECAME,
-    PLANNED,
     WHOLE,
-    Counts,
     access_notes,
-    became,
     canary_notes,
     compared_with,
     expiry_notes,
@@ -35,7 +32,6 @@ from reconciler.render.wording import (
     of_report,
     plan_cost,
     plan_in_a_line,
-    planned,
     reach_in_words,
     rename_notes,
     report_in_a_line,
@@ -81,8 +77,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         ],
         kinds=cards.PLANNED,
         shown=cards.of_plan(saved, style),
-        columns=PLANNED,
-        counts=planned(saved),
+        table=saved.table,
         fleet=matrix(saved),
         links=links_of(saved, style),
         commands=_commands(saved),
@@ -108,8 +103,7 @@ def report(done: Report, style: Style) -> str:
         ],
         kinds=cards.kinds_of(done),
         shown=cards.of_report(done, style),
-        columns=BECAME,
-        counts=became(done),
+        table=done.table,
         fleet=matrix(done),
         links=links_of(done, style),
         commands="wide" if done.reverts else "retry",
@@ -129,8 +123,7 @@ def _page(
     *,
     kinds: Sequence[Kind],
     shown: Sequence[Decision],
-    columns: Sequence[str],
-    counts: Counts,
+    table: Table,
     fleet: Matrix,
     links: Links,
     commands: str,
@@ -142,8 +135,7 @@ def _page(
     Args:
         kinds: of the cards that there may be, in the order in which they are shown.
         shown: all cards.
-        columns: what is counted by section.
-        counts: by section and column.
+        table: the numbers by section.
         fleet: the state of each section of each target.
         links: to the pages of the service, of the manifests, and of the pipeline.
         commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
@@ -151,8 +143,6 @@ def _page(
         revert: the words of the command that undoes what the page undoes; none if that is nothing.
         values: see the templates.
     """
-    sections = sorted({section for section, _ in counts})
-    rows = [(section, [counts[section, column] for column in columns]) for section in sections]
     sizes = Counter[str]()
     for card in shown:
         sizes[card.kind] += len(card.entries)
@@ -161,9 +151,9 @@ def _page(
         styles=STYLES,
         scripts=SCRIPTS,
         tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
-        columns=[(column, SIGNS[column], column) for column in columns],
-        rows=rows,
-        totals=[sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)],
+        columns=[(column, SIGNS[column], column) for column in table.columns],
+        rows=table.rows,
+        totals=[sum(column) for column in zip(*(numbers for _, numbers in table.rows), strict=True)],
         whole=WHOLE,
         cards=shown,
         few=WITHOUT_SCRIPT,
