@@ -11,6 +11,7 @@ import click
 from docs.messages import messages
 from docs.tables import Schema, example, in_yaml, keys, table, type_words
 from reconciler.cli import COMMANDS, cli
+from reconciler.cli import GROUPS as COMMAND_GROUPS
 from reconciler.cli.options import (
     CONNECTION,
     FLEET,
@@ -237,12 +238,16 @@ def _part(part: str, documents: Mapping[str, Schema], definitions: Mapping[str, 
 def _merged(shapes: Mapping[str, Schema]) -> str:
     """Return a table of the keys of several shapes, each once, with the shapes that take it unless all do."""
     takers: dict[tuple[str, ...], list[str]] = {}
+    examples: dict[tuple[str, ...], str] = {}
     for name, shape in shapes.items():
         for key, schema in shape["properties"].items():
             if key != "renamed_from":
-                row = (f"`{key}`", type_words(schema), schema["description"], example(schema))
+                row = (f"`{key}`", type_words(schema), schema["description"])
                 takers.setdefault(row, []).append(f"`{name}`")
-    rows = [[*row, "" if len(names) == len(shapes) else ", ".join(names)] for row, names in takers.items()]
+                examples.setdefault(row, example(schema))
+    rows = [
+        [*row, examples[row], "" if len(names) == len(shapes) else ", ".join(names)] for row, names in takers.items()
+    ]
     head = ["key", "takes", "means", "example", "only in"]
     return table(head, rows) if any(row[-1] for row in rows) else table(head[:-1], (row[:-1] for row in rows))
 
@@ -329,9 +334,9 @@ def _commands() -> Iterator[str]:
         "# Commands\n\n`COMMAND -h` shows the everyday options, `COMMAND --help` all of them. [Configuration]"
         "(configuration.md) has the options that can stand in `reconciler.yaml` or the environment.\n\n"
     )
-    yield table(
-        ["command", "does"], ([f"[`{name}`](#{name})", _command(name).get_short_help_str(200)] for name in COMMANDS)
-    )
+    for heading, commands in COMMAND_GROUPS.items():
+        yield f"- **{heading}**: {', '.join(f'[`{name}`](#{name})' for name in commands)}\n"
+    yield "\n"
     yield "## Exit codes\n\n" + table(["code", "means"], ([f"`{code}`", words] for code, words in EXIT_CODES.items()))
     for name in COMMANDS:
         yield from _help(name)
