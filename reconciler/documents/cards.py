@@ -127,13 +127,14 @@ class Chapter:
         """How many there are by section and word.
 
         The words are actions, or in a report what became of the changes, each by its word and as `unfinished`; then
-        `problems`, `excepted`, `unmanaged`, `not_applicable` and `hidden`.
+        `requests`, which the changes take, `problems`, `excepted`, `unmanaged`, `not_applicable` and `hidden`.
         """
         numbers = Counter[tuple[str, str]]()
         for section in (section for target in self.targets for section in target.sections):
             name = section.section
-            for change in () if section.outcomes else section.changes:
-                numbers[name, change.action] += 1
+            for change in section.changes:
+                numbers[name, "requests"] += len(change.requests)
+                numbers[name, change.action] += not section.outcomes
             for outcome in section.outcomes:
                 numbers[name, outcome.word] += 1
                 numbers[name, "unfinished"] += not is_done(outcome)
@@ -143,11 +144,6 @@ class Chapter:
             numbers[name, "not_applicable"] += bool(section.not_applicable)
             numbers[name, "hidden"] += len(section.hidden)
         return numbers
-
-    @property
-    def cost(self) -> int:
-        """How many requests the changes take."""
-        return sum(len(change.requests) for target in self.targets for change in target.changes)
 
     @cached_property
     def groups(self) -> tuple[Group[Entry], ...]:

@@ -239,11 +239,10 @@ class SavedPlan:
 
 
 def _counted(chapters: Sequence[Chapter]) -> dict[str, int]:
-    """Return what some chapters hold in numbers, and how many requests their changes take."""
+    """Return what some chapters hold in numbers."""
     numbers = totals(chapters)
-    changes: dict[str, int] = {action: numbers[action] for action in ACTIONS}
-    others = {word: numbers[word] for word in ("problems", "unmanaged", "not_applicable", "excepted", "hidden")}
-    return {**changes, "requests": sum(chapter.cost for chapter in chapters), **others}
+    words = *ACTIONS, "requests", "problems", "unmanaged", "not_applicable", "excepted", "hidden"
+    return {word: numbers[word] for word in words}
 
 
 @cache
