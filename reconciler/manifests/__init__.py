@@ -7,12 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.manifests.loader import (
-        Inputs,
-        Manifests,
-        read_contents,
-        read_manifests,
-    )
+    from reconciler.manifests.loader import Inputs, read_contents, read_manifests
+    from reconciler.manifests.manifests import Manifests
     from reconciler.manifests.project_sets import Member, UnlistedSet
     from reconciler.manifests.sources import is_manifest
 
@@ -26,7 +22,7 @@ __all__ = [
     "read_manifests",
 ]
 
-HOMES = {**dict.fromkeys(("Member", "UnlistedSet"), "project_sets"), "is_manifest": "sources"}
+HOMES = {**dict.fromkeys(("Member", "UnlistedSet"), "project_sets"), "Manifests": "manifests", "is_manifest": "sources"}
 """The modules of what does not come from `loader`."""
 
 

@@ -1,18 +1,16 @@
 """An index of all documents, each spec as a layer, and the layers of each target."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import partial
-from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
 from reconciler.manifests.creation import CREATE_KEY, OWN_SURROUNDINGS, Surroundings, errors_beside, read_creation
-from reconciler.manifests.diagnostics import OTHER_FILE_MARK, Diagnostic, Diagnostics
+from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
@@ -30,18 +28,9 @@ from reconciler.manifests.documents import (
     levels_of,
     metadata_keys,
 )
-from reconciler.manifests.project_sets import (
-    Discovered,
-    Member,
-    by_group,
-    candidates,
-    chosen,
-    groups_around,
-    idle,
-    projects_by_path,
-)
+from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
-from reconciler.manifests.stack.layers import MOST_FILLED, Contribution, Layer, Stack
+from reconciler.manifests.stack.layers import MOST_FILLED, Layer
 from reconciler.manifests.stack.locks import ALL, idle_locks
 from reconciler.manifests.stack.placeholders import (
     Placeholders,
@@ -52,16 +41,14 @@ from reconciler.manifests.stack.placeholders import (
     placeholders_in,
 )
 from reconciler.manifests.stack.sections import NO_SECTIONS, PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error
-from reconciler.manifests.stack.trace import find
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.creation import Creation
-from reconciler.model.diff import quoted
-from reconciler.model.state import Listed
-from reconciler.model.targets import LEVELS, Identity, Level, Target
+from reconciler.model.targets import LEVELS, Level, Target
 from reconciler.model.wording import listed, unknown
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
+
 
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
 
@@ -438,247 +425,3 @@ def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
     if name not in specs:
         return unknown("section", name, prunable)
     return f"{name} cannot be pruned; prunable are {listed(prunable)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Composition:
-    """The documents of one target, lowest first.
-
-    Attributes:
-        target: as its own document names it, if it has one.
-        path: its full path; None for the user, and if only an ID is known.
-        parts: the sets that select it, by priority, then its own document.
-        member: what a list of projects shows of it; None where none was read.
-    """
-
-    target: Target
-    path: str | None
-    parts: list[Contribution] = field(default_factory=list)
-    member: Member | None = None
-
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        """The layers of all parts, lowest first."""
-        return tuple(layer for part in self.parts for layer in part.layers)
-
-    @property
-    def values(self) -> Placeholders | None:
-        """The values of placeholders; None if there are placeholders and the path is not known yet."""
-        waits = self.nameless and any(layer.placeholders for layer in self.layers)
-        return None if waits else placeholder_values(self.path)
-
-    @property
-    def nameless(self) -> bool:
-        """Whether only the ID of the target is known."""
-        return self.path is None and isinstance(self.target.ref, int)
-
-    @property
-    def listed(self) -> Listed | None:
-        """What a list of projects shows to be archived or off.
-
-        A section is skipped if only sets and their profiles declare it, and all these sets skip it.
-        """
-        if self.member is None or not (self.member.archived or self.member.off):
-            return None
-        declared = {name for layer in self.layers for name in layer.sections}
-        strict = {name for part in self.parts if not part.skips for layer in part.layers for name in layer.sections}
-        return Listed(self.member.archived, self.member.off, frozenset(declared - strict))
-
-
-def compose(
-    index: Index,
-    discovered: Discovered | None,
-    paths: Mapping[Target, str],
-    diagnostics: Diagnostics,
-    *,
-    only: Set[Identity] | None = None,
-) -> list[Composition]:
-    """Return the documents of each target, in the order of the targets.
-
-    A document that names a project by its ID and a set that discovers the project compose one target.
-
-    Args:
-        index: all documents.
-        discovered: the projects of groups; None before the discovery.
-        paths: the known full paths of targets named by ID.
-        diagnostics: takes the errors and warnings.
-        only: the targets to compose, by `Target.identity`; None for all.
-
-    Raises:
-        KeyError: a group is missing from `discovered`.
-    """
-    there = projects_by_path(discovered)
-    known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
-    documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
-    targets: dict[Any, Composition] = {
-        identity: _composition(each.target, known.get(each.target), there) for identity, each in documents.items()
-    }
-    projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
-    documented = by_group(projects, str)
-    archived = {path for path, each in there.items() if each.archived}
-    creating = (each.target for each in documents.values() if each.creation and each.target.level is Level.PROJECT)
-    created = by_group([str(each.ref) for each in creating if str(each.ref).casefold() not in archived], str)
-    for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
-        document, metadata = declared.layer.document, declared.metadata
-        layers, missing = _profiles(metadata.profiles, None, index)
-        whole = len(layers) == len(metadata.profiles)
-        skips = declared.select.not_applicable == "skip"
-        contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips)
-        offered = candidates(declared.select, discovered, documented, created)
-        selected = chosen(declared.select, offered)
-        for found in (*missing, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
-            diagnostics.add(document, found)
-        for folded, path in {path.casefold(): path for path in selected}.items():
-            target = Target(Level.PROJECT, path)
-            member = there.get(folded, Member(path))
-            if only is not None and target.identity not in only:
-                continue
-            by_number = targets.get(Target(Level.PROJECT, member.id).identity)
-            composition = targets.get(target.identity) or by_number or _composition(target, path, there)
-            targets.setdefault(composition.target.identity, composition).parts.append(contribution)
-    for identity, own in documents.items():
-        composition = targets[identity]
-        layers, missing = _profiles(own.metadata.profiles, composition, index)
-        for found in (*missing, *_unfillable(own.layer, composition)):
-            diagnostics.add(own.layer.document, found)
-        whole = len(layers) == len(own.metadata.profiles)
-        composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
-    return sorted(targets.values(), key=lambda each: each.target.order)
-
-
-def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:
-    """Return a target without documents yet."""
-    path = target.ref if isinstance(target.ref, str) else path
-    return Composition(target, path, member=there.get(path.casefold()) if path else None)
-
-
-def _profiles(
-    names: Sequence[str], composition: Composition | None, index: Index
-) -> tuple[list[Layer], list[Diagnostic]]:
-    """Return the layers of some profiles, and an error for each that is missing or does not fit the target.
-
-    The composition is None for a set: all its targets have paths.
-    """
-    layers: list[Layer] = []
-    found: list[Diagnostic] = []
-    for number, name in enumerate(names):
-        steps = ("metadata", "profiles", number)
-        layer = index.profiles.get(name)
-        if layer and composition and (lacking := _lacking(layer, composition)):
-            location = layer.document.find(layer.placeholders[lacking])
-            message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition)}"
-            found.append(Diagnostic(steps, message))
-        elif layer:
-            layers.append(layer)
-        elif index.whole:
-            found.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
-    return layers, found
-
-
-def _unfillable(own: Layer, composition: Composition) -> Iterator[Diagnostic]:
-    """Yield an error if a placeholder in a target's own document has no value."""
-    lacking = _lacking(own, composition)
-    if lacking:
-        message = f"{_why_lacking(composition)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
-        yield Diagnostic(own.placeholders[lacking], message)
-
-
-def _lacking(layer: Layer, composition: Composition) -> str | None:
-    """Return a placeholder of a layer that has no value in a target."""
-    values = placeholder_values(composition.path)
-    return None if composition.nameless else next((use for use in layer.placeholders if use not in values), None)
-
-
-def _why_lacking(composition: Composition) -> str:
-    if composition.target.ref is None:
-        return f"the {composition.target} has no path"
-    return f"{composition.target} has no namespace"
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """The place that shows the level of a path: of the path itself, or of a project inside."""
-
-    level: Level
-    document: Document
-    steps: Steps
-    inside: str = ""
-
-    def __str__(self) -> str:
-        location = self.document.find(self.steps)
-        return f"project {self.inside} is in it, see {location}" if self.inside else f"see {location}"
-
-
-PathLevels = Mapping[str, _Evidence]
-"""The paths of groups and of projects in the documents, in lower case: no path is both."""
-
-
-def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
-    """Return the levels of the paths in the documents; a group used as a project is an error."""
-    levels: dict[str, _Evidence] = {}
-    projects: list[tuple[str, Document, Steps]] = []
-    for each in index.targets.values():
-        if isinstance(each.target.ref, str):
-            document, steps = each.layer.document, ("metadata", "path")
-            if each.target.level is Level.GROUP:
-                levels.setdefault(each.target.ref.casefold(), _Evidence(Level.GROUP, document, steps))
-            else:
-                projects.append((each.target.ref, document, steps))
-    for declared in index.sets.values():
-        document, select = declared.layer.document, declared.select
-        if select.group:
-            levels.setdefault(select.group.casefold(), _Evidence(Level.GROUP, document, ("select", "group")))
-        projects += [(path, document, ("select", "projects", number)) for number, path in enumerate(select.projects)]
-    for path, document, steps in projects:
-        above = path.casefold().rpartition("/")[0]
-        while above and above not in levels:
-            levels[above] = _Evidence(Level.GROUP, document, steps, path)
-            above = above.rpartition("/")[0]
-    for path, document, steps in projects:
-        error = _level_conflict(path, Level.PROJECT, levels)
-        if error:
-            diagnostics.add(document, Diagnostic(steps, f"{error}: give the full path of a project"))
-        levels.setdefault(path.casefold(), _Evidence(Level.PROJECT, document, steps))
-    return levels
-
-
-def misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
-    """Yield an error for each project in a list of groups, and each group in a list of projects."""
-    for steps, level, path in whole.references:
-        error = _level_conflict(path, level, levels)
-        if error:
-            lists = whole.specs[steps[0]].lists
-            right = next(key for key, each in lists.items() if each.names.level not in {None, level})
-            yield Diagnostic(steps, f"{error}: list it under `{right}`")
-
-
-def contradictions(whole: Stack, groups: Mapping[str, Stack]) -> Iterator[Diagnostic]:
-    """Yield advice for each field of a project that a declared group above it locks at another value.
-
-    Args:
-        whole: what is declared of the project.
-        groups: what is declared of groups, by path in lower case.
-    """
-    names = str(whole.target.ref).casefold().split("/") if whole.target.level is Level.PROJECT else []
-    above = [groups[path] for end in range(1, len(names)) if (path := "/".join(names[:end])) in groups]
-    for name, group in product(whole.sections, above):
-        inherits, declared = whole.specs[name].kind.inherits, whole.sections[name]
-        locked = inherits(group.sections[name]) if inherits and name in group.sections else {}
-        for key, value in locked.items():
-            if key in declared and declared[key] != value:
-                message = (
-                    f"group {group.target.ref} locks it at {quoted(value)} ({OTHER_FILE_MARK}): "
-                    "change it there or leave it out"
-                )
-                yield Diagnostic((name, key), message, "advice", elsewhere=partial(_place, group, name))
-
-
-def _place(whole: Stack, section: str) -> str:
-    """Return where a section of a merged spec is declared, as `path:line`."""
-    return find(whole, (section,), key=True)[1].line
-
-
-def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:
-    """Return an error if a path used at a level is known to be of another."""
-    known = levels.get(path.casefold())
-    return f"{path} is a {known.level}, not a {level} ({known})" if known and known.level is not level else None
