@@ -361,7 +361,8 @@ def _help(name: str) -> Iterator[str]:
     yield _options(each for each in left.values() if isinstance(each, click.Option) and each.opts != ["-h"])
     if shared:
         yield f"Shared options: {', '.join(shared)}.\n\n"
-    yield f"{command.epilog}\n\n"
+    heading, _, examples = (command.epilog or "").partition(": ")
+    yield f"{heading}: {', '.join(f'`{example}`' for example in examples.split(';  '))}\n\n"
 
 
 def _without_indented_code(text: str) -> str:

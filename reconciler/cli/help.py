@@ -31,6 +31,13 @@ class Command(click.Command):
         formatter.write(f"Example: {first_example(self)}\nEverything: {context.command_path} --help")
         return formatter.getvalue()
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, one on each line."""
+        del ctx
+        heading, _, examples = (self.epilog or "").partition(": ")
+        with formatter.section(heading):
+            formatter.write("".join(f"  {example}\n" for example in examples.split(";  ")))
+
 
 def short_option(text: Callable[[click.Context], str], words: str) -> click.Option:
     """Return the option `-h`, which prints a text and ends the command; `words` explain it."""

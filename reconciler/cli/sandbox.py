@@ -40,6 +40,7 @@ DEFAULT_TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend se
     "--port",
     type=click.IntRange(0, LAST_PORT),
     default=8080,
+    metavar="N",
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )

@@ -76,10 +76,11 @@ inventory: {remote: origin}
 UNDECIDED = """
 # Worth deciding once, for people and for the pipeline; schemas/config.schema.json has every key.
 # tokens_command: vault-put triggers   # stores the value of each trigger token that apply creates
-# baseline: .reconciler/drift.json     # in the pipeline, drift tells only what is new since its last run
+# baseline: .reconciler/drift.json     # in the pipeline, drift reports only what is new since its last run
 # issue: {}                            # in the pipeline, drift keeps an issue in this project
 # allow_problems: true                 # exit code 0 instead of 3 if there are only problems
-# concurrency: 4                       # requests in flight at most, instead of finding out
+# concurrency: 4                       # requests in flight at most; without it, as many as the service can handle
+# rate: 600/60                         # at most 600 requests in 60 seconds
 # values: values.yaml                  # for templates (*.yaml.j2); set and env are for single values
 """
 

@@ -59,7 +59,12 @@ def test_help_lists_commands_in_groups_and_the_shared_options_last(cli_runner: C
     assert headings(everything) == ["Options", *GROUPS]
     assert "..." not in everything.partition("Every day:")[2]
     of_plan = cli_runner("plan --help").out
-    assert headings(of_plan) == ["Options", "Plan", "Manifests", "Selection", "Service", "Output"]
+    assert headings(of_plan) == ["Options", "Plan", "Manifests", "Selection", "Service", "Output", "Example"]
+    assert cli_runner("show --help").out.splitlines()[-3:] == [
+        "Examples:",
+        "  reconciler show plan.json --format html",
+        "  reconciler show new.json --since old.json",
+    ]
     assert of_plan.index("--detailed-exitcode") < of_plan.index("--help") < of_plan.index("Plan:")
 
 

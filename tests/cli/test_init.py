@@ -80,7 +80,7 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     ]
     _, _, undecided = files["reconciler.yaml"].partition("Worth deciding")
     keys = [line.removeprefix("# ").partition(":")[0] for line in undecided.splitlines()[1:]]
-    assert keys == ["tokens_command", "baseline", "issue", "allow_problems", "concurrency", "values"]
+    assert keys == ["tokens_command", "baseline", "issue", "allow_problems", "concurrency", "rate", "values"]
     cli_runner.write(
         "repository/reconciler.yaml", "".join(line.removeprefix("# ") + "\n" for line in undecided.splitlines()[1:])
     )
