@@ -10,14 +10,16 @@ import yaml
 
 from reconciler.sandbox import Sandbox
 from tests.docs.pages import PAGES, ROOT, SHELL, SHOWN, Block, blocks, steps
-from tests.docs.shell import Shell
+from tests.docs.shell import CHECKOUT, Shell
 
 pytestmark = pytest.mark.untraced
 
 NOT_RUN = 8
 """The number of blocks that no test runs; each has its reason on the page."""
 
-REHEARSAL = ROOT / "docs" / "how-to" / "rehearse.md"
+HOW_TO = ROOT / "docs" / "how-to"
+REHEARSAL = HOW_TO / "rehearse.md"
+TUTORIAL, STORY = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "fleet.md"
 
 START = next(blocks(REHEARSAL))
 """The lines that start a fresh sandbox."""
@@ -33,11 +35,15 @@ def shell(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_says_is_what_comes(page: Path, shell: Shell) -> None:
+def test_what_a_page_says_is_what_comes_and_the_page_cleans_up(page: Path, shell: Shell, tmp_path: Path) -> None:
     if begins_afresh(page):
         shell.do(START)
     for block in blocks(page):
         shell.do(block)
+    if page.parent == HOW_TO or page in (TUTORIAL, STORY):
+        text = page.read_text(encoding="utf-8") + (REHEARSAL.read_text(encoding="utf-8") if begins_afresh(page) else "")
+        left = [each.name for each in tmp_path.iterdir() if each.name not in CHECKOUT]
+        assert [name for name in left if f"rm -r ~/{name}`" not in text] == []
 
 
 def begins_afresh(page: Path) -> bool:
@@ -46,7 +52,7 @@ def begins_afresh(page: Path) -> bool:
 
 
 def test_every_page_with_steps_to_follow_says_where_it_begins() -> None:
-    folders = [ROOT / "docs" / "how-to", ROOT / "examples"]
+    folders = [HOW_TO, ROOT / "examples"]
     followed = [
         page for page in PAGES if any(page.is_relative_to(each) for each in folders) and any(map(runs, blocks(page)))
     ]
