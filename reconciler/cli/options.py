@@ -80,9 +80,8 @@ class OptionGroup:
     @property
     def options(self) -> list[click.Option]:
         """The options of this group."""
-        return [
-            self._option(each.name, **each.metadata) for each in fields(Given) if each.metadata.get("group") is self
-        ]
+        own = [field for field in fields(Given) if field.metadata.get("group") is self]
+        return [self._option(field.name, **field.metadata) for field in own]
 
     def _option(self, name: str, flag: str, settings: Mapping[str, Any], **_: Any) -> click.Option:
         takes_value = "metavar" in settings and not settings.keys() & {"multiple", "count"}

@@ -85,14 +85,14 @@ def compose(
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets: dict[Any, Composition] = {
-        identity: _composition(each.target, known.get(each.target), there) for identity, each in documents.items()
+        identity: _composition(own.target, known.get(own.target), there) for identity, own in documents.items()
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     documented = by_group(projects, str)
     archived = {path for path, each in there.items() if each.archived}
     creating = (each.target for each in documents.values() if each.creation and each.target.level is Level.PROJECT)
     created = by_group([str(each.ref) for each in creating if str(each.ref).casefold() not in archived], str)
-    for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
+    for declared in sorted(index.sets.values(), key=lambda entry: (entry.metadata.priority, entry.metadata.name)):
         document, metadata = declared.layer.document, declared.metadata
         layers, missing = _profiles(metadata.profiles, None, index)
         whole = len(layers) == len(metadata.profiles)
@@ -100,8 +100,8 @@ def compose(
         contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips)
         offered = candidates(declared.select, discovered, documented, created)
         selected = chosen(declared.select, offered)
-        for found in (*missing, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
-            diagnostics.add(document, found)
+        for diagnostic in (*missing, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
+            diagnostics.add(document, diagnostic)
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)
             member = there.get(folded, Member(path))
@@ -113,11 +113,11 @@ def compose(
     for identity, own in documents.items():
         composition = targets[identity]
         layers, missing = _profiles(own.metadata.profiles, composition, index)
-        for found in (*missing, *_unfillable(own.layer, composition)):
-            diagnostics.add(own.layer.document, found)
+        for diagnostic in (*missing, *_unfillable(own.layer, composition)):
+            diagnostics.add(own.layer.document, diagnostic)
         whole = len(layers) == len(own.metadata.profiles)
         composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
-    return sorted(targets.values(), key=lambda each: each.target.order)
+    return sorted(targets.values(), key=lambda composition: composition.target.order)
 
 
 def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:
@@ -134,19 +134,19 @@ def _profiles(
     The composition is None for a set: all its targets have paths.
     """
     layers: list[Layer] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for number, name in enumerate(names):
         steps = ("metadata", "profiles", number)
         layer = index.profiles.get(name)
         if layer and composition and (lacking := _lacking(layer, composition)):
             location = layer.document.find(layer.placeholders[lacking])
             message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition)}"
-            found.append(Diagnostic(steps, message))
+            diagnostics.append(Diagnostic(steps, message))
         elif layer:
             layers.append(layer)
         elif index.whole:
-            found.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
-    return layers, found
+            diagnostics.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
+    return layers, diagnostics
 
 
 def _unfillable(own: Layer, composition: Composition) -> Iterator[Diagnostic]:

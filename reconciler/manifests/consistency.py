@@ -37,13 +37,13 @@ def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
     """Return the levels of the paths in the documents; a group used as a project is an error."""
     levels: dict[str, _Evidence] = {}
     projects: list[tuple[str, Document, Steps]] = []
-    for each in index.targets.values():
-        if isinstance(each.target.ref, str):
-            document, steps = each.layer.document, ("metadata", "path")
-            if each.target.level is Level.GROUP:
-                levels.setdefault(each.target.ref.casefold(), _Evidence(Level.GROUP, document, steps))
+    for own in index.targets.values():
+        if isinstance(own.target.ref, str):
+            document, steps = own.layer.document, ("metadata", "path")
+            if own.target.level is Level.GROUP:
+                levels.setdefault(own.target.ref.casefold(), _Evidence(Level.GROUP, document, steps))
             else:
-                projects.append((each.target.ref, document, steps))
+                projects.append((own.target.ref, document, steps))
     for declared in index.sets.values():
         document, select = declared.layer.document, declared.select
         if select.group:

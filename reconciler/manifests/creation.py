@@ -50,10 +50,10 @@ def _digest(file: Path) -> str:
         OSError: it cannot be read.
         ValueError: it is not a file.
     """
-    found = file.stat()
-    if not S_ISREG(found.st_mode):
-        raise ValueError("is a folder, not an archive" if S_ISDIR(found.st_mode) else "is not a file")
-    return _digest_of(file, found.st_mtime_ns, found.st_size, found.st_ino)
+    status = file.stat()
+    if not S_ISREG(status.st_mode):
+        raise ValueError("is a folder, not an archive" if S_ISDIR(status.st_mode) else "is not a file")
+    return _digest_of(file, status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 @lru_cache(maxsize=256)
@@ -94,9 +94,9 @@ def read_creation(
     if not isinstance(target.ref, str):
         message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
         return None, [Diagnostic((CREATE_KEY,), f"`create` {message}", at_key=True)]
-    archive, found = _checked(document, target, around)
-    if found:
-        return None, found
+    archive, diagnostics = _checked(document, target, around)
+    if diagnostics:
+        return None, diagnostics
     values, written = placeholder_values(target.ref), create.model_fields_set
     name = fill(create.name, values) if "name" in written else target.ref.rpartition("/")[2]
     visibility = create.visibility if "visibility" in written else None
@@ -107,18 +107,18 @@ def read_creation(
 
 
 def errors_beside(
-    document: Document, level: Level, found: Collection[Diagnostic], around: Surroundings
+    document: Document, level: Level, problems: Collection[Diagnostic], around: Surroundings
 ) -> Iterator[Diagnostic]:
     """Yield the errors of `create` in a document whose form is wrong, as far as values have the right form.
 
     Args:
         document: the document.
         level: of its target.
-        found: what is wrong with its form.
+        problems: what is wrong with its form.
         around: what it refers to.
     """
     path = _mapping(document.value.get("metadata")).get("path")
-    places = {(each.steps, each.at_key) for each in found}
+    places = {(each.steps, each.at_key) for each in problems}
     if isinstance(path, str) and (("metadata", "path"), False) not in places:
         _, errors = _checked(document, Target(level, path), around)
         yield from (each for each in errors if (each.steps, each.at_key) not in places)
@@ -131,19 +131,19 @@ def _checked(document: Document, target: Target, around: Surroundings) -> tuple[
     name, written = (
         fill_all(create.get(key, default), values) for key, default in (("name", slug), (FROM_ARCHIVE, None))
     )
-    found = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
+    diagnostics = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
     if isinstance(name, str) and (error := _name_error(name)):
-        found.append(Diagnostic((CREATE_KEY, "name"), error))
+        diagnostics.append(Diagnostic((CREATE_KEY, "name"), error))
     archive = None
     if target.level is Level.GROUP and isinstance(written, str):
         archive, error = _read_archive(document, written, around)
-        found += [Diagnostic((CREATE_KEY, FROM_ARCHIVE), error)] if error else []
+        diagnostics += [Diagnostic((CREATE_KEY, FROM_ARCHIVE), error)] if error else []
     if target.level is Level.PROJECT and IMPORT in create:
-        found += (each.below(CREATE_KEY) for each in _import_errors(create, name, slug))
+        diagnostics += (each.below(CREATE_KEY) for each in _import_errors(create, name, slug))
         for source, fields in _mapping(fill_all(create[IMPORT], values)).items():
             errors = _source_errors(source, _mapping(fields), around)
-            found += (each.below(CREATE_KEY, IMPORT, source) for each in errors)
-    return archive, found
+            diagnostics += (each.below(CREATE_KEY, IMPORT, source) for each in errors)
+    return archive, diagnostics
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -73,59 +73,64 @@ class Diagnostics:
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
-    def add(self, document: Document, found: Diagnostic, by: Hashable = None) -> None:
+    def add(self, document: Document, diagnostic: Diagnostic, by: Hashable = None) -> None:
         """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
-        section = str(found.steps[1]) if len(found.steps) > 1 and found.steps[0] == "spec" else ""
+        section = str(diagnostic.steps[1]) if len(diagnostic.steps) > 1 and diagnostic.steps[0] == "spec" else ""
 
         def locate() -> LocatedDiagnostic | None:
-            location = document.find(found.steps, key=found.at_key)
-            return self._located(location, found, document if by is None else by)
+            location = document.find(diagnostic.steps, key=diagnostic.at_key)
+            return self._located(location, diagnostic, document if by is None else by)
 
-        self._add(locate, found, document if by is None else by, section)
+        self._add(locate, diagnostic, document if by is None else by, section)
 
-    def add_merged(self, whole: Stack, found: Diagnostic) -> None:
+    def add_merged(self, whole: Stack, diagnostic: Diagnostic) -> None:
         """Add a diagnostic of a merged spec, in the layer that set the value."""
 
         def locate() -> LocatedDiagnostic | None:
-            layer, location = find(whole, found.steps, key=found.at_key)
-            return self._located(location, found, whole.target, _for(whole.target, layer))
+            layer, location = find(whole, diagnostic.steps, key=diagnostic.at_key)
+            return self._located(location, diagnostic, whole.target, _for(whole.target, layer))
 
-        self._add(locate, found, whole.target, str(found.steps[0]))
+        self._add(locate, diagnostic, whole.target, str(diagnostic.steps[0]))
 
-    def add_declared(self, layer: Layer, found: Diagnostic, by: Target) -> None:
+    def add_declared(self, layer: Layer, diagnostic: Diagnostic, by: Target) -> None:
         """Add a diagnostic of a target about what one of its layers declares, with its steps there, as written."""
 
         def locate() -> LocatedDiagnostic | None:
-            location = layer.document.find(("spec", *found.steps), key=found.at_key)
-            return self._located(location, found, by, _for(by, layer))
+            location = layer.document.find(("spec", *diagnostic.steps), key=diagnostic.at_key)
+            return self._located(location, diagnostic, by, _for(by, layer))
 
-        self._add(locate, found, by, str(found.steps[0]))
+        self._add(locate, diagnostic, by, str(diagnostic.steps[0]))
 
-    def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
+    def extend(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
-        for each in found:
-            if each not in self._seen:
-                self._seen.add(each)
-                self.located.append(each)
+        for located in diagnostics:
+            if located not in self._seen:
+                self._seen.add(located)
+                self.located.append(located)
 
     def _add(
-        self, locate: Callable[[], LocatedDiagnostic | None], found: Diagnostic, by: Hashable, section: str
+        self, locate: Callable[[], LocatedDiagnostic | None], diagnostic: Diagnostic, by: Hashable, section: str
     ) -> None:
-        if found.severity == "advice":
+        if diagnostic.severity == "advice":
             self._advice.append(locate)
             return
-        if found.severity == "error":
+        if diagnostic.severity == "error":
             self.faulty.add((by, section))
         located = locate()
         self.extend([] if located is None else [located])
 
-    def _located(self, location: Location, found: Diagnostic, by: Hashable, note: str = "") -> LocatedDiagnostic | None:
+    def _located(
+        self, location: Location, diagnostic: Diagnostic, by: Hashable, note: str = ""
+    ) -> LocatedDiagnostic | None:
         """Return a diagnostic at its place; None if another target has reported something there."""
         position = location.position
-        if self._first.setdefault((location.source.path, position.line, position.column, found.severity), by) != by:
+        if (
+            self._first.setdefault((location.source.path, position.line, position.column, diagnostic.severity), by)
+            != by
+        ):
             return None
-        severity = "warning" if found.severity == "advice" else found.severity
-        return location.source.located(position.line, position.column, found.text(location) + note, severity)
+        severity = "warning" if diagnostic.severity == "advice" else diagnostic.severity
+        return location.source.located(position.line, position.column, diagnostic.text(location) + note, severity)
 
     @property
     def errors(self) -> tuple[LocatedDiagnostic, ...]:
@@ -140,7 +145,7 @@ class Diagnostics:
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
         """The warnings that only `validate` shows, sorted by place."""
-        located = {each for locate in self._advice if (each := locate()) is not None}
+        located = {diagnostic for locate in self._advice if (diagnostic := locate()) is not None}
         return tuple(sorted(located - self._seen))
 
 

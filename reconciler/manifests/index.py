@@ -151,25 +151,27 @@ class Index:
     def sections_below(self) -> dict[str, frozenset[str]]:
         """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
         named = {each.select.group for each in self.sets.values() if each.select.group}
-        found: dict[str, set[str]] = {group.casefold(): set() for group in named}
-        inside = by_group(found, str)
+        sections: dict[str, set[str]] = {group.casefold(): set() for group in named}
+        inside = by_group(sections, str)
 
         def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
             layers = [layer, *(self.profiles[name] for name in names if name in self.profiles)]
             for group in groups:
-                found[group].update(section for each in layers for section in each.sections)
+                sections[group].update(section for each in layers for section in each.sections)
 
         for own in self.targets.values() if named else ():
             if own.target.level is Level.PROJECT and own.target.ref is not None:
                 ref = own.target.ref
-                declare(own.metadata.profiles, own.layer, groups_around(ref, found) if isinstance(ref, str) else found)
-        for each in self.sets.values() if named else ():
-            select = each.select
+                declare(
+                    own.metadata.profiles, own.layer, groups_around(ref, sections) if isinstance(ref, str) else sections
+                )
+        for declared in self.sets.values() if named else ():
+            select = declared.select
             below = inside.get(select.group.casefold(), ())
             paths = [select.group] if select.group else select.projects
-            around = {group for path in paths for group in groups_around(path, found)}
-            declare(each.metadata.profiles, each.layer, {*below, *around})
-        return {group: frozenset(found[group.casefold()]) for group in sorted(named)}
+            around = {group for path in paths for group in groups_around(path, sections)}
+            declare(declared.metadata.profiles, declared.layer, {*below, *around})
+        return {group: frozenset(sections[group.casefold()]) for group in sorted(named)}
 
     def without(self, documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""
@@ -192,13 +194,16 @@ class Index:
             declared: Any = model.model_validate(document.value)
         except ValidationError as error:
             self.whole = False
-            found = [
-                self._about_place(each, model) for each in _without_consequences(diagnose(error, document.value, model))
+            diagnostics = [
+                self._about_place(diagnostic, model)
+                for diagnostic in _without_consequences(diagnose(error, document.value, model))
             ]
             if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument}:
-                found += errors_beside(document, LEVEL_OF[str(kind)], found, self.around)
+                diagnostics += errors_beside(document, LEVEL_OF[str(kind)], diagnostics, self.around)
             spec = document.value.get("spec")
-            return found + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else found
+            return (
+                diagnostics + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else diagnostics
+            )
         match declared:
             case ProfileDocument():
                 return self._add_profile(document, declared)
@@ -206,26 +211,34 @@ class Index:
                 return self._add_set(document, declared)
         return self._add_target(document, declared)
 
-    def _about_place(self, found: Diagnostic, model: type[AnyDocument]) -> Diagnostic:
+    def _about_place(self, diagnostic: Diagnostic, model: type[AnyDocument]) -> Diagnostic:
         """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
-        key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
+        key = diagnostic.steps[-1] if diagnostic.at_key and len(diagnostic.steps) == 1 else None
         if key in {PRUNE, UNMANAGED, *self.specs}:
-            return replace(found, message=f"`{key}` belongs under `spec`")
-        return replace(found, message=f"`{key}` belongs under `metadata`") if key in metadata_keys(model) else found
+            return replace(diagnostic, message=f"`{key}` belongs under `spec`")
+        return (
+            replace(diagnostic, message=f"`{key}` belongs under `metadata`")
+            if key in metadata_keys(model)
+            else diagnostic
+        )
 
     def _add_profile(self, document: Document, declared: ProfileDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer, found = self._layer(
+        layer, diagnostics = self._layer(
             document, declared.kind, f"profile {name}", declared.spec, locks=declared.metadata.locks
         )
         first = self.profiles.setdefault(name, layer)
-        return found if first is layer else [*found, _second(("metadata", "name"), first, f"profile `{name}`")]
+        return (
+            diagnostics if first is layer else [*diagnostics, _second(("metadata", "name"), first, f"profile `{name}`")]
+        )
 
     def _add_set(self, document: Document, declared: ProjectSetDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec, locks=declared.metadata.locks)
+        layer, diagnostics = self._layer(
+            document, declared.kind, f"set {name}", declared.spec, locks=declared.metadata.locks
+        )
         first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
-        return found if first is layer else [*found, _second(("metadata", "name"), first, f"set `{name}`")]
+        return diagnostics if first is layer else [*diagnostics, _second(("metadata", "name"), first, f"set `{name}`")]
 
     def _add_target(self, document: Document, declared: TargetDocument) -> list[Diagnostic]:
         metadata = declared.metadata
@@ -238,17 +251,17 @@ class Index:
             *braces(document.value.get("metadata", {}).get("exceptions", []), ("metadata", "exceptions")),
             *braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,)),
         ]
-        layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
+        layer, diagnostics = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
         creation = None
         path = target.ref if isinstance(target.ref, str) else None
         too_long = overfilled(layer, placeholder_values(path))
         if too_long:
-            found.append(too_long)
+            diagnostics.append(too_long)
         elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE_KEY in declared.model_fields_set:
             creation, errors = read_creation(document, target, declared.create, self.around)
-            found += errors
+            diagnostics += errors
         first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer, creation)).layer
-        return found if first is layer else [*found, _second(steps, first, str(target))]
+        return diagnostics if first is layer else [*diagnostics, _second(steps, first, str(target))]
 
     def _layer(
         self,
@@ -279,12 +292,12 @@ class Index:
             for name, value in spec.items()
             if name not in {PRUNE, UNMANAGED}
         }
-        found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
+        diagnostics = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
         sections = {name: spec[name] for name, error in errors.items() if not error}
         prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
-        found += [*faulty, *(idle_locks(locks, sections, prune, self.specs) if locks else ())]
+        diagnostics += [*faulty, *(idle_locks(locks, sections, prune, self.specs) if locks else ())]
         unmanaged, faulty = self._unmanaged(spec, levels, document) if UNMANAGED in spec else (NO_SECTIONS, [])
-        found += faulty
+        diagnostics += faulty
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
         uses: Counter[str] = Counter()
@@ -294,16 +307,16 @@ class Index:
             uses.update(used)
             message = misspelt_placeholder(text)
             if message:
-                found.append(Diagnostic(steps, message, "warning", at_key))
+                diagnostics.append(Diagnostic(steps, message, "warning", at_key))
         normalized = {name: self.specs[name].normalize(value, None) for name, value in sections.items()}
         for name, value in sections.items():
             if isinstance(value, dict) and len(normalized[name]) < len(value):
-                found += clashing_names(document, self.specs[name], value, None)
+                diagnostics += clashing_names(document, self.specs[name], value, None)
             if alone:
-                found += check_alone(self.specs[name], value, levels)
+                diagnostics += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
         normal = None if waits else normalized
-        return Layer(document, title, sections, prune, placeholders, normal, locks, uses, unmanaged), found
+        return Layer(document, title, sections, prune, placeholders, normal, locks, uses, unmanaged), diagnostics
 
     def _unmanaged(
         self, spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document
@@ -316,10 +329,10 @@ class Index:
             return NO_SECTIONS, [Diagnostic(above, message, at_key=True)]
         written, possible = spec[UNMANAGED], [name for name in self.specs if levels[0] in self.specs[name].kind.models]
         if written == ALL:
-            names, found = frozenset(possible), list[Diagnostic]()
+            names, diagnostics = frozenset(possible), list[Diagnostic]()
         elif isinstance(written, list):
             errors = [self._unmanaged_error(name, levels[0], possible) for name in written]
-            found = [Diagnostic((*above, index), error) for index, error in enumerate(errors) if error]
+            diagnostics = [Diagnostic((*above, index), error) for index, error in enumerate(errors) if error]
             names = frozenset(name for name, error in zip(written, errors, strict=True) if not error)
         else:
             example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
@@ -330,8 +343,8 @@ class Index:
         if isinstance(pruned, list):
             twice += [(("spec", PRUNE, index), False) for index, name in enumerate(pruned) if name in list(names)]
         message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
-        found += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
-        return names - spec.keys(), found
+        diagnostics += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
+        return names - spec.keys(), diagnostics
 
     def _unmanaged_error(self, name: Any, level: Level, possible: Sequence[str]) -> str | None:
         if not isinstance(name, str):
@@ -357,11 +370,12 @@ class Index:
         return error
 
 
-def _without_consequences(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _without_consequences(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Leave out missing keys for which a misplaced one stands: its message says where it belongs."""
-    misplaced = (each.steps[-1] for each in found if each.code == "extra_forbidden" and each.steps[:1] == ("metadata",))
+    unknown_keys = [each.steps for each in diagnostics if each.code == "extra_forbidden"]
+    misplaced = [steps[-1] for steps in unknown_keys if steps[:1] == ("metadata",)]
     implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
-    return [each for each in found if each.code != "missing" or each.value not in implied]
+    return [each for each in diagnostics if each.code != "missing" or each.value not in implied]
 
 
 def overfilled(layer: Layer, values: Placeholders | None) -> Diagnostic | None:
@@ -412,8 +426,8 @@ def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagno
     if not isinstance(prune, list):
         return [], [Diagnostic(steps, "prune must be a list of sections: `prune: [milestones]`")]
     errors = [_prune_error(name, specs) for name in prune]
-    found = [Diagnostic((*steps, index), error) for index, error in enumerate(errors) if error]
-    return ["" if error else name for name, error in zip(prune, errors, strict=True)], found
+    diagnostics = [Diagnostic((*steps, index), error) for index, error in enumerate(errors) if error]
+    return ["" if error else name for name, error in zip(prune, errors, strict=True)], diagnostics
 
 
 def _prune_error(name: Any, specs: SectionSpecs) -> str | None:

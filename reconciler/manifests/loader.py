@@ -79,11 +79,11 @@ def read_manifests(
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    found = search(paths)
+    searched = search(paths)
     index = Index(section_specs(kinds), around=Surroundings(tokens=secrets), locks_bind=locks_bind)
     with _IndexReader(index, values, env_names, secrets) as reader:
-        reader.note(found)
-        for path in found.files:
+        reader.note(searched)
+        for path in searched.files:
             reader.read(path)
         return merge_manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
 
@@ -120,7 +120,7 @@ class _Parsed:
     """The documents of a file, its errors and warnings, and whether all of it could be read."""
 
     documents: tuple[Document, ...]
-    found: tuple[LocatedDiagnostic, ...]
+    diagnostics: tuple[LocatedDiagnostic, ...]
     whole: bool
 
 
@@ -143,11 +143,11 @@ class _IndexReader:
         if self._templates is not None:
             self._templates.close()
 
-    def note(self, found: Search) -> None:
+    def note(self, searched: Search) -> None:
         """Take up what a search could not find, and what it passed over."""
-        self.diagnostics.extend(found.errors)
-        self.index.whole &= not found.errors
-        self.diagnostics.extend(located(path, why_passed_over(path), "warning") for path in found.passed_over)
+        self.diagnostics.extend(searched.errors)
+        self.index.whole &= not searched.errors
+        self.diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)
 
     def read(self, path: str, content: bytes | None = None) -> None:
         """Read a file, or its content if that is given."""
@@ -166,17 +166,17 @@ class _IndexReader:
             return _Parsed((), errors.diagnostics, whole=False)
         reading = source.read()
         empty = not reading.roots and not reading.errors and not source.own_line
-        found = [*reading.errors, *([located(path, "holds no document", "warning")] if empty else ())]
+        diagnostics = [*reading.errors, *([located(path, "holds no document", "warning")] if empty else ())]
         roots = enumerate(reading.roots)
         documents = tuple(Document(source, number, root.line, root.value) for number, root in roots)
-        return _Parsed(documents, tuple(found), reading.whole)
+        return _Parsed(documents, tuple(diagnostics), reading.whole)
 
     def _add(self, parsed: "_Parsed") -> None:
-        self.diagnostics.extend(parsed.found)
+        self.diagnostics.extend(parsed.diagnostics)
         self.index.whole &= parsed.whole
         for document in parsed.documents:
-            for each in self.index.add(document):
-                self.diagnostics.add(document, each)
+            for diagnostic in self.index.add(document):
+                self.diagnostics.add(document, diagnostic)
 
     def _rendered(self, source: Source) -> Source:
         if not source.path.endswith(TEMPLATE):

@@ -79,7 +79,7 @@ class Manifests:
                 origin = declared.layer.document.find(("select", "group")).line
                 obstacle = hidden[declared.select.group].at(Target(Level.GROUP, declared.select.group).address)
                 unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared.layer), declared.select))
-        return tuple(sorted(unlisted, key=lambda each: each.origin))
+        return tuple(sorted(unlisted, key=lambda unlisted_set: unlisted_set.origin))
 
     @property
     def pathless(self) -> tuple[Target, ...]:
@@ -186,8 +186,8 @@ class Manifests:
     ) -> "Manifests":
         index = self.index.without(replaced.keys())
         for document in (*replaced.values(), *added):
-            for each in index.add(document):
-                diagnostics.add(document, each)
+            for diagnostic in index.add(document):
+                diagnostics.add(document, diagnostic)
         alone = merge_manifests(index, diagnostics, self.files)
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
@@ -208,8 +208,8 @@ def merge_manifests(
     if diagnostics.errors:
         raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
     digest = hashlib.sha256()
-    for each in targets.values():
-        digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
+    for merged in targets.values():
+        digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
     return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known)
@@ -219,9 +219,8 @@ def _canonical(merged: MergedTarget) -> Any:
     """Return a target's desired state in an order that does not depend on the files."""
     whole = merged.stack
     sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
-    exceptions = [
-        [*map(str, (each.section, each.item, each.until)), *each.fields] for each in merged.desired.exceptions
-    ]
+    declared = merged.desired.exceptions
+    exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in declared]
     creation = merged.desired.creation
     return [
         str(merged.desired.target),

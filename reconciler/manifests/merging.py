@@ -32,14 +32,14 @@ def merge_and_check(
     sound = [_sound(each) for each in assembled.values()]
     groups = {str(each.target.ref).casefold(): each for each in sound if each.target.level is Level.GROUP}
     for whole, right in zip(declared, sound, strict=True):
-        for found in chain(misplaced_references(whole, levels), contradictions(right, groups)):
-            diagnostics.add_merged(whole, found)
+        for diagnostic in chain(misplaced_references(whole, levels), contradictions(right, groups)):
+            diagnostics.add_merged(whole, diagnostic)
     return assembled
 
 
-def _sound(each: MergedTarget) -> Stack:
+def _sound(merged: MergedTarget) -> Stack:
     """Return the merged spec of a target without the sections that have errors: these may have any shape."""
-    whole, names = each.stack, {section.kind for section in each.desired.sections}
+    whole, names = merged.stack, {section.kind for section in merged.desired.sections}
     if len(names) == len(whole.sections):
         return whole
     return replace(whole, sections={name: section for name, section in whole.sections.items() if name in names})
@@ -74,8 +74,8 @@ def merge_targets(
             assembled[target.identity] = MergedTarget(desired, whole)
         elif composition.parts[-1].priority is None:
             for name, section in layers[-1].sections.items():
-                for found in check_alone(index.specs[name], section, (target.level,)):
-                    diagnostics.add(layers[-1].document, found)
+                for diagnostic in check_alone(index.specs[name], section, (target.level,)):
+                    diagnostics.add(layers[-1].document, diagnostic)
     return assembled
 
 
@@ -83,9 +83,9 @@ def _sections(whole: Stack, target: Target, diagnostics: Diagnostics) -> Iterato
     """Yield the checked sections of a target."""
     for name in whole.sections:
         spec, pruned = whole.specs[name], name in whole.prune
-        section, found = check_section(whole, spec, target)
-        for each in found:
-            diagnostics.add_merged(whole, each)
+        section, problems = check_section(whole, spec, target)
+        for problem in problems:
+            diagnostics.add_merged(whole, problem)
         if section is not None:
             own = not whole.layers[-1].title and name in whole.layers[-1].sections
             yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
@@ -100,10 +100,10 @@ def _exceptions(index: Index, whole: Stack, diagnostics: Diagnostics) -> Iterato
     """Yield the exceptions of a target's own document that are free of errors."""
     own = index.targets.get(whole.target.identity)
     if own is not None and own.metadata.exceptions:
-        exceptions, found = read_exceptions(own.metadata.exceptions, whole, index.today)
+        exceptions, problems = read_exceptions(own.metadata.exceptions, whole, index.today)
         yield from exceptions
-        for each in found:
-            diagnostics.add(own.layer.document, each)
+        for problem in problems:
+            diagnostics.add(own.layer.document, problem)
 
 
 def _check_layers(whole: Stack, index: Index, diagnostics: Diagnostics) -> None:
@@ -121,8 +121,8 @@ def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagn
             continue
         error = level_error(name, target.level, whole.specs) if layer.title else None
         if error:
-            found = Diagnostic(("spec", name), f"{error} (for {target})", at_key=True)
-            diagnostics.add(layer.document, found, by=target)
+            diagnostic = Diagnostic(("spec", name), f"{error} (for {target})", at_key=True)
+            diagnostics.add(layer.document, diagnostic, by=target)
         elif layer.placeholders:
-            for found in clashing_names(layer.document, whole.specs[name], value, whole.values):
-                diagnostics.add(layer.document, found)
+            for diagnostic in clashing_names(layer.document, whole.specs[name], value, whole.values):
+                diagnostics.add(layer.document, diagnostic)

@@ -41,29 +41,29 @@ Discovered = Mapping[str, Iterable[Member] | Obstacle]
 
 def projects_by_path(discovered: Discovered | None) -> dict[str, Member]:
     """Return each discovered project with an ID, by its path in lower case."""
-    groups = [() if isinstance(found, Obstacle) else found for found in (discovered or {}).values()]
+    groups = [() if isinstance(projects, Obstacle) else projects for projects in (discovered or {}).values()]
     return {each.path.casefold(): each for members in groups for each in members if each.id is not None}
 
 
 def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str]:
     """Yield the paths of the archived projects that a set would select if they were not archived."""
-    found = discovered[select.group] if select.group and not select.archived else ()
-    archived = () if isinstance(found, Obstacle) else [each.path for each in found if each.archived]
+    projects = discovered[select.group] if select.group and not select.archived else ()
+    archived = () if isinstance(projects, Obstacle) else [each.path for each in projects if each.archived]
     yield from chosen(select, archived)
 
 
-def by_group(found: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
+def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
     """Return what is inside of each group and its subgroups, by the group's path in lower case.
 
     Args:
-        found: projects, or their paths.
+        projects: projects, or their paths.
         path: returns the path of one.
     """
     groups: dict[str, list[Placed]] = {}
-    for each in found:
-        *above, _ = path(each).casefold().split("/")
+    for project in projects:
+        *above, _ = path(project).casefold().split("/")
         for group in accumulate(above, "{}/{}".format):
-            groups.setdefault(group, []).append(each)
+            groups.setdefault(group, []).append(project)
     return groups
 
 
@@ -91,10 +91,10 @@ def candidates(
         return select.projects
     if discovered is None:
         return documented.get(select.group.casefold(), ())
-    found = discovered[select.group]
-    if isinstance(found, Obstacle):
+    projects = discovered[select.group]
+    if isinstance(projects, Obstacle):
         return ()
-    shown = list(found)
+    shown = list(projects)
     there = {member.path.casefold() for member in shown}
     missing = [path for path in created.get(select.group.casefold(), ()) if path.casefold() not in there]
     return [member.path for member in shown if select.archived or not member.archived] + missing
@@ -145,14 +145,14 @@ def idle(
     if discovered is None and select.group:
         return
     folded = {path.casefold() for path in offered}
-    found = (discovered or {}).get(select.group)
+    projects = (discovered or {}).get(select.group)
     unmatched = [
         Diagnostic(("select", "include", index), f"`{glob}` includes no project; there are {_some(offered)}", "warning")
         for index, glob in enumerate(select.include if offered else ())
         if not Globs([glob]).match_any(offered, folded)
     ]
     yield from unmatched
-    if not (unmatched or selected or isinstance(found, Obstacle)):
+    if not (unmatched or selected or isinstance(projects, Obstacle)):
         yield Diagnostic(("select",), f"{title} matches no project", "warning", at_key=True)
 
 

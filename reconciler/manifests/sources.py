@@ -78,8 +78,8 @@ class Search:
 
     def _add_folder(self, folder: str, real: str, visited: set[str]) -> int:
         """Add the manifests of a folder and return their number; no folder is visited twice."""
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as folder_entries:
+            entries = sorted(folder_entries, key=lambda entry: entry.name)
         count = 0
         for entry in entries:
             path = entry.path.removeprefix("./")
@@ -130,10 +130,10 @@ class Search:
 
 def search(paths: Sequence[Path]) -> Search:
     """Find the manifests at and below some paths."""
-    found = Search()
+    searched = Search()
     for path in paths:
-        found.add(str(path))
-    return found
+        searched.add(str(path))
+    return searched
 
 
 def why_passed_over(path: str) -> str:
@@ -172,7 +172,7 @@ PASTED = re.compile(
 @lru_cache(maxsize=4)
 def _starred(secrets: re.Pattern[str], text: str) -> str:
     """Return a text of the same length without what looks like a secret; a long line may have thousands of errors."""
-    return secrets.sub(lambda found: "*" * len(found[0]), text)
+    return secrets.sub(lambda match: "*" * len(match[0]), text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,9 +206,9 @@ class Source:
         roots = read_plain(self.text)
         if roots is not None:
             return ReadDocuments(roots)
-        found = read_positions(self.text)
-        errors = tuple(self.located(error.line, error.column, error.message) for error in found.errors)
-        return ReadDocuments(found.roots, errors, found.whole)
+        parsed = read_positions(self.text)
+        errors = tuple(self.located(error.line, error.column, error.message) for error in parsed.errors)
+        return ReadDocuments(parsed.roots, errors, parsed.whole)
 
     def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
         """Return an error or warning at a line and column of the text."""
@@ -339,11 +339,11 @@ class Document:
 
     def find(self, steps: Steps, *, key: bool = False) -> Location:
         """Return the location of the value at some steps, or of its key; or else of the key of the value around."""
-        found = self.source.positions(keep=self.is_shared)
-        container = found.roots[self.number].value
+        parsed = self.source.positions(keep=self.is_shared)
+        container = parsed.roots[self.number].value
         own = value = Position(self.line, 1)
         for step in steps:
-            inside = found.positions.get(id(container), {})
+            inside = parsed.positions.get(id(container), {})
             if step not in inside:
                 return Location(self.source, own)
             own, value = inside[step]

@@ -161,7 +161,7 @@ def _marks(marked: str, rendered: str) -> tuple[tuple[int, int], ...]:
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    ends = [0, *(found.end() for found in LINE_BREAK.finditer(text))]
+    ends = [0, *(line_break.end() for line_break in LINE_BREAK.finditer(text))]
     return ends[line - 1] + column - 1
 
 

@@ -58,14 +58,14 @@ NOT_NULL = ", not null; to leave it alone, leave it out"
 
 def diagnose(error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]:
     """Return pydantic's errors about a value, one for each part of the value."""
-    found = []
+    entries = []
     for details in error.errors(include_url=False):
         steps, at_key = _steps(details["loc"], value)
-        found.append((steps, at_key, details["loc"] if details["type"] == "missing" else (), details))
-    found.sort(key=lambda entry: [str(step) for step in entry[0]])
+        entries.append((steps, at_key, details["loc"] if details["type"] == "missing" else (), details))
+    entries.sort(key=lambda entry: [str(step) for step in entry[0]])
     groups = [
         (steps, at_key, [details for *_, details in group])
-        for (steps, at_key, _), group in groupby(found, key=lambda entry: entry[:3])
+        for (steps, at_key, _), group in groupby(entries, key=lambda entry: entry[:3])
     ]
     beyond = {steps[:length] for steps, *_ in groups for length in range(len(steps))}
     return [
@@ -241,25 +241,25 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     name = spec.kind.name
     value = whole.sections[name]
     names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
-    found = [*names, *_check_top(spec, target, value)]
+    diagnostics = [*names, *_check_top(spec, target, value)]
     section = None
     try:
         section = _checked(spec.check[target.level], Content(value))
     except ValidationError as error:
-        found = [each for each in found if each.severity == "error"]
-        found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
+        diagnostics = [each for each in diagnostics if each.severity == "error"]
+        diagnostics += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
     else:
-        found += _rules(section, spec)
-        found += [] if name in whole.prune else _empty_lists(spec, value)
-    found = [each.below(name) for each in found if whole.values is not None or not _has_placeholder(each)]
-    return None if any(each.severity == "error" for each in found) else section, found
+        diagnostics += _rules(section, spec)
+        diagnostics += [] if name in whole.prune else _empty_lists(spec, value)
+    diagnostics = [each.below(name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)]
+    return None if any(each.severity == "error" for each in diagnostics) else section, diagnostics
 
 
-def _is_shared_entry(found: Diagnostic, spec: SectionSpec, whole: Stack) -> bool:
+def _is_shared_entry(diagnostic: Diagnostic, spec: SectionSpec, whole: Stack) -> bool:
     """Whether a warning is about an entry that a profile or set lists for many targets: some may need it."""
-    if found.severity == "error" or len(found.steps) != 2 or not spec.merges_as_set(found.steps[0]):
+    if diagnostic.severity == "error" or len(diagnostic.steps) != 2 or not spec.merges_as_set(diagnostic.steps[0]):
         return False
-    layer, _ = find(whole, (spec.kind.name, *found.steps))
+    layer, _ = find(whole, (spec.kind.name, *diagnostic.steps))
     return bool(layer.title)
 
 
@@ -278,8 +278,8 @@ def _verdict(spec: SectionSpec, level: Level, value: Any) -> list[Diagnostic]:
     try:
         spec.check[level](value)
     except ValidationError as error:
-        found = diagnose(error, value, spec.kind.models[level])
-        return [each for each in found if each.code != "missing" and not _has_placeholder(each)]
+        diagnostics = diagnose(error, value, spec.kind.models[level])
+        return [each for each in diagnostics if each.code != "missing" and not _has_placeholder(each)]
     return []
 
 
@@ -287,22 +287,22 @@ def _weight(verdict: list[Diagnostic]) -> tuple[int, int]:
     return len(verdict), sum(each.code == "extra_forbidden" for each in verdict)
 
 
-def _has_placeholder(found: Diagnostic) -> bool:
-    return has_placeholder(found.value) or (found.at_key and has_placeholder(found.steps[-1]))
+def _has_placeholder(diagnostic: Diagnostic) -> bool:
+    return has_placeholder(diagnostic.value) or (diagnostic.at_key and has_placeholder(diagnostic.steps[-1]))
 
 
-def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
+def _with_owners(diagnostic: Diagnostic, spec: SectionSpec) -> Diagnostic:
     """Name the document kinds that have a key which is unknown only here."""
-    if found.code != "extra_forbidden":
-        return found
-    *above, key = found.steps
+    if diagnostic.code != "extra_forbidden":
+        return diagnostic
+    *above, key = diagnostic.steps
     models = spec.kind.models.items()
     owners = [level.document_kind for level, model in models if key in _fields_at(model, tuple(above))]
     if not owners:
-        return found
+        return diagnostic
     declared = f"the {spec.items.title}" if spec.items else "it"
     remedy = f"declare {declared} in a document of kind {listed(owners, 'or')}"
-    return replace(found, message=f"`{key}` belongs to {listed(owners)}: {remedy}")
+    return replace(diagnostic, message=f"`{key}` belongs to {listed(owners)}: {remedy}")
 
 
 def _names(spec: SectionSpec, section: Mapping[str, Any]) -> list[tuple[Steps, Collection, Key]]:

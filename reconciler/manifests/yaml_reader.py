@@ -164,9 +164,9 @@ def _wrong_beginning(character: str) -> str:
 
 
 def _unprintable(text: str) -> YamlError:
-    found: Any = NOT_PRINTABLE.search(text)
-    before = LINE_BREAK.split(text[: found.start()])
-    message = f"the character U+{ord(found.group()):04X} may not stand in YAML: leave it out"
+    match: Any = NOT_PRINTABLE.search(text)
+    before = LINE_BREAK.split(text[: match.start()])
+    message = f"the character U+{ord(match.group()):04X} may not stand in YAML: leave it out"
     return YamlError(len(before), len(before[-1]) + 1, message)
 
 

@@ -169,7 +169,7 @@ def _fits(key: str, value: Any, column: int) -> bool:
         return True
     written = json.dumps(value, ensure_ascii=False)
     is_single = "\\n" not in written and not any(
-        isinstance(each, dict) and each for each in (value.values() if isinstance(value, dict) else value)
+        isinstance(item, dict) and item for item in (value.values() if isinstance(value, dict) else value)
     )
     return is_single and column + len(key) + len(written) <= WIDTH
 

@@ -32,31 +32,31 @@ def read_exceptions(
         today: the day, UTC.
     """
     exceptions: list[DeclaredException] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for number, written in enumerate(declared):
         errors = list(_errors(written, whole))
         if errors:
-            found += [each.below(*ABOVE, number) for each in errors]
+            diagnostics += [each.below(*ABOVE, number) for each in errors]
             continue
         exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
         exceptions.append(exception)
         idle = list(_idle(exception, whole))
         warnings = (*idle, *_end(exception, today), *([] if idle else _locked(exception, whole)))
-        found += [each.below(*ABOVE, number) for each in warnings]
-    return tuple(exceptions), found
+        diagnostics += [each.below(*ABOVE, number) for each in warnings]
+    return tuple(exceptions), diagnostics
 
 
 def exceptions_on(exceptions: Iterable[DeclaredException], whole: Stack, steps: Steps) -> Iterator[DeclaredException]:
     """Yield the exceptions that are about a value of a merged spec, or about a part of it."""
     name, *inner = steps
-    for each in exceptions:
-        if each.section != name:
+    for exception in exceptions:
+        if exception.section != name:
             continue
         items = whole.specs[name].items
         field = ".".join(map(str, inner[1:] if items else inner))
-        named = each.item is None or items is None or not inner or _same(items, inner[0], each.item)
-        if named and (not field or not each.fields or any(_overlap(field, other) for other in each.fields)):
-            yield each
+        named = exception.item is None or items is None or not inner or _same(items, inner[0], exception.item)
+        if named and (not field or not exception.fields or any(_overlap(field, other) for other in exception.fields)):
+            yield exception
 
 
 def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
@@ -131,14 +131,14 @@ def _declared(whole: Stack, name: str) -> Mapping[tuple[str, Key], list[object]]
     """Return the values of a section's items, or the entries of its lists, by field and identity."""
     spec, section = whole.specs[name], whole.sections[name]
     held = section if isinstance(section, dict) else {}
-    found: dict[tuple[str, Key], list[object]] = {}
+    values: dict[tuple[str, Key], list[object]] = {}
     for field, collection in _collections(spec).items():
         entries = held.get(field) if field else held
         listed_here = entries if isinstance(entries, list | dict) else ()
         for entry in (each for each in listed_here if isinstance(each, str | int)):  # anything else is an error
             value = entry if entries is not held else held[entry]
-            found.setdefault((field, collection.identity(entry)), []).append(value)
-    return found
+            values.setdefault((field, collection.identity(entry)), []).append(value)
+    return values
 
 
 def _same(collection: Collection, name: Key, item: Key) -> bool:
@@ -172,11 +172,11 @@ def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
 def _locks_by_item(whole: Stack, name: str) -> Mapping[Key, list[Lock]]:
     """Return the locks of a section's items by their identity."""
     items = whole.specs[name].items
-    found: dict[Key, list[Lock]] = {}
+    locks: dict[Key, list[Lock]] = {}
     own = ((items.identity(lock.steps[1]), lock) for lock in locks_of(whole) if items and lock.steps[0] == name)
     for identity, lock in own:
-        found.setdefault(identity, []).append(lock)
-    return found
+        locks.setdefault(identity, []).append(lock)
+    return locks
 
 
 def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
