@@ -249,7 +249,7 @@ def make_report(
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     return Report(
         service=saved.service,
-        started_at=started_at.astimezone(UTC),
+        started_at=started_at.astimezone(UTC).replace(microsecond=0),
         finished_at=finished_at or datetime.now(UTC).replace(microsecond=0),
         tool_version=saved.tool_version,
         manifests_digest=saved.manifests_digest,

@@ -35,6 +35,7 @@ IGNORED = """\
 *.jsonl
 # Saved plans, and reports of runs.
 /plan*.json
+/drift*.json
 /report*.json
 /applied*.json
 /*.html

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -169,8 +170,10 @@ def test_the_canary_shows_itself_in_every_format(cli_runner: CliRunner) -> None:
     assert without_time(done.out).splitlines(keepends=True)[:-1] == [
         *f"project acme/web\n{created}{GOING_ON}project acme/api\n{created}project acme/lib\n{created}".splitlines(True)
     ]
-    canary = json.loads(Path("report.json").read_text())["canary"]
-    assert (canary.pop("started_at") <= canary.pop("finished_at")) is True
+    report = json.loads(Path("report.json").read_text())
+    canary = report["canary"]
+    times = [report["started_at"], canary.pop("started_at"), canary.pop("finished_at"), report["finished_at"]]
+    assert times == sorted(times, key=datetime.fromisoformat)
     assert canary == {"selector": "tier=canary", "targets": ["project acme/web"], "changes": 2, "result": "verified"}
     note = without_time(Path("note.md").read_text())
     assert f"**`{GOING_ON.strip()}`**" in note
