@@ -474,12 +474,13 @@ class TargetRun:
             return advised(str(error), collection_of(change.address, self.kinds).names.taken)
         if not isinstance(error, Forbidden) or self.options.stop.reason:
             return advised(str(error), error.remedy)
-        if self.record is None and needs.archived is not Archived.OPEN:
+        if self.record is None and (needs.archived is not Archived.OPEN or needs.barrier):
             self.record = self._read_record()
         obstacle = why_refused(self.target.target, needs, self.record or NO_RECORD)
         if not obstacle.reason:
             return advised(str(error), obstacle.remedy)
-        self.closed[section] = obstacle.reason
+        if needs.barrier is None or needs.barrier.is_whole or obstacle.reason != needs.barrier.reason:
+            self.closed[section] = obstacle.reason
         return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
 
     def _read_record(self) -> ProjectRecord:

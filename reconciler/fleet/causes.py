@@ -219,6 +219,8 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle
     least = needs.roles.get(target.level)
     if least is not None and record.role is not None and record.role < least:
         return role_missing(needs, target, record, UNKNOWN_CALLER)
+    if needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
+        return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
     return Obstacle(target.address, "", _asks(target, needs))
 
 

@@ -19,7 +19,7 @@ from reconciler.model.endpoints import (
     Requests,
     Writes,
 )
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
@@ -261,6 +261,15 @@ KIND = Kind(
     order=110,
     trace=trace,
     rehearsal=rehearsal,
-    needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}, same_to_read=False, licensed=True),
+    needs=Needs(
+        roles={Level.PROJECT: Role.MAINTAINER},
+        same_to_read=False,
+        licensed=True,
+        barrier=Barrier(
+            "the service's administrators or a security policy forbid changes of approval rules",
+            "let an administrator allow them in the instance's settings of merge request approvals",
+            is_whole=True,
+        ),
+    ),
     pages={Level.PROJECT: "{target}/-/settings/merge_requests#js-merge-request-approval-settings"},
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Relations, Writes
 from reconciler.model.entries import Entries, Subject
-from reconciler.model.kind import Archived, Kind, Needs, Role
+from reconciler.model.kind import Archived, Barrier, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, POLICIES, Holder, Item, LiveRecord, recognized
 from reconciler.model.targets import Level, Target
@@ -200,6 +200,12 @@ KIND = Kind(
         archived=Archived.READ_ONLY,
         top_level=True,
         switches={"repository_access_level": "the repository"},
+        barrier=Barrier(
+            f"`{UNPROTECT}` of the rule names neither the token's user nor a role that suffices, or a security policy "
+            "holds the rule",
+            "use the token of somebody whom the rule names, or exempt the branch from the policy",
+            is_whole=False,
+        ),
     ),
     pages={
         Level.GROUP: "{target}/-/settings/repository#js-protected-branches-settings",

@@ -59,6 +59,21 @@ class Archived(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Barrier:
+    """What may keep a section from being changed by somebody whose role suffices; nothing that is read shows it.
+
+    Attributes:
+        reason: why a change is refused.
+        remedy: what to do about it.
+        is_whole: whether it holds for all of the section, so that no further change of it need be tried.
+    """
+
+    reason: str
+    remedy: str
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """The requirements of the service for reading and writing a section (deployed behaviour, sections 1 to 6).
 
@@ -71,6 +86,7 @@ class Needs:
         switches: features of which the project needs at least one: the key of its record, and the feature in words.
         licensed: whether only the paid editions have the section.
         top_level: whether among groups only the top-level ones have the section.
+        barrier: what else may forbid a change; None where nothing does.
     """
 
     roles: Mapping[Level, Role] = field(default_factory=dict)
@@ -79,6 +95,7 @@ class Needs:
     switches: Mapping[str, str] = field(default_factory=dict)
     licensed: bool = False
     top_level: bool = False
+    barrier: Barrier | None = None
 
 
 @dataclass(frozen=True, slots=True)

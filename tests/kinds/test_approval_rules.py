@@ -356,8 +356,32 @@ def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver)
     state = engine.sandbox.state()
     state["instance"]["merge_request_approval_settings"] = {"allow_overrides_to_approver_list_per_merge_request": False}
     engine.sandbox.replace_state(state)
-    (refused,) = failures(engine.apply(engine.plan(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))))
-    assert refused.startswith(f"failed: approval rule a: POST {RULES}: 403 Forbidden")
+    wanted = {name: {"approvals_required": 1, "users": ["eve"]} for name in "abc"}
+    reason = "the service's administrators or a security policy forbid changes of approval rules"
+    remedy = "let an administrator allow them in the instance's settings of merge request approvals"
+    assert failures(engine.apply(engine.plan(rules(wanted)))) == [
+        f"failed: approval rule a: {reason}; {remedy} (POST {RULES}: 403 Forbidden)",
+        f"skipped: approval rule b: {reason}",
+        f"skipped: approval rule c: {reason}",
+    ]
+    assert engine.requests() == [LISTED, f"POST {RULES} {json.dumps(BODY)}", "GET projects/acme%2Fapi"]
+
+
+BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}
+
+
+def test_a_lock_is_told_once_with_the_number_of_targets(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["instance"]["merge_request_approval_settings"] = {"allow_overrides_to_approver_list_per_merge_request": False}
+    cli_runner.sandbox.replace_state(state)
+    anybody = "approval_rules: {any_approver: {approvals_required: 1}}"
+    declared = "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\nspec: "
+    cli_runner.write("manifests/set.yaml", f"{declared}{{{anybody}}}\n")
+    done = cli_runner("apply --yes --no-inventory")
+    assert done.code == 3
+    heading, line, _ = done.out.splitlines()[-3:]
+    assert heading.split() == ["4", "projects", "(acme/api,", "acme/lib", "and", "2", "more)"]
+    assert line.startswith('  + approval rule "any_approver"              failed: the service\'s administrators or a ')
 
 
 def test_an_edition_without_approval_rules_is_a_problem(engine: EngineDriver) -> None:

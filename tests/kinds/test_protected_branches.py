@@ -448,7 +448,20 @@ def test_who_the_token_is_may_stay_unknown(engine: EngineDriver) -> None:
     plan = engine.plan(branches({"main": {"allow_force_push": True}}))
     assert list(plan.problems) == []
     (refused,) = failures(engine.apply(plan))
-    assert "403 Forbidden" in refused
+    assert refused == (
+        "failed: protected branch main: `allowed_to_unprotect` of the rule names neither the token's user nor a role "
+        "that suffices, or a security policy holds the rule; use the token of somebody whom the rule names, or exempt "
+        f"the branch from the policy (PATCH {RULES}/main: 403 Forbidden)"
+    )
+
+
+def test_a_role_that_does_not_suffice_for_one_rule_holds_up_no_other(engine: EngineDriver) -> None:
+    role = {"unprotect_access_levels": [{"access_level": 60}]}
+    service(engine, {"name": "a", **role}, {"name": "b"})
+    changed = {name: {"allow_force_push": True} for name in "ab"}
+    assert [line.split(":")[:2] for line in failures(engine.apply(engine.plan(branches(changed))))] == [
+        ["failed", " protected branch a"]
+    ]
 
 
 def event(name: str, **details: Any) -> AuditEvent:
