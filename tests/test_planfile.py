@@ -207,6 +207,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "restored": [],
         "inherited": [],
         "hidden": [],
+        "widened": [],
     }
     assert tokens["changes"] == [
         {

@@ -66,7 +66,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         [("dropped by the service", "the service kept its own"), ("failed", "400"), ("done", ""), ("done", "")]
     )
     for planned_section in planned["sections"]:
-        assert [planned_section.pop(name) for name in ("restored", "inherited", "hidden")] == [[], [], []]
+        assert [planned_section.pop(name) for name in ("restored", "inherited", "hidden", "widened")] == 4 * [[]]
         planned_section["outcomes"] = [
             dict(zip(("change", "status", "reason"), (change, *next(statuses)), strict=True))
             | {"created": None, "unconfirmed": False}

@@ -208,6 +208,7 @@ def _nest_addresses(content: dict[str, Json]) -> None:
                 section.get("restored"),
                 section.get("inherited"),
                 section.get("hidden"),
+                section.get("widened"),
             ):
                 for each in _objects(held):
                     place = {"target": target["target"], "section": section.get("section")}

@@ -24,7 +24,7 @@ FORMAT: Final = "reconciler.report/v2"
 
 LEFT_OUT = LeftOut(
     target=("exceptions", "path", "labels", "importing", "arriving"),
-    section=("changes", "restored", "inherited", "hidden"),
+    section=("changes", "restored", "inherited", "hidden", "widened"),
 )
 """What is in a plan alone. The changes are in their outcomes."""
 

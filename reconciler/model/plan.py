@@ -275,6 +275,15 @@ class HiddenEntries(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
+class WidenedObject(Addressed):
+    """A live object that holds for more than before once others are deleted, without a change of its own."""
+
+    address: Annotated[Address, Field(exclude=True)]
+    reason: str
+    """Which loss makes it so, and for what it holds then."""
+
+
+@dataclass(frozen=True, slots=True)
 class Excepted(Addressed):
     """A change that exceptions hold back: it is not made before they have expired."""
 
@@ -340,6 +349,8 @@ class SectionPlan:
     """Live objects of targets above that hold here too; they are changed there alone."""
     hidden: tuple[HiddenEntries, ...] = ()
     """Objects with entries that the token cannot see, which stay."""
+    widened: tuple[WidenedObject, ...] = ()
+    """Objects that hold for more once the plan is applied, though nothing of theirs is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +421,11 @@ class TargetPlan(Targeted):
     def inherited(self) -> Iterator[InheritedObject]:
         """All objects of targets above that hold here too."""
         return (above for section in self.sections for above in section.inherited)
+
+    @property
+    def widened(self) -> Iterator[WidenedObject]:
+        """All objects that hold for more once others are deleted."""
+        return (affected for section in self.sections for affected in section.widened)
 
     @property
     def hidden(self) -> Iterator[HiddenEntries]:

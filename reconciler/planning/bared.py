@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from reconciler.model.endpoints import Collection, Named
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Delete, SectionPlan, Update
+from reconciler.model.plan import Change, Delete, SectionPlan, Update, WidenedObject
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
-from reconciler.model.targets import Target
+from reconciler.model.targets import Address, Target
 from reconciler.planning.naming import gone_by
 
 Naming = tuple[Collection, str, Named]
@@ -39,7 +39,14 @@ def with_bared(
         }
         sections[named.section] = _told(section, words)
         alone = f"its {field} are deleted: it {named.bare}"
-        sections[part.name] = _told(naming, {record.id: alone for record in bared}, unless=field)
+        told = _told(naming, {record.id: alone for record in bared}, unless=field)
+        changed = {change.read.id for change in naming.changes if isinstance(change, Update | Delete)}
+        widened = (
+            WidenedObject(Address(target, part.name, part.name, part.title, record.names[0]), alone)
+            for record in bared
+            if record.id not in changed
+        )
+        sections[part.name] = replace(told, widened=tuple(widened))
     return tuple(sections.values())
 
 

@@ -12,7 +12,7 @@ from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Single
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Problem, Step
 from reconciler.model.protocols import Json
-from reconciler.model.resource import LiveRecord, Resource
+from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, PartAddress, Section
 from reconciler.model.targets import Address, Key
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back
@@ -105,6 +105,19 @@ def applicable(
     if not differences(possible, record)[1]:
         return possible, problems
     whole = become(record.resource, possible, record.unknown)
-    known = {*record.resource.errors()}
-    errors = [at.problem(name, reason, field=field) for field, reason in whole.errors() if (field, reason) not in known]
-    return None if errors else possible, problems + errors
+    before = become(record.resource, Resource(), record.unknown)
+    known = {*record.resource.errors(), *_broken_rules(at, name, before, record)}
+    errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
+    problems += [at.problem(name, reason, field=field) for field, reason in errors]
+    return None if errors else possible, problems
+
+
+def _broken_rules(
+    at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
+) -> Iterable[tuple[str, str]]:
+    """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
+    objects = at.live.parts.get(at.place)
+    if not isinstance(at.part, Collection) or not isinstance(objects, Objects) or name is None:
+        return ()
+    is_seen = all(partly_seen.id != record.id for partly_seen, _ in objects.hidden)
+    return at.part.names.rules(name, whole, True) if is_seen else ()

@@ -225,7 +225,13 @@ def _chapter(chapter: Chapter, style: Style) -> list[str]:
         return (is_quiet or not style.quiet) and not is_last(entry)
 
     fewest = least(style)
-    stays = {target.target: [*_left_alone(target, style)] if style.verbose else [] for target in chapter.targets}
+    stays = {
+        target.target: [
+            *(() if style.quiet else _widened(target, style)),
+            *(_left_alone(target, style) if style.verbose else ()),
+        ]
+        for target in chapter.targets
+    }
     parts = _parts(chapter.grouped(fewest, is_shown), stays, style)
     if style.deletions_last and not style.quiet:
         parts = chain(parts, _parts(chapter.grouped(fewest, is_last), dict.fromkeys(stays, ()), style))
@@ -305,6 +311,11 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             yield from _folded(line, style, indent=6)
         for each in map(subject_of, group.entries):
             yield from () if isinstance(each, Problem | Excepted) else _requests(each)
+
+
+def _widened(target: TargetPlan, style: Style) -> Iterator[str]:
+    for affected in target.widened:
+        yield from _entry("~", label(affected.address), (escaped(affected.reason),), style)
 
 
 def _left_alone(target: TargetPlan, style: Style) -> Iterator[str]:

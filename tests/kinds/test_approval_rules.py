@@ -13,7 +13,7 @@ import yaml
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
-from reconciler.model.plan import Delete, Update
+from reconciler.model.plan import Delete, Plan, Update
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
 from tests.building import ACME, API, KINDS, LIB, section
@@ -227,12 +227,30 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     *_, update = engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes
     assert isinstance(update, Update)
     assert update.hint == "its branches are deleted: it holds for all branches then"
+    assert _widened(engine.plan(gone, rules({"a": {"approvals_required": 2}}))) == []
+    assert _widened(engine.plan(gone, rules({"a": {}}))) == [("a", update.hint)]
+    assert _widened(engine.plan(gone, rules({}))) == [("a", update.hint)]
+    assert _widened(engine.plan(gone, rules({"a": None}))) == []
     assert _losses(engine, gone) == ["each approval rule for it alone holds for all branches then"]
     assert _losses(engine, branches({"main": None}), rules({})) == []
     assert engine.problems(gone, rules({"a": {"branches": ["old"], "approvals_required": 1}})) == []
     assert engine.problems(gone, rules({"c": {"branches": ["old"], "approvals_required": 1, "users": ["eve"]}})) == [
         'approval rule.branches: this plan deletes "old"'
     ]
+
+
+def _widened(plan: Plan) -> list[tuple[Any, str]]:
+    return [(affected.address.name, affected.reason) for target in plan.targets for affected in target.widened]
+
+
+def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner) -> None:
+    cli_runner.service(
+        protected_branches=[{"id": 2, "name": "old"}],
+        approval_rules=[{"id": 7, "name": "a", "group_ids": [11], "protected_branch_ids": [2]}],
+    )
+    cli_runner.project("{protected_branches: {old: null}, approval_rules: {}}")
+    assert cli_runner("plan").out == PLANNED
+    assert 'approval rule "a"' not in cli_runner("plan --quiet").out
 
 
 def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
@@ -338,6 +356,21 @@ def test_a_rule_that_nobody_could_approve_is_not_created(engine: EngineDriver) -
     assert problem.startswith("approval rule.users: cannot be created: a rule without users and groups has nobody")
 
 
+def test_a_rule_does_not_become_one_that_nobody_could_approve(engine: EngineDriver) -> None:
+    """A group that the token cannot see may approve."""
+    live = [{"id": number, "name": name, "users": ["Eve"]} for number, name in enumerate("ab", start=7)]
+    service(engine, *live, {"id": 9, "name": "c", "users": ["Eve"], "group_ids": [21]}, {"id": 10, "name": "d"})
+    nobody: dict[str, Any] = {"users": [], "approvals_required": 2}
+    plan = engine.plan(rules({"a": nobody, "b": {"groups": [], **nobody}, "c": nobody, "d": nobody}))
+    assert [f"{each.address.name}.{each.field}: {each.reason}" for each in plan.problems] == [
+        f"{name}.users: a rule without users and groups has nobody who could approve: name some, or declare "
+        "`any_approver` instead"
+        for name in "ab"
+    ]
+    engine.apply(plan)
+    assert [line.partition(" {")[0] for line in engine.writes()] == [f"PUT {RULES}/9", f"PUT {RULES}/10"]
+
+
 def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "a"}, {"id": 9, "name": "a"}, {"id": 10, "name": "A"})
     assert engine.problems(rules({"a": {"approvals_required": 1}})) == [
@@ -366,6 +399,13 @@ def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver)
     ]
     assert engine.requests() == [LISTED, f"POST {RULES} {json.dumps(BODY)}", "GET projects/acme%2Fapi"]
 
+
+PLANNED = """\
+project acme/api
+  - protected branch "old"     manifests/project.yaml:4
+  ~ approval rule "a"                         its branches are deleted: it holds for all branches then
+Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 1 unmanaged. 1 write to apply; 2 requests were made to plan.
+"""
 
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}
 

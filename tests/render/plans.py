@@ -27,6 +27,7 @@ from reconciler.model.plan import (
     TargetPlan,
     Unmanaged,
     Update,
+    WidenedObject,
 )
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
@@ -131,6 +132,7 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
         tuple(draw(st.lists(excepted, max_size=2))),
         draw(texts),
         inherited=tuple(draw(st.lists(st.builds(InheritedObject, addresses(), texts), max_size=2))),
+        widened=tuple(draw(st.lists(st.builds(WidenedObject, addresses(), texts), max_size=2))),
         hidden=tuple(draw(st.lists(st.builds(HiddenEntries, addresses(), texts), max_size=2))),
     )
 
