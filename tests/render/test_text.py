@@ -345,10 +345,9 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:
     text = render_plan(saved)
-    shown = [
-        target for target in saved.plan.targets if any(map(any, (target.changes, target.problems, target.excepted)))
-    ]
-    entries = [*saved.plan.changes, *saved.plan.problems, *saved.plan.excepted]
+    lines = [[*target.entries, *target.excepted, *target.widened] for target in saved.plan.targets]
+    shown = [own for own in lines if own]
+    entries = [entry for own in lines for entry in own]
     notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved.plan)]
     assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
