@@ -160,12 +160,12 @@ class Looks:
             ServiceError: there is none, or it did not arrive whole.
             OutputFailed: it could not be written.
         """
-        found: Backup | None = None
+        backup: Backup | None = None
         with ExitStack() as stack:
 
             def begin(headers: Mapping[str, str]) -> Callable[[bytes], object] | None:
-                nonlocal found
-                found = archive = self.judge(headers)
+                nonlocal backup
+                backup = archive = self.judge(headers)
                 if archive is None:
                     return None
                 write = stack.enter_context(replacing(file))
@@ -181,13 +181,13 @@ class Looks:
             except NotFound:
                 self.vain = True
                 raise
-            if found is not None and found.head != GZIP:
+            if backup is not None and backup.head != GZIP:
                 raise BadAnswer(f"GET {path}", "the response is no archive")
-            if found is not None and (found.members.is_open or found.members.fault):
+            if backup is not None and (backup.members.is_open or backup.members.fault):
                 raise AnswerLost(
-                    f"GET {path}", f"the archive is not whole: {found.members.fault or 'it ends too early'}"
+                    f"GET {path}", f"the archive is not whole: {backup.members.fault or 'it ends too early'}"
                 )
-        return found
+        return backup
 
 
 def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
@@ -214,9 +214,9 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
     while not stopped:
         last = ""
         try:
-            found = looks.look(path, file, service)
-            if found is not None:
-                return found
+            backup = looks.look(path, file, service)
+            if backup is not None:
+                return backup
         except NOT_YET as error:
             last = f": {error.reason}"
             pauses = repeat(PAUSE) if isinstance(error, RateLimited) else pauses

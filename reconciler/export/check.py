@@ -59,9 +59,8 @@ def disagreeing(
             if identity in by_identity:
                 target = _as_read(by_identity[identity], resolved, live)
                 plan, unknown = plan_target(target, live, kinds, timedelta())
-                looked_up = [
-                    f"{resolved.target}: a plan would still look up {each}" for each in sorted(unknown, key=str)
-                ]
+                lookups = sorted(map(str, unknown))
+                looked_up = [f"{resolved.target}: a plan would still look up {lookup}" for lookup in lookups]
                 if sentences := [*_differences(plan), *looked_up]:
                     yield resolved, sentences
 

@@ -69,21 +69,21 @@ class Folder:
         """Return what has the document of a target, which names it by path or by ID; None if it has none."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
-    def declared(self, found: DeclaredTarget, resolved: ResolvedTarget, sections: Iterable[str]) -> Declared:
+    def declared(self, document: DeclaredTarget, resolved: ResolvedTarget, sections: Iterable[str]) -> Declared:
         """Return what the manifests declare of a target that has a document.
 
         Args:
-            found: its document.
+            document: its document.
             resolved: the target.
             sections: the names of sections to add.
         """
-        merged = self.manifests.of(found.target)
+        merged = self.manifests.of(document.target)
         return Declared(
-            own=found.layer.document.value.get("spec") or {},
+            own=document.layer.document.value.get("spec") or {},
             beneath=merged.beneath.sections,
             prune=tuple(merged.stack.prune),
             adding=sections,
-            unmanaged=found.layer.unmanaged,
+            unmanaged=document.layer.unmanaged,
             values=placeholder_values(resolved.path),
         )
 
@@ -92,9 +92,9 @@ class Folder:
 
         Where a target has no document, these are the sets that select it; else, its profiles too.
         """
-        found = self.find(resolved)
-        if found is not None:
-            lower = self.manifests.of(found.target).beneath
+        declared = self.find(resolved)
+        if declared is not None:
+            lower = self.manifests.of(declared.target).beneath
             return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
         merged = self.manifests.targets.get(resolved.target.identity)
         return merged.as_written if merged else None
@@ -149,9 +149,9 @@ class Folder:
 
         It is the comment that the file has; in a new file, it leads to the schema beside the folder, if there is one.
         """
-        found = _MODELINE.search(before)
-        if found:
-            return f"{found[0]}\n"
+        modeline = _MODELINE.search(before)
+        if modeline:
+            return f"{modeline[0]}\n"
         schema = self.path.absolute().parent / SCHEMA
         if before or not schema.exists():
             return ""

@@ -61,15 +61,15 @@ class Cause:
     @property
     def lines(self) -> Iterator[str]:
         """The sentence about each entry, and below it what is known about its objects."""
-        for each in self.entries:
-            yield str(each)
-            yield from (f"  {known}" for known in each.objects)
+        for entry in self.entries:
+            yield str(entry)
+            yield from (f"  {known}" for known in entry.objects)
 
 
 def causes(left_out: Iterable[LeftOut]) -> Iterator[Cause]:
     """Yield what was left out by its cause: first the sections, then the objects, each in the order of the targets."""
     by_cause: dict[object, list[LeftOut]] = {}
-    for each in left_out:
-        name = "" if each.sort else each.what
-        by_cause.setdefault((each.target.level, each.sort, name, each.shared), []).append(each)
+    for entry in left_out:
+        name = "" if entry.sort else entry.what
+        by_cause.setdefault((entry.target.level, entry.sort, name, entry.shared), []).append(entry)
     yield from map(Cause, sorted(by_cause.values(), key=lambda entries: bool(entries[0].sort)))

@@ -61,7 +61,9 @@ def read_all(
     switches = frozenset(key for kind in kinds.values() for key in kind.needs.switches)
     resolved = resolve_targets(request, reader, concurrency, switches)
     tasks = [
-        (each.target, kind, part) for each in resolved.targets for kind, part in _parts(each.target, kinds, request)
+        (readable.target, kind, part)
+        for readable in resolved.targets
+        for kind, part in _parts(readable.target, kinds, request)
     ]
     progress.begin("reading", (target for target, _, _ in tasks))
 
@@ -71,17 +73,17 @@ def read_all(
         target, kind, part = task
         # All fields are declared, as null, so that everything needed to know them is read.
         fields = dict.fromkeys(getattr(kind.models[target.level], "model_fields", ()))
-        found = read_part(reader, part, target, fields, numbers[target])
+        live_part = read_part(reader, part, target, fields, numbers[target])
         progress.step(target)
-        return found
+        return live_part
 
     addresses: list[PartAddress] = [(target, kind.name, part.name) for target, kind, part in tasks]
     parts = dict(zip(addresses, side_by_side(read, tasks, concurrency), strict=True))
     readable = {target for (target, _, _), part in parts.items() if not isinstance(part, Unreadable)}
     ids: dict[Reference, int | Obstacle] = {
-        Reference(each.target.level, str(each.target.ref).casefold()): each.id
-        for each in resolved.targets
-        if each.id is not None
+        Reference(exported.target.level, str(exported.target.ref).casefold()): exported.id
+        for exported in resolved.targets
+        if exported.id is not None
     }
     live = LiveState(parts, ids | learn_ids(parts, kinds))
     return LiveSnapshot(

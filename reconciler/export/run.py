@@ -215,14 +215,14 @@ def _draft(
     """
     files = folder.with_discovered(snapshot.targets, snapshot.members)
     progress.begin("writing manifests")
-    members = {each.id: each for found in snapshot.members.values() for each in found}
+    members = {member.id: member for listed in snapshot.members.values() for member in listed}
     exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members, agree).write(request)
     changed = files.changed_texts()
     kept = tuple(path for path in changed if keep and path in files.texts)
     texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
     progress.begin("checking manifests")
-    found = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
-    return _Draft(exported, texts, kept, tuple(found))
+    differing = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
+    return _Draft(exported, texts, kept, tuple(differing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,35 +242,36 @@ class _Writing:
         all_fields = self.layout.all_fields or not self.layout.as_set
         live = self.snapshot.live
         exported = [
-            export_target(each, live, self.kinds, all_fields=all_fields, empty_lists=self._with_empty_lists)
-            for each in self.snapshot.targets
+            export_target(target, live, self.kinds, all_fields=all_fields, empty_lists=self._with_empty_lists)
+            for target in self.snapshot.targets
         ]
         if self.layout.as_set:
-            exported = [each.without(self._unfit(each.resolved)) for each in exported]
-        found = {each.resolved: document for each in exported if (document := self.files.find(each.resolved))}
+            exported = [read.without(self._unfit(read.resolved)) for read in exported]
+        documents = {read.resolved: document for read in exported if (document := self.files.find(read.resolved))}
         declared = {
-            each.resolved: self.files.declared(found[each.resolved], each.resolved, request.sections)
-            for each in exported
-            if each.resolved in found
+            read.resolved: self.files.declared(documents[read.resolved], read.resolved, request.sections)
+            for read in exported
+            if read.resolved in documents
         }
         specs = {
-            each.resolved: update(declared[each.resolved], each, live, self.shapes)
-            for each in exported
-            if each.resolved in found
+            read.resolved: update(declared[read.resolved], read, live, self.shapes)
+            for read in exported
+            if read.resolved in documents
         }
         apart = self._not_above_sets(specs) if self.layout.as_set else frozenset()
-        for each in exported:
-            if each.resolved in apart:
-                alone = replace(declared[each.resolved], beneath={}, adding=tuple(self.shapes), complete=True)
-                spec = update(alone, each, live, self.shapes)
-                kept = [name for name in alone.prune if name in spec and name not in each.left_out]
-                specs[each.resolved] = {
+        for read in exported:
+            if read.resolved in apart:
+                alone = replace(declared[read.resolved], beneath={}, adding=tuple(self.shapes), complete=True)
+                spec = update(alone, read, live, self.shapes)
+                kept = [name for name in alone.prune if name in spec and name not in read.left_out]
+                specs[read.resolved] = {
                     **{name: section for name, section in spec.items() if name != PRUNE},
                     **({PRUNE: kept} if kept else {}),
                 }
-            if each.resolved in found:
-                self.files.update(found[each.resolved].layer.document, specs[each.resolved])
-        self._write_new([each for each in exported if each.resolved not in found], {each.full_path for each in apart})
+            if read.resolved in documents:
+                self.files.update(documents[read.resolved].layer.document, specs[read.resolved])
+        new = [read for read in exported if read.resolved not in documents]
+        self._write_new(new, {project.full_path for project in apart})
         return exported
 
     @property
@@ -280,24 +281,25 @@ class _Writing:
 
     def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
         """Return the projects whose documents do not agree with what was read above the sets that select them."""
-        pairs = {each: (beneath, spec) for each, spec in specs.items() if (beneath := self.files.beneath(each))}
+        pairs = {target: (beneath, spec) for target, spec in specs.items() if (beneath := self.files.beneath(target))}
         return frozenset(pairs) - self.agree(pairs, self.snapshot.live, self.kinds)
 
     def _write_new(self, new: list[Exported], apart: set[str]) -> None:
         """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
-        projects = [each for each in new if each.resolved.target.level is Level.PROJECT]
-        for each in new:
-            if each.resolved.target.level is not Level.PROJECT:
-                self._add_whole(each)
+        projects = [project for project in new if project.resolved.target.level is Level.PROJECT]
+        for project in new:
+            if project.resolved.target.level is not Level.PROJECT:
+                self._add_whole(project)
         if self.layout.profile is not None:
             self._hoist(projects, self.layout.profile)
         else:
             for group, members in self._sets():
-                paths = {each.path for each in members}
-                self._write_set([each for each in projects if each.resolved.full_path in paths], apart, group, members)
-                projects = [each for each in projects if each.resolved.full_path not in paths]
-            for each in projects:
-                self._add_whole(each)
+                paths = {project.path for project in members}
+                below = [project for project in projects if project.resolved.full_path in paths]
+                self._write_set(below, apart, group, members)
+                projects = [project for project in projects if project.resolved.full_path not in paths]
+            for project in projects:
+                self._add_whole(project)
 
     def _sets(self) -> Iterator[tuple[str, tuple[Member, ...]]]:
         """Yield the groups that become a set each, with the projects below them: those that no other one contains."""
@@ -306,23 +308,23 @@ class _Writing:
             if not any(group.casefold().startswith(f"{other}/".casefold()) for other in groups):
                 yield group, members
 
-    def _add_whole(self, each: Exported) -> None:
-        self._add(each, self._with_prune(literal(each.concise), left_out=each.left_out))
+    def _add_whole(self, exported: Exported) -> None:
+        self._add(exported, self._with_prune(literal(exported.concise), left_out=exported.left_out))
 
-    def _add(self, each: Exported, spec: Spec, profiles: tuple[str, ...] = ()) -> None:
-        target = each.resolved.target
+    def _add(self, exported: Exported, spec: Spec, profiles: tuple[str, ...] = ()) -> None:
+        target = exported.resolved.target
         self.files.add(document_path(self.files.path, target), target_document(target, spec, profiles))
 
     def _hoist(self, projects: list[Exported], name: str) -> None:
         """Write the profile, if there is none and a project can use it, and a document for each project."""
         existing = self.files.profile(name)
         profile = hoist(projects, self.shapes, SHARE) if existing is None else existing
-        specs = self._above(dict.fromkeys((each.resolved for each in projects), profile), projects)
-        for each in projects:
-            if each.resolved in specs:
-                self._add(each, specs[each.resolved], (name,))
+        specs = self._above(dict.fromkeys((project.resolved for project in projects), profile), projects)
+        for project in projects:
+            if project.resolved in specs:
+                self._add(project, specs[project.resolved], (name,))
             else:
-                self._add_whole(each)
+                self._add_whole(project)
         if specs and existing is None:
             self.files.add(named_path(self.files.path, f"profiles/{name}"), profile_document(name, profile))
 
@@ -331,31 +333,32 @@ class _Writing:
 
         Projects that do not go together with the profile are excluded from the set.
         """
-        beneath = {each.resolved: self.files.beneath(each.resolved) for each in projects}
-        current = {each.path for each in members if not each.archived}
-        lacking = {each.resolved: self._unfit(each.resolved) for each in projects}
-        free = [each for each in projects if beneath[each.resolved] is None and each.resolved.path in current]
+        beneath = {project.resolved: self.files.beneath(project.resolved) for project in projects}
+        current = {project.path for project in members if not project.archived}
+        lacking = {project.resolved: self._unfit(project.resolved) for project in projects}
+        uncovered = [project for project in projects if beneath[project.resolved] is None]
+        free = [project for project in uncovered if project.resolved.path in current]
         existing, profile = self.files.manifests.index.sets.get(group), self.files.profile(group)
         shared: Spec = {} if existing or profile else fewest_lines(free, self.shapes, lacking)
         added = self._with_prune(shared if self._with_empty_lists else without_empty_lists(shared, self.kinds))
         if not existing:
-            beneath |= {each.resolved: profile or added for each in free}
+            beneath |= {project.resolved: profile or added for project in free}
         inside = set()
         specs = self._above(beneath, projects, lacking)
-        for each in projects:
-            own = specs.get(each.resolved)
-            if own is None or height(own, 2) > lines_apart(each.concise):
-                self._add_whole(each)
+        for project in projects:
+            own = specs.get(project.resolved)
+            if own is None or height(own, 2) > lines_apart(project.concise):
+                self._add_whole(project)
             else:
-                inside.add(each.resolved.full_path)
+                inside.add(project.resolved.full_path)
                 if own:
-                    self._add(each, own)
+                    self._add(project, own)
         if existing:
-            inside |= {each.full_path for each in self.snapshot.targets if self.files.find(each)} - apart
+            inside |= {project.full_path for project in self.snapshot.targets if self.files.find(project)} - apart
             selected = chosen(existing.select, current)
             self.files.exclude(existing.layer.document, sorted({*selected} - inside))
         elif profile or added:
-            excluded = sorted(current - (inside & {each.resolved.full_path for each in free}))
+            excluded = sorted(current - (inside & {project.resolved.full_path for project in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})
             self.files.add(self._beside(group, "set"), set_document(group, [group], select))
             if added:
@@ -384,12 +387,12 @@ class _Writing:
         """Return the specs of the documents of projects above what lies beneath, where the two go together."""
         pairs: dict[ResolvedTarget, tuple[Spec, Spec]] = {}
         left_out = {}
-        for each in projects:
-            profile = beneath[each.resolved]
-            lacking = unfit.get(each.resolved, NO_SECTIONS)
-            own = above(profile, each, self.snapshot.live, self.shapes, lacking) if profile else None
+        for project in projects:
+            profile = beneath[project.resolved]
+            lacking = unfit.get(project.resolved, NO_SECTIONS)
+            own = above(profile, project, self.snapshot.live, self.shapes, lacking) if profile else None
             if profile and own is not None:
-                pairs[each.resolved], left_out[each.resolved] = (profile, own), each.left_out
+                pairs[project.resolved], left_out[project.resolved] = (profile, own), project.left_out
         fitting = self.agree(pairs, self.snapshot.live, self.kinds)
         return {
             resolved: self._with_prune(own, profile, left_out[resolved])

@@ -61,7 +61,7 @@ def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
         ]
         for level, paths in _places(snapshot, kinds, username).items()
     }
-    state = {INSTANCE: instance, "users": [user]} | {f"{level}s": found for level, found in places.items()}
+    state = {INSTANCE: instance, "users": [user]} | {f"{level}s": owners for level, owners in places.items()}
     return dumps(state, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -79,16 +79,20 @@ def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, usern
         match part, snapshot.live.parts.get((resolved.target, kind.name, part.name), Unreadable("")):
             case Collection(), Objects(own=live):
                 entries = entries_of(part, live, resolved)
-                parts[part.name] = tuple(found for found in entries if not part.name_error(found.names[0]))
-            case _, LiveRecord() as found:
-                parts[part.name] = (found,)
+                parts[part.name] = tuple(record for record in entries if not part.name_error(record.names[0]))
+            case _, LiveRecord() as record:
+                parts[part.name] = (record,)
     return kind.rehearsed(Rehearsed(resolved.target.level, username, parts)) if parts else {}
 
 
 def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
     """Return the dialect of the service: in `deployed`, a project's list of projects always holds the project."""
     lists = [
-        any(part.identity(name) in (resolved.target.identity[1], resolved.id) for found in live for name in found.names)
+        any(
+            part.identity(name) in (resolved.target.identity[1], resolved.id)
+            for record in live
+            for name in record.names
+        )
         for resolved, level, part, live in _lists(snapshot, kinds)
         if level is resolved.target.level
     ]
@@ -109,20 +113,20 @@ def _lists(
 
 def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, Paths]:
     """Return the exported groups and projects, those on lists, and the groups above them; parents first."""
-    found: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
+    paths: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
     for resolved in snapshot.targets:
-        if resolved.target.level in found:
-            found[resolved.target.level][_path(resolved)] = resolved.id
+        if resolved.target.level in paths:
+            paths[resolved.target.level][_path(resolved)] = resolved.id
     for _, level, _, live in _lists(snapshot, kinds):
-        for each in live:
-            found[level].setdefault(_path(ResolvedTarget(Target(level, each.names[0]), each.id)), each.id)
+        for record in live:
+            paths[level].setdefault(_path(ResolvedTarget(Target(level, record.names[0]), record.id)), record.id)
     above: Paths = {}
-    for path in (*found[Level.GROUP], *(path.rpartition("/")[0] for path in found[Level.PROJECT])):
+    for path in (*paths[Level.GROUP], *(path.rpartition("/")[0] for path in paths[Level.PROJECT])):
         steps = path.split("/")
         above |= {"/".join(steps[:depth]): None for depth in range(1, len(steps) + 1)}
     above.pop(username, None)
-    groups = above | found[Level.GROUP]
-    return {Level.GROUP: {path: groups[path] for path in sorted(groups)}, Level.PROJECT: found[Level.PROJECT]}
+    groups = above | paths[Level.GROUP]
+    return {Level.GROUP: {path: groups[path] for path in sorted(groups)}, Level.PROJECT: paths[Level.PROJECT]}
 
 
 def _path(resolved: ResolvedTarget) -> str:

@@ -44,8 +44,8 @@ class Exported:
     def without(self, sections: Container[str]) -> "Exported":
         """Return the same without some sections."""
         spec, concise = (
-            {name: section for name, section in each.items() if name not in sections}
-            for each in (self.spec, self.concise)
+            {name: section for name, section in written.items() if name not in sections}
+            for written in (self.spec, self.concise)
         )
         return replace(self, spec=spec, concise=concise)
 
@@ -92,8 +92,8 @@ def entries_of(part: Collection, live: Iterable[LiveRecord], resolved: ResolvedT
     """Return the objects of a collection by name, without the entry for the target itself in a list of targets."""
     itself = {resolved.target.identity[1], resolved.id} if part.names.level is resolved.target.level else set()
     return sorted(
-        (found for found in live if itself.isdisjoint(part.identity(name) for name in found.names)),
-        key=lambda found: (isinstance(found.names[0], int), found.names[0], found.id or 0),
+        (record for record in live if itself.isdisjoint(part.identity(name) for name in record.names)),
+        key=lambda record: (isinstance(record.names[0], int), record.names[0], record.id or 0),
     )
 
 
@@ -102,12 +102,12 @@ def quoted(name: Key) -> str:
     return escaped(f'"{name}"' if isinstance(name, str) else str(name))
 
 
-def item_fields(found: LiveRecord) -> dict[str, Any]:
+def item_fields(record: LiveRecord) -> dict[str, Any]:
     """Return what a manifest declares of an object, without fields that have the service's default."""
-    fields = _fields("", "", found, [])
-    defaults = type(found.resource).model_fields
+    fields = _fields("", "", record, [])
+    defaults = type(record.resource).model_fields
     return {
-        name: value for name, value in fields.items() if getattr(found.resource, name) != defaults[name].get_default()
+        name: value for name, value in fields.items() if getattr(record.resource, name) != defaults[name].get_default()
     }
 
 
@@ -116,12 +116,12 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
     section: dict[Any, Any] = {}
     for part in kind.parts:
         match part, parts[part.name]:
-            case _, LiveRecord() as found:
-                section |= _fields(part.title, "", found, omitted)
+            case _, LiveRecord() as record:
+                section |= _fields(part.title, "", record, omitted)
             case Collection(), Objects(own=live):
                 named = _named(part, live, resolved, omitted)
                 if not hasattr(kind.models[resolved.target.level], "model_fields"):
-                    return {name: _fields(part.title, f" {quoted(name)}", found, omitted) for name, found in named}
+                    return {name: _fields(part.title, f" {quoted(name)}", record, omitted) for name, record in named}
                 section[part.name] = [name for name, _ in named]
     if kind.join and any(section.values()):
         return kind.join(section)
@@ -145,13 +145,13 @@ def _named(
 ) -> Iterator[tuple[Key, LiveRecord]]:
     """Yield the objects that a manifest can name, each with its name in canonical form."""
     by_name: dict[Key, list[LiveRecord]] = {}
-    for found in entries_of(part, live, resolved):
-        by_name.setdefault(part.identity(found.names[0]), []).append(found)
+    for record in entries_of(part, live, resolved):
+        by_name.setdefault(part.identity(record.names[0]), []).append(record)
     for same in by_name.values():
         name = same[0].names[0]
         error = part.name_error(name)
-        numbers = ", ".join(str(found.id) for found in same)
-        read = tuple(filter(None, (_age_and_use(part, found) for found in same)))
+        numbers = ", ".join(str(record.id) for record in same)
+        read = tuple(filter(None, (_age_and_use(part, record) for record in same)))
         if error:
             omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error, part.title, error, read))
         elif len(same) > 1:
@@ -161,33 +161,33 @@ def _named(
             yield name, same[0]
 
 
-def _age_and_use(part: Collection, found: LiveRecord) -> str:
+def _age_and_use(part: Collection, record: LiveRecord) -> str:
     """Return what tells an object from its namesakes, by what was read of it."""
-    created = found.created_at and str(found.created_at.date())
-    changed = (found.updated_at or "")[:10]
+    created = record.created_at and str(record.created_at.date())
+    changed = (record.updated_at or "")[:10]
     known = {
-        "of": found.owner,
+        "of": record.owner,
         "created": created,
         "last changed": changed if changed != created else "",
-        "last used": (found.last_used or "")[:10],
+        "last used": (record.last_used or "")[:10],
     }
     facts = [f"{word} {escaped(value)}" for word, value in known.items() if value]
-    if part.secret_field and not found.last_used:
+    if part.secret_field and not record.last_used:
         facts.append("no use of it is recorded")
-    return f"ID {found.id}: {', '.join(facts)}" if facts else ""
+    return f"ID {record.id}: {', '.join(facts)}" if facts else ""
 
 
-def _fields(title: str, name: str, found: LiveRecord, omitted: Omitted) -> dict[str, Any]:
+def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
 
     def omit(field: str, why: str, cause: str) -> None:
         omitted.append((f"{field} of {title}{name}", why, title, f"{field}: {cause}", ()))
 
-    for field, value in found.unknown.items():
+    for field, value in record.unknown.items():
         omit(field, f"a manifest cannot declare its value {quoted(value)}", "a manifest cannot declare its value")
-    for field in found.unshown:
+    for field in record.unshown:
         omit(field, NOT_SHOWN, NOT_SHOWN)
-    resource = without(found.resource, [*found.read_only])
+    resource = without(record.resource, [*record.read_only])
     while errors := list(resource.errors()):
         field, why = errors[0]
         omit(field, why, CONTRADICTS)

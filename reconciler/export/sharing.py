@@ -68,7 +68,7 @@ def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapp
     """
     best = _Common(_with_placeholders(projects, shapes, unfit), shapes, {})
     while True:
-        better = min(best.others(), key=lambda each: each.lines, default=best)
+        better = min(best.others(), key=lambda common: common.lines, default=best)
         if better.lines >= best.lines:
             return best.spec
         best = better
@@ -325,16 +325,16 @@ class _Common:
         """Return the items of a section that save more lines than they cost; an empty section declares the section."""
         name = shape.kind.name
         having: dict[str, list[_Project]] = {}
-        for each in self.members:
-            for key in each.whole.get(name, ()):
-                having.setdefault(key, []).append(each)
+        for project in self.members:
+            for key in project.whole.get(name, ()):
+                having.setdefault(key, []).append(project)
         items: dict[str, Any] = {}
         for key, projects in having.items():
             if len(projects) >= self.enough:
-                usual = self._usual(shape, [each.whole[name][key] for each in projects])
-                written = [each.concise[name][key].items() for each in projects]
+                usual = self._usual(shape, [project.whole[name][key] for project in projects])
+                written = [project.concise[name][key].items() for project in projects]
                 item = {
-                    field: value for field, value in usual.items() if any((field, value) in each for each in written)
+                    field: value for field, value in usual.items() if any((field, value) in pairs for pairs in written)
                 }
                 if self.share or self._saved(name, key, item) > 0:
                     items[key] = item
@@ -344,14 +344,14 @@ class _Common:
         """Return how many lines an item in the profile saves."""
         saved = -height({key: item}, 4)
         known: dict[str, tuple[int, int | None]] = {}
-        for each in self.members:
-            variant = each.variant(name)
+        for project in self.members:
+            variant = project.variant(name)
             if variant not in known:
-                own = _above_item(name, key, item, each)
-                alone = {key: each.concise[name][key]} if key in each.whole.get(name, ()) else {}
+                own = _above_item(name, key, item, project)
+                alone = {key: project.concise[name][key]} if key in project.whole.get(name, ()) else {}
                 known[variant] = height(alone, 4), None if own is None else height(own, 4)
             without, above = known[variant]
-            saved += without - (each.lines if above is None else above)
+            saved += without - (project.lines if above is None else above)
         return saved
 
     def _choice(self, shape: SectionSpec, value: dict[str, Any]) -> _Choice:

@@ -82,10 +82,12 @@ class ResolvedTargets:
 
 def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]]) -> dict[str, tuple[Member, ...]]:
     """Return the projects of the groups that sets name: those that were listed, and those that have documents."""
-    documented = [each.target.ref for each in manifests.desired.targets if each.target.level is Level.PROJECT]
+    documented = [
+        declared.target.ref for declared in manifests.desired.targets if declared.target.level is Level.PROJECT
+    ]
     known = {path.casefold(): Member(path) for path in documented if isinstance(path, str)}
-    known |= {member.path.casefold(): member for found in members.values() for member in found}
-    placed = by_group(known.values(), lambda each: each.path)
+    known |= {member.path.casefold(): member for listed in members.values() for member in listed}
+    placed = by_group(known.values(), lambda member: member.path)
     return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.index.groups}
 
 
@@ -103,25 +105,27 @@ def resolve_targets(
     )
     answers = ask_each(lambda target: _fetch(target, reader), named, concurrency)
     failures = {target: answer for target, answer in answers.items() if isinstance(answer, ServiceError)}
-    found = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
-    if failures and not (found or request.pathless):
+    records = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
+    if failures and not (records or request.pathless):
         raise next(iter(failures.values()))
     warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
-    targets += [_resolved(target.level, *answer) for target, answer in found.items()]
-    groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
+    targets += [_resolved(target.level, *answer) for target, answer in records.items()]
+    groups = [path for target, (path, _) in records.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader, concurrency).groups
-    warnings += [advised(found.reason, found.remedy) for found in listed.values() if isinstance(found, Obstacle)]
-    members = {group: found for group, found in listed.items() if not isinstance(found, Obstacle)}
-    below = {member.id: member for found in members.values() for member in found}.values()
-    targets += [_resolved(Level.PROJECT, each.path, each.id) for each in below if not each.archived]
-    by_identity = {each.target.identity: each for each in targets}
-    ids = {each.id for each in targets if each.target.level is Level.PROJECT}
+    warnings += [
+        advised(listing.reason, listing.remedy) for listing in listed.values() if isinstance(listing, Obstacle)
+    ]
+    members = {group: listing for group, listing in listed.items() if not isinstance(listing, Obstacle)}
+    below = {member.id: member for listing in members.values() for member in listing}.values()
+    targets += [_resolved(Level.PROJECT, member.path, member.id) for member in below if not member.archived]
+    by_identity = {resolved.target.identity: resolved for resolved in targets}
+    ids = {resolved.id for resolved in targets if resolved.target.level is Level.PROJECT}
     return ResolvedTargets(
-        tuple(sorted(by_identity.values(), key=lambda each: each.target.order)),
+        tuple(sorted(by_identity.values(), key=lambda resolved: resolved.target.order)),
         tuple(warnings),
         members,
-        tuple(each for each in below if each.id not in ids),
+        tuple(member for member in below if member.id not in ids),
     )
 
 
