@@ -1,7 +1,7 @@
 """The pages of the reference, generated from the kinds, the schemas and the commands."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc, getdoc
 from pathlib import Path
@@ -12,18 +12,20 @@ from docs.messages import messages
 from docs.tables import Schema, example, in_yaml, keys, table, type_words
 from reconciler.cli import COMMANDS, cli
 from reconciler.cli import GROUPS as COMMAND_GROUPS
+from reconciler.cli.apply import revert
 from reconciler.cli.options import (
     CONNECTION,
     FLEET,
+    INVENTORY,
     LIMITS,
     MANIFESTS,
+    NOTICE,
     OUTPUT,
     PLACES,
     PROBLEMS,
     SELECTION,
     SERVICE,
     VERBOSITY,
-    OptionGroup,
 )
 from reconciler.configuration import Configuration
 from reconciler.kinds import all_kinds
@@ -37,19 +39,25 @@ ROOT = Path(__file__).parent.parent
 
 WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. -->\n\n"
 
-GROUPS: Mapping[str, OptionGroup] = {
-    "Manifests": MANIFESTS,
-    "Targets and sections": PLACES,
-    "Selection": SELECTION,
-    "Fleet": FLEET,
-    "Limits": LIMITS,
-    "Problems": PROBLEMS,
-    "Service": SERVICE,
-    "Connection": CONNECTION,
-    "Output": OUTPUT,
-    "Messages": VERBOSITY,
+WRITES = ("no_verify", "tokens_to", "tokens_command", "journal")
+"""The options of commands that write."""
+
+GROUPS: Mapping[str, Sequence[click.Option]] = {
+    "Manifests": MANIFESTS.options,
+    "Targets and sections": PLACES.options,
+    "Selection": SELECTION.options,
+    "Fleet": FLEET.options,
+    "Inventory": INVENTORY.options,
+    "Limits": LIMITS.options,
+    "Problems": PROBLEMS.options,
+    "Writes": [option for option in revert.params if isinstance(option, click.Option) and option.name in WRITES],
+    "Service": SERVICE.options,
+    "Connection": CONNECTION.options,
+    "Output": OUTPUT.options,
+    "Messages": VERBOSITY.options,
+    "Chat": NOTICE.options,
 }
-"""Options that several commands share, in the order in which `--help` lists them; some are among others."""
+"""Options that several commands share; some are among others."""
 
 LISTS = {"prune": "list of sections", "unmanaged": "`all`, or list of sections"}
 """The keys of `spec` that name sections."""
@@ -340,8 +348,9 @@ def _commands() -> Iterator[str]:
     yield "## Exit codes\n\n" + table(["code", "means"], ([f"`{code}`", words] for code, words in EXIT_CODES.items()))
     for name in COMMANDS:
         yield from _help(name)
-    for title, group in GROUPS.items():
-        yield f"## {title}\n\n{_options(group.options)}"
+    yield "## Shared options\n\n"
+    for title, options in GROUPS.items():
+        yield f"### {title}\n\n{_options(options)}"
 
 
 def _help(name: str) -> Iterator[str]:
@@ -351,16 +360,16 @@ def _help(name: str) -> Iterator[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     text = cleandoc(command.help or "").replace("\b\n", "")
     yield f"## {name}\n\n`{usage}`\n\n{_without_indented_code(text)}\n\n"
-    left = {each.name: each for each in command.params}
+    own = {option.name: option for option in command.params if isinstance(option, click.Option)}
     shared = []
-    for title, group in GROUPS.items():
-        names = {each.name for each in group.options}
-        if names <= left.keys() and all(left[each] for each in names):
+    for title, options in GROUPS.items():
+        names = {option.name for option in options}
+        if names <= own.keys():
             shared.append(f"[{title.lower()}](#{title.lower().replace(' ', '-')})")
-            left = {key: value for key, value in left.items() if key not in names}
-    yield _options(each for each in left.values() if isinstance(each, click.Option) and each.opts != ["-h"])
+            own = {name: option for name, option in own.items() if name not in names}
+    yield _options(option for option in own.values() if option.opts != ["-h"])
     if shared:
-        yield f"Shared options: {', '.join(shared)}.\n\n"
+        yield f"[Shared options](#shared-options): {', '.join(shared)}.\n\n"
     heading, _, examples = (command.epilog or "").partition(": ")
     yield f"{heading}: {', '.join(f'`{example}`' for example in examples.split(';  '))}\n\n"
 
