@@ -154,9 +154,9 @@ class Chapter:
     def not_applicable(self) -> tuple[Problem, ...]:
         """Why sections are not applicable, by target."""
         return tuple(
-            Problem(Address(target.target, each.section, each.section, each.section), each.not_applicable)
+            Problem(Address(target.target, section.section, section.section, section.section), section.not_applicable)
             for target in self.targets
-            for each in target.not_applicable
+            for section in target.not_applicable
         )
 
     def grouped(self, least: float, where: Callable[[Entry], bool]) -> Grouped[Entry]:
@@ -193,7 +193,7 @@ class Chapter:
         A place counts if it asks something of more than one target. All else is a card of its own for each group.
         """
         groups = cast(
-            "tuple[Group[Change | Outcome], ...]", tuple(each for each in self.groups if _is_change(each.sample))
+            "tuple[Group[Change | Outcome], ...]", tuple(group for group in self.groups if _is_change(group.sample))
         )
         asked: dict[_Cause, set[Target]] = {}
         for entry in (entry for group in groups for entry in group.entries):
@@ -209,11 +209,11 @@ class Chapter:
                 cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
         return tuple(
             Card(
-                _cause(found[0].entries[0]).kind,
+                _cause(members[0].entries[0]).kind,
                 key.place if isinstance(key, _Cause) else "",
-                tuple(sorted(found, key=lambda each: -len(each.entries))),
+                tuple(sorted(members, key=lambda group: -len(group.entries))),
             )
-            for key, found in cards.items()
+            for key, members in cards.items()
         )
 
     @property
@@ -247,7 +247,9 @@ def chapters_since(targets: Sequence[TargetPlan]) -> Iterator[Chapter]:
     """Yield all but what differs already at the revision of `--since`; then that, by its reason."""
     yield Chapter("", [_with_source(target, "change") for target in targets])
     changes_alone = [
-        replace(target, sections=tuple(SectionPlan(each.section, changes=each.changes) for each in target.sections))
+        replace(
+            target, sections=tuple(SectionPlan(section.section, changes=section.changes) for section in target.sections)
+        )
         for target in targets
     ]
     for source, name in ALREADY.items():

@@ -99,11 +99,11 @@ def _indented(value: Json, start: str = "\n") -> str:
             return encode_basestring_ascii(value)
         case dict() if value:
             members = [
-                f"{inner}{encode_basestring_ascii(name)}: {_indented(each, inner)}" for name, each in value.items()
+                f"{inner}{encode_basestring_ascii(name)}: {_indented(item, inner)}" for name, item in value.items()
             ]
             return f"{{{','.join(members)}{start}}}"
         case list() if value:
-            return f"[{','.join([inner + _indented(each, inner) for each in value])}{start}]"
+            return f"[{','.join([inner + _indented(item, inner) for item in value])}{start}]"
     return json.dumps(value)
 
 
@@ -210,13 +210,13 @@ def _nest_addresses(content: dict[str, Json]) -> None:
                 section.get("hidden"),
                 section.get("widened"),
             ):
-                for each in _objects(held):
+                for entry in _objects(held):
                     place = {"target": target["target"], "section": section.get("section")}
-                    each["address"] = place | _taken(each, "part", "title", "name")
+                    entry["address"] = place | _taken(entry, "part", "title", "name")
 
 
 def _objects(held: Json) -> Iterator[dict[str, Json]]:
-    return (each for each in held if isinstance(each, dict)) if isinstance(held, list) else iter(())
+    return (member for member in held if isinstance(member, dict)) if isinstance(held, list) else iter(())
 
 
 def _taken(held: dict[str, Json], *names: str) -> dict[str, Json]:
@@ -246,7 +246,7 @@ def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ())
                 yield from _differences(content[name], written[name], (*path, name))
     elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
         pairs = enumerate(zip(content, written, strict=True))
-        yield from (each for index, pair in pairs for each in _differences(*pair, (*path, index)))
+        yield from (difference for index, pair in pairs for difference in _differences(*pair, (*path, index)))
     else:
         yield f"{_place(path)} should be {json.dumps(written)}"
 

@@ -71,8 +71,8 @@ def matrix(document: SavedPlan | Report) -> Matrix:
     it counts in all sections. Each section of a target that is to be created counts as changed. Differences that are in
     a baseline count, too. A report of an older version lacks the targets that were in order.
     """
-    found = dict(_targets(document))
-    names = tuple(sorted({name for own in found.values() for name in own} - {""}))
+    by_target = dict(_targets(document))
+    names = tuple(sorted({name for own in by_target.values() for name in own} - {""}))
     shared: dict[tuple[State, ...], tuple[State, ...]] = {}
 
     def states(own: Mapping[str, State]) -> tuple[State, ...]:
@@ -84,7 +84,7 @@ def matrix(document: SavedPlan | Report) -> Matrix:
         return shared.setdefault(row, row)
 
     paths = {target.target: target.path for target in document.targets}
-    rows = (Row(target, states(own), paths.get(target)) for target, own in found.items())
+    rows = (Row(target, states(own), paths.get(target)) for target, own in by_target.items())
     return Matrix(names, tuple(sorted(rows, key=lambda row: row.target.order)))
 
 
@@ -95,8 +95,8 @@ def _targets(document: SavedPlan | Report) -> Iterator[tuple[Target, Mapping[str
         yield (
             target.target,
             {
-                each.section: _worst(chain(_states(each), _known_states(known, target.target, each.section)))
-                for each in target.sections
+                section.section: _worst(chain(_states(section), _known_states(known, target.target, section.section)))
+                for section in target.sections
             },
         )
     for group in document.in_order if isinstance(document, Report) else ():

@@ -179,7 +179,9 @@ def arranged(entries: Iterable[One], groups: Iterable[Group[One]], least: float 
         own = rest.setdefault(target_of(entry), [])
         own += () if id(entry) in together else (entry,)
     return Grouped(
-        tuple(Block(targets, tuple(sorted(groups, key=lambda each: rank(each.sample)))) for targets, groups in ordered),
+        tuple(
+            Block(targets, tuple(sorted(groups, key=lambda group: rank(group.sample)))) for targets, groups in ordered
+        ),
         rest,
     )
 
@@ -268,7 +270,7 @@ def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> Group[One
         return Group((first,), first)
     forms = [canonical(entry) for entry in entries]
     subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
-    names, canonical_names = {_name(each) for each in subjects}, {_name(each) for each in shapes}
+    names, canonical_names = {_name(subject) for subject in subjects}, {_name(subject) for subject in shapes}
     is_spelt = len(names) == 1 or len(canonical_names) > 1
     address = (subjects if is_spelt else shapes)[0].address
     sample = _with(forms[0], {**_agreed_values(subjects, shapes), "address": address})
@@ -283,7 +285,7 @@ def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str
     for name in SHOWN:
         if not hasattr(forms[0], name):
             continue
-        own, canonical = ([getattr(each, name) for each in some] for some in (entries, forms))
+        own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
         if isinstance(canonical[0], Mapping):
             values[name] = {
                 field: _agreed(*([fields.get(field, VARIES) for fields in some] for some in (own, canonical)))
@@ -323,8 +325,8 @@ def _with(entry: One, values: Mapping[str, Any]) -> One:
 
 def _losses(entries: Iterable[Entry], forms: Sequence[Entry]) -> Iterator[str]:
     """Yield the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
-    spelt = [each.losses for each in entries if isinstance(each, Delete)]
-    shaped = [each.losses for each in forms if isinstance(each, Delete)]
+    spelt = [entry.losses for entry in entries if isinstance(entry, Delete)]
+    shaped = [entry.losses for entry in forms if isinstance(entry, Delete)]
     shared = dict.fromkeys(loss for loss in spelt[0] if all(loss in own for own in spelt))
     numbers = Counter(
         form
@@ -384,7 +386,7 @@ class _Own:
         """Return a change with placeholders, unless they would hide what changes."""
         address = self._address(change)
         if isinstance(change, Delete):
-            losses = tuple(self._text(each) for each in change.losses)
+            losses = tuple(self._text(loss) for loss in change.losses)
             return replace(change, address=address, before=self._value(change.before), losses=losses)
         after, hint = self._value(change.after), self._text(change.hint)
         if isinstance(change, Create):
@@ -414,9 +416,9 @@ class _Own:
     def _in_reason(self, reason: str) -> str:
         return REQUEST.sub(self._any_request, reason)
 
-    def _any_request(self, found: re.Match[str]) -> str:
-        start, ref, rest = found.groups()
-        return f"{start}<path>{NUMBER.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else found[0]
+    def _any_request(self, request: re.Match[str]) -> str:
+        start, ref, rest = request.groups()
+        return f"{start}<path>{NUMBER.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
 
 
 def _hides(before: Fields, after: Fields) -> bool:
@@ -425,7 +427,7 @@ def _hides(before: Fields, after: Fields) -> bool:
 
 def _spellings(text: str, placeholder: str) -> list[tuple[str, str]]:
     """Return how something is spelt in values and URLs; patterns of protection rules have it in lower case."""
-    spellings = dict.fromkeys(spelling for each in (text, text.lower()) for spelling in (each, quote(each, safe="")))
+    spellings = dict.fromkeys(spelling for case in (text, text.lower()) for spelling in (case, quote(case, safe="")))
     return [(spelling, placeholder) for spelling in spellings if spelling]
 
 
@@ -435,7 +437,7 @@ def _replaced(text: str, words: Iterable[tuple[str, str]]) -> str:
     for word, placeholder in words:
         if word in text:
             split = [[piece] if index % 2 else _split(piece, word, placeholder) for index, piece in enumerate(pieces)]
-            pieces = [piece for each in split for piece in each]
+            pieces = [piece for parts in split for piece in parts]
     return "".join(pieces)
 
 

@@ -21,10 +21,10 @@ from reconciler.model.targets import Identity, Key, Level, Target
 
 FORMAT: Final = "reconciler.history/v1"
 
-RUNS = 400
+MAX_RUNS = 400
 """How many runs are kept: more than a year of daily ones."""
 
-MOST = 25_000
+MAX_DIFFERENCES = 25_000
 """How many differences are kept, the oldest first: some 7 MB. Those beyond are new in each run."""
 
 FORGOTTEN = timedelta(days=90)
@@ -88,7 +88,7 @@ class History:
 
     def since(self) -> Mapping[str, AwareDatetime]:
         """Return when each difference was first seen, by its fingerprint."""
-        return {each.mark: each.since for each in _entries(self)}
+        return {entry.mark: entry.since for entry in _entries(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +150,23 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
     past, at = history or History(service=saved.service), saved.created_at
     is_late = any(run.at > at for run in past.runs)
     whole = is_whole(saved)
-    before = {each.mark: each for each in _entries(past)}
-    found = [_first_seen(each, before) for each in _found(saved)]
-    marks = {each.mark for each in found}
+    before = {entry.mark: entry for entry in _entries(past)}
+    present = [_first_seen(entry, before) for entry in _differing(saved)]
+    marks = {entry.mark for entry in present}
     if is_late:
-        entries = [replace(each, since=min(each.since, at)) if each.mark in marks else each for each in _entries(past)]
+        entries = [
+            replace(entry, since=min(entry.since, at)) if entry.mark in marks else entry for entry in _entries(past)
+        ]
     else:
-        looked = _Looked(saved, whole)
-        kept = (each for each in _entries(past) if each.mark not in marks and not looked.at(each))
-        entries = [*found, *(each for each in kept if at - each.seen <= FORGOTTEN)]
-    known = found if is_late else entries
-    problems = sum(each.is_problem for each in known)
+        scope = _Scope(saved, whole)
+        kept = (entry for entry in _entries(past) if entry.mark not in marks and not scope.has(entry))
+        entries = [*present, *(entry for entry in kept if at - entry.seen <= FORGOTTEN)]
+    known = present if is_late else entries
+    problems = sum(entry.is_problem for entry in known)
     run = Run(at, len(saved.targets), whole, len(known) - problems, problems)
-    runs = {each.at: each for each in (*past.runs, *([run] if whole or not is_late else []))}
-    ordered = tuple(runs[moment] for moment in sorted(runs))[-RUNS:]
-    oldest = sorted(entries, key=lambda each: each.since)[:MOST]
+    runs = {kept_run.at: kept_run for kept_run in (*past.runs, *([run] if whole or not is_late else []))}
+    ordered = tuple(runs[moment] for moment in sorted(runs))[-MAX_RUNS:]
+    oldest = sorted(entries, key=lambda entry: entry.since)[:MAX_DIFFERENCES]
     return replace(past, runs=ordered, differences=tuple(_grouped(oldest)))
 
 
@@ -179,8 +181,8 @@ def until(history: History, now: datetime) -> History:
         now: by the clock of this machine, which may differ a little from that of others.
     """
     runs = tuple(run for run in history.runs if not is_ahead(run.at, now))
-    past = (each for each in history.differences if not is_ahead(each.since, now))
-    seen = (replace(each, seen=now) if is_ahead(each.seen, now) else each for each in past)
+    past = (known for known in history.differences if not is_ahead(known.since, now))
+    seen = (replace(known, seen=now) if is_ahead(known.seen, now) else known for known in past)
     return replace(history, runs=runs, differences=tuple(seen))
 
 
@@ -194,7 +196,7 @@ def is_whole(saved: SavedPlan) -> bool:
     return saved.narrowed is False and not saved.reverts and (saved.shard is None or saved.shard.total == 1)
 
 
-class _Looked:
+class _Scope:
     """What a run looked at."""
 
     def __init__(self, saved: SavedPlan, whole: bool) -> None:
@@ -204,7 +206,7 @@ class _Looked:
             for target in saved.targets
         }
 
-    def at(self, entry: _Entry) -> bool:
+    def has(self, entry: _Entry) -> bool:
         """Whether a difference would have been found if it still were there, or nobody declares its place any more."""
         sections = self._sections.get(entry.target.identity)
         if sections is None:
@@ -219,10 +221,12 @@ class _Looked:
 
 def _unread(section: SectionPlan) -> Collection[str]:
     """Return the parts that could not be read, or not be planned."""
-    return {each.address.part for each in section.problems if each.address.name is None and each.field is None}
+    return {
+        problem.address.part for problem in section.problems if problem.address.name is None and problem.field is None
+    }
 
 
-def _found(saved: SavedPlan) -> Iterator[_Entry]:
+def _differing(saved: SavedPlan) -> Iterator[_Entry]:
     """Yield the changes and problems of a plan, as if it were the first."""
     at = saved.created_at
     for line in ledger(saved.targets):
@@ -236,20 +240,20 @@ def _first_seen(entry: _Entry, before: Mapping[str, _Entry]) -> _Entry:
 
 
 def _entries(history: History) -> Iterator[_Entry]:
-    for each in history.differences:
-        target = Target(each.level, each.ref)
-        for is_problem, marks in ((False, each.changes), (True, each.problems)):
+    for known in history.differences:
+        target = Target(known.level, known.ref)
+        for is_problem, marks in ((False, known.changes), (True, known.problems)):
             yield from (
-                _Entry(target, each.section, each.part, each.since, each.seen, is_problem, mark) for mark in marks
+                _Entry(target, known.section, known.part, known.since, known.seen, is_problem, mark) for mark in marks
             )
 
 
 def _grouped(entries: Iterable[_Entry]) -> Iterator[Differences]:
     """Yield the differences as the document holds them, in its order."""
-    for _, group in groupby(sorted(entries, key=lambda each: each.place), key=lambda each: each.place):
+    for _, group in groupby(sorted(entries, key=lambda entry: entry.place), key=lambda entry: entry.place):
         held = list(group)
-        changes = sorted(each.mark for each in held if not each.is_problem)
-        problems = sorted(each.mark for each in held if each.is_problem)
+        changes = sorted(entry.mark for entry in held if not entry.is_problem)
+        problems = sorted(entry.mark for entry in held if entry.is_problem)
         first = held[0]
         yield Differences(
             *(first.target.level, first.target.ref, first.section, first.part, first.since, first.seen),

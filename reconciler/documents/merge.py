@@ -44,7 +44,9 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         remarks=tuple(dict.fromkeys(remark for saved in plans for remark in saved.remarks)),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
         dependent=tuple(
-            sorted((section for saved in plans for section in saved.dependent), key=lambda each: each.target.order)
+            sorted(
+                (section for saved in plans for section in saved.dependent), key=lambda section: section.target.order
+            )
         ),
     )
 
@@ -75,12 +77,12 @@ def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
     first = lists[0]
     return replace(
         first,
-        applied=first.applied if len({each.applied for each in lists}) == 1 else "",
+        applied=first.applied if len({seen.applied for seen in lists}) == 1 else "",
         targets={
-            name: line for name, line in first.targets.items() if all(each.targets.get(name) == line for each in lists)
+            name: line for name, line in first.targets.items() if all(seen.targets.get(name) == line for seen in lists)
         },
         objects={
-            key: line for key, line in first.objects.items() if all(each.objects.get(key) == line for each in lists)
+            key: line for key, line in first.objects.items() if all(seen.objects.get(key) == line for seen in lists)
         },
     )
 
@@ -97,16 +99,16 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     _check(parts)
     reports = list(parts.values())
     requests = [report.requests for report in reports]
-    reasons = sorted({reason for each in requests for reason in each.waited})
+    reasons = sorted({reason for made in requests for reason in made.waited})
     return replace(
         reports[0],
         commit=reports[0].commit if len({report.commit for report in reports}) == 1 else None,
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
         requests=Requests(
-            reads=sum(each.reads for each in requests),
-            writes=sum(each.writes for each in requests),
-            waited={reason: round(sum(each.waited.get(reason, 0.0) for each in requests), 1) for reason in reasons},
+            reads=sum(made.reads for made in requests),
+            writes=sum(made.writes for made in requests),
+            waited={reason: round(sum(made.waited.get(reason, 0.0) for made in requests), 1) for reason in reasons},
         ),
         targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
         in_order=alike(group for report in reports for group in report.in_order),
@@ -158,15 +160,15 @@ def _targets(part: SavedPlan | Report) -> Iterator[Target]:
 
 def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:
     (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
-    for file, found in rest:
-        if found != wanted:
+    for file, other in rest:
+        if other != wanted:
             raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {what}")
 
 
 def _refuse_unless_all(shards: list[Shard]) -> None:
     """Raise if a shard is missing. Unsharded plans may come in any number."""
-    found = {shard.number: shard.total for shard in shards}
-    total = next(iter(found.values()), 0)
-    missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in found]
+    totals = {shard.number: shard.total for shard in shards}
+    total = next(iter(totals.values()), 0)
+    missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in totals]
     if missing:
         raise PlanRefused(f"cannot merge: missing shard {', '.join(missing)}")

@@ -211,7 +211,9 @@ class SavedPlan:
     @cached_property
     def reach(self) -> tuple[Reach, ...]:
         """How many targets the plan changes, by level."""
-        return reaches((each.target for each in self.targets), (each.address.target for each in self.plan.changes))
+        return reaches(
+            (target.target for target in self.targets), (change.address.target for change in self.plan.changes)
+        )
 
     @computed_field
     @cached_property

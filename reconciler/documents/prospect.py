@@ -109,7 +109,7 @@ def _kept(prospect: Prospect) -> KeptProspect:
         _by_target((target, f"{section}/{part}") for target, section, part in run.declared),
         tuple(sorted(run.unknown)),
         _by_target(run.released),
-        tuple(KeptTarget(each.target, each.path, each.digest, each.again, each.done) for each in run.targets),
+        tuple(KeptTarget(after.target, after.path, after.digest, after.again, after.done) for after in run.targets),
         tuple(
             KeptPart(
                 part.target,
@@ -145,11 +145,17 @@ def _from_kept(content: Json, info: ValidationInfo) -> Prospect:
         kept.commit,
         tuple(
             PartAfter(
-                part.target, part.section, part.part, {each.name: each.ids for each in part.wanted}, listed=part.listed
+                part.target,
+                part.section,
+                part.part,
+                {wanted.name: wanted.ids for wanted in part.wanted},
+                listed=part.listed,
             )
             for part in kept.parts
         ),
-        tuple(TargetAfter(each.target, each.path, each.digest, each.again, each.done) for each in kept.targets),
+        tuple(
+            TargetAfter(target.target, target.path, target.digest, target.again, target.done) for target in kept.targets
+        ),
         kept.whole,
         frozenset(
             (target, section, part)
@@ -161,7 +167,7 @@ def _from_kept(content: Json, info: ValidationInfo) -> Prospect:
         kept.backwards,
     )
     absences = tuple(
-        ObjectLine(each.target, each.section, each.part, each.name, each.id, each.at) for each in kept.absences
+        ObjectLine(line.target, line.section, line.part, line.name, line.id, line.at) for line in kept.absences
     )
     return Prospect(run, seen, absences)
 

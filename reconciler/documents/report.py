@@ -175,7 +175,7 @@ class Report:
     def reach(self) -> tuple[Reach, ...]:
         """How many targets the plan changed, or was to change, by level."""
         quiet = (Target(group.level, ref) for group in self.in_order for ref in group.targets)
-        targets = (*(each.target for each in self.targets), *quiet)
+        targets = (*(target.target for target in self.targets), *quiet)
         return reaches(targets, (change.address.target for change in self.plan.changes))
 
     @computed_field
@@ -267,13 +267,13 @@ def make_report(
 def alike(targets: Iterable[InOrder]) -> tuple[InOrder, ...]:
     """Return targets that are in order, put together where they declare the same and hold the same unmanaged."""
     together: dict[tuple[Level, tuple[str, ...], tuple[str, ...]], list[Target]] = {}
-    for each in targets:
-        found = together.setdefault((each.level, each.sections, each.unmanaged), [])
-        found += (Target(each.level, ref) for ref in each.targets)
-    groups = ((key, sorted(found, key=lambda target: target.order)) for key, found in together.items())
+    for group in targets:
+        members = together.setdefault((group.level, group.sections, group.unmanaged), [])
+        members += (Target(group.level, ref) for ref in group.targets)
+    groups = ((key, sorted(members, key=lambda target: target.order)) for key, members in together.items())
     return tuple(
-        InOrder(*key, tuple(target.ref for target in found))
-        for key, found in sorted(groups, key=lambda group: group[1][0].order)
+        InOrder(*key, tuple(target.ref for target in members))
+        for key, members in sorted(groups, key=lambda group: group[1][0].order)
     )
 
 
