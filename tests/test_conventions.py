@@ -75,13 +75,13 @@ def test_an_endpoint_and_each_capability_of_it_can_be_taken_in_at_a_glance() -> 
     assert {value.__name__: len(fields(value)) for value in values if len(fields(value)) > MOST_FIELDS} == {}
 
 
-MOST_NAMELESS = 550
+MOST_NAMELESS = 370
 """How many variables are called `each` or `found`, which name nothing: the figure may fall, and never rise."""
 
-MOST_SHARED_NAMES = 43
+MOST_SHARED_NAMES = 1
 """How many names more than one class has: the figure may fall, and never rise."""
 
-NAMED = ("apply", "fleet", "gitops", "kinds", "live", "model", "planning", "sandbox", "service", "system")
+NAMED = ("apply", "documents", "fleet", "gitops", "kinds", "live", "model", "planning", "sandbox", "service", "system")
 """The folders whose variables all have a noun; `found` is there a field alone, which plans and kinds show."""
 
 

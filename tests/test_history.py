@@ -214,8 +214,8 @@ def test_a_clock_that_was_wrong_once_leaves_no_trace() -> None:
 
 
 def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "MOST", 5)
-    monkeypatch.setattr(histories, "RUNS", 3)
+    monkeypatch.setattr(histories, "MAX_DIFFERENCES", 5)
+    monkeypatch.setattr(histories, "MAX_RUNS", 3)
     history = None
     for number in range(5):
         names = [f"{index}" for index in range(2 * number + 1)]

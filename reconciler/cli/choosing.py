@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.outputs import write_stderr
 from reconciler.cli.session import Session
-from reconciler.documents.groups import Group, grouped
+from reconciler.documents.groups import EntryGroup, grouped
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Change, Plan
 from reconciler.model.wording import counted, listed
@@ -61,12 +61,12 @@ def choose(session: Session, saved: SavedPlan) -> ChosenChanges:
     return _chosen(saved, chosen, [])
 
 
-def _created(group: Group[Change]) -> Iterator[str]:
+def _created(group: EntryGroup[Change]) -> Iterator[str]:
     """Yield the targets that some changes create, as `needs` names them."""
     return (str(each.address.target).casefold() for each in group.entries if not each.address.section)
 
 
-def _without(questions: Sequence[Group[Change]], declined: set[str]) -> list[Group[Change]]:
+def _without(questions: Sequence[EntryGroup[Change]], declined: set[str]) -> list[EntryGroup[Change]]:
     """Return questions less the changes that need a target which will not be created."""
     left = (
         replace(group, entries=tuple(each for each in group.entries if declined.isdisjoint(needs(each))))
@@ -75,7 +75,7 @@ def _without(questions: Sequence[Group[Change]], declined: set[str]) -> list[Gro
     return [group for group in left if group.entries]
 
 
-def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Change]]) -> ChosenChanges:
+def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[EntryGroup[Change]]) -> ChosenChanges:
     undecided = [each for group in left for each in group.entries]
     if len(chosen) == sum(1 for _ in saved.plan.changes):
         return ChosenChanges(saved, Plan(()))
@@ -84,7 +84,7 @@ def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Cha
     return ChosenChanges(rest, keep_changes(saved.plan, undecided))
 
 
-def _ask(group: Group[Change], number: str, style: Style) -> str:
+def _ask(group: EntryGroup[Change], number: str, style: Style) -> str:
     """Show a group of changes and return what to do about it."""
     write_stderr(f"\n{changes(group.entries, replace(style, group_by='change', quiet=False, verbose=False))}")
     question = f"{number}: apply {counted(len(group.entries), 'change')}? ({listed(ANSWERS, 'or')})"

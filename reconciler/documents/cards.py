@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, cast
 from reconciler.documents.groups import (
     GROUP_FROM_TARGETS,
     Entry,
-    Group,
+    EntryGroup,
     Grouped,
     SavedGroup,
     arranged,
@@ -79,7 +79,7 @@ class Card:
 
     kind: str
     place: str
-    groups: tuple[Group[Change | Outcome], ...]
+    groups: tuple[EntryGroup[Change | Outcome], ...]
 
     @property
     def entries(self) -> tuple[Change | Outcome, ...]:
@@ -146,7 +146,7 @@ class Chapter:
         return numbers
 
     @cached_property
-    def groups(self) -> tuple[Group[Entry], ...]:
+    def groups(self) -> tuple[EntryGroup[Entry], ...]:
         """All entries, equal ones in one group."""
         return equal(self.entries)
 
@@ -193,12 +193,13 @@ class Chapter:
         A place counts if it asks something of more than one target. All else is a card of its own for each group.
         """
         groups = cast(
-            "tuple[Group[Change | Outcome], ...]", tuple(group for group in self.groups if _is_change(group.sample))
+            "tuple[EntryGroup[Change | Outcome], ...]",
+            tuple(group for group in self.groups if _is_change(group.sample)),
         )
         asked: dict[_Cause, set[Target]] = {}
         for entry in (entry for group in groups for entry in group.entries):
             asked.setdefault(_cause(entry), set()).add(target_of(entry))
-        cards: dict[object, list[Group[Change | Outcome]]] = {}
+        cards: dict[object, list[EntryGroup[Change | Outcome]]] = {}
         for number, group in enumerate(groups):
             parts: dict[object, list[Change | Outcome]] = {}
             for entry in group.entries:

@@ -65,7 +65,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Omissions:
     """What a document does not hold: some attributes of the targets that it is about, and of their sections.
 
     A plan and a report are of the same types, and each has what the other has not.
@@ -113,7 +113,7 @@ def read_checked(
     wanted: str,
     *,
     computed: Mapping[str, bool],
-    left_out: LeftOut | None = None,
+    omissions: Omissions | None = None,
     context: object = None,
 ) -> Shape:
     """Return the document in a text with a checksum.
@@ -123,7 +123,7 @@ def read_checked(
         shape: of the document's dataclass.
         wanted: its format, such as `reconciler.plan/v3`.
         computed: the keys that the dataclass computes, and whether the document must have the same values.
-        left_out: what it does not hold.
+        omissions: what it does not hold.
         context: for validators.
 
     Raises:
@@ -142,7 +142,7 @@ def read_checked(
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
     free = {name for name, same in computed.items() if not same}
-    excluded = {**dict.fromkeys(free, True), **(left_out.paths if left_out else {})}
+    excluded = {**dict.fromkeys(free, True), **(omissions.paths if omissions else {})}
     written = shape.dump_python(document, mode="json", exclude=excluded)
     _nest_addresses(written)
     compared = {name: value for name, value in content.items() if name not in free}

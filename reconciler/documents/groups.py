@@ -36,10 +36,10 @@ VARIES = "<varies>"
 SHOWN_LOSSES = 3
 """How many of the losses are told that only some of several deletions have."""
 
-SHOWN = ("before", "after", "renamed_from", "former_names", "hint", "reason", "remedy")
+SHOWN_ATTRIBUTES = ("before", "after", "renamed_from", "former_names", "hint", "reason", "remedy")
 """The attributes of entries that people see, beside their names."""
 
-NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
+ID_IN_PATH = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
 """The ID of an object in the path of a request, known or not yet."""
 
 REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/\s:]+)((?:/[^\s:]*)?)(?=:|$)")
@@ -54,7 +54,7 @@ One = TypeVar("One", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Generic[One_co]):
+class EntryGroup(Generic[One_co]):
     """Entries of several targets that are equal, or that have the same reason.
 
     Attributes:
@@ -84,7 +84,7 @@ class Block(Generic[One_co]):
     """Groups that have the same targets: creations, updates, deletions, problems."""
 
     targets: tuple[Target, ...]
-    groups: tuple[Group[One_co], ...]
+    groups: tuple[EntryGroup[One_co], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ class Grouped(Generic[One_co]):
     rest: Mapping[Target, Sequence[One_co]]
 
     @property
-    def groups(self) -> Iterator[Group[One_co]]:
+    def groups(self) -> Iterator[EntryGroup[One_co]]:
         """All groups, then each entry that is in none, as a group of its own."""
         yield from (group for block in self.blocks for group in block.groups)
-        yield from (Group((entry,), entry) for own in self.rest.values() for entry in own)
+        yield from (EntryGroup((entry,), entry) for own in self.rest.values() for entry in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,9 @@ def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Groupe
     return arranged(entries, () if isinf(least) else equal(entries), least)
 
 
-def arranged(entries: Iterable[One], groups: Iterable[Group[One]], least: float = GROUP_FROM_TARGETS) -> Grouped[One]:
+def arranged(
+    entries: Iterable[One], groups: Iterable[EntryGroup[One]], least: float = GROUP_FROM_TARGETS
+) -> Grouped[One]:
     """Put groups with the same targets into blocks; the entries of groups with too few targets stand alone.
 
     Args:
@@ -166,7 +168,7 @@ def arranged(entries: Iterable[One], groups: Iterable[Group[One]], least: float 
         groups: see `equal`.
         least: how many targets make a group; problems take `GROUP_FROM_PROBLEMS`.
     """
-    blocks: dict[tuple[Target, ...], list[Group[One]]] = {}
+    blocks: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
     together: set[int] = set()
     for group in () if isinf(least) else groups:
         fewest = min(least, GROUP_FROM_PROBLEMS) if isinstance(group.sample, Problem) else least
@@ -186,7 +188,7 @@ def arranged(entries: Iterable[One], groups: Iterable[Group[One]], least: float 
     )
 
 
-def equal(entries: Iterable[One]) -> tuple[Group[One], ...]:
+def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
     """Return all entries, those that do the same in one group, in the order of their first entries.
 
     Entries do the same if their canonical forms are equal: with placeholders for the path, the namespace and the name
@@ -238,7 +240,7 @@ def rank(entry: Entry) -> int:
     return ACTIONS.index(subject.action)
 
 
-def saved_group(group: Group[Entry]) -> SavedGroup:
+def saved_group(group: EntryGroup[Entry]) -> SavedGroup:
     """Return a group as a document holds it."""
     outcome = group.sample if isinstance(group.sample, Outcome) else None
     subject = subject_of(group.sample)
@@ -264,10 +266,10 @@ def saved_group(group: Group[Entry]) -> SavedGroup:
     )
 
 
-def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> Group[One]:
+def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGroup[One]:
     first, *others = entries
     if not others:
-        return Group((first,), first)
+        return EntryGroup((first,), first)
     forms = [canonical(entry) for entry in entries]
     subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
     names, canonical_names = {_name(subject) for subject in subjects}, {_name(subject) for subject in shapes}
@@ -276,13 +278,13 @@ def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> Group[One
     sample = _with(forms[0], {**_agreed_values(subjects, shapes), "address": address})
     if isinstance(sample, Outcome):
         sample = replace(sample, **_agreed_values(entries, forms))
-    return Group(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
+    return EntryGroup(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
 def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
     """Return what people see of equal changes or problems, by attribute."""
     values: dict[str, Any] = {}
-    for name in SHOWN:
+    for name in SHOWN_ATTRIBUTES:
         if not hasattr(forms[0], name):
             continue
         own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
@@ -418,7 +420,7 @@ class _Own:
 
     def _any_request(self, request: re.Match[str]) -> str:
         start, ref, rest = request.groups()
-        return f"{start}<path>{NUMBER.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
+        return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
 
 
 def _hides(before: Fields, after: Fields) -> bool:

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from reconciler.documents.cards import PLANNED, Chapter, Reach, Table, chapters_since, reaches, table, totals
-from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
+from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
@@ -44,7 +44,7 @@ from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.plan/v3"
 
-LEFT_OUT = LeftOut(section=("outcomes",))
+OMISSIONS = Omissions(section=("outcomes",))
 """What is in a report alone."""
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -255,7 +255,7 @@ def _adapter() -> TypeAdapter[SavedPlan]:
 
 def save_plan(saved: SavedPlan) -> str:
     """Return a plan as a document that `load_plan` reads."""
-    return with_checksum(_adapter().dump_python(saved, mode="json", exclude=LEFT_OUT.paths))
+    return with_checksum(_adapter().dump_python(saved, mode="json", exclude=OMISSIONS.paths))
 
 
 def load_plan(text: str, kinds: Kinds) -> SavedPlan:
@@ -269,7 +269,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
         _adapter(),
         FORMAT,
         computed={"refusals": False, "groups": False, "summary": True},
-        left_out=LEFT_OUT,
+        omissions=OMISSIONS,
         context=kinds,
     )
     targets = []

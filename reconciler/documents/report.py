@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed
 
 from reconciler.apply import RESULT_UNKNOWN, CanaryRun
 from reconciler.documents.cards import BECAME, Chapter, Reach, Table, reaches, table, totals
-from reconciler.documents.checksum import DOCUMENT, LeftOut, read_checked, with_checksum
+from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.gitops.apply_log import revert_words
@@ -22,7 +22,7 @@ from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.report/v2"
 
-LEFT_OUT = LeftOut(
+OMISSIONS = Omissions(
     target=("exceptions", "path", "labels", "importing", "arriving"),
     section=("changes", "restored", "inherited", "hidden", "widened"),
 )
@@ -297,7 +297,7 @@ def _unknown(target: TargetPlan) -> TargetPlan:
 
 def _reported(target: TargetPlan) -> TargetPlan:
     """Return a target with what a report says of it."""
-    plan_alone: dict[str, Any] = dict.fromkeys({*LEFT_OUT.section} - {"changes"}, ())
+    plan_alone: dict[str, Any] = dict.fromkeys({*OMISSIONS.section} - {"changes"}, ())
     sections = (replace(section, **plan_alone) for section in target.sections)
     return TargetPlan(target.target, tuple(sections), target.origin)
 
@@ -310,7 +310,7 @@ def _adapter() -> TypeAdapter[Report]:
 
 def save_report(report: Report) -> str:
     """Return a report as a document that `load_report` reads."""
-    return with_checksum(_adapter().dump_python(report, mode="json", exclude=LEFT_OUT.paths))
+    return with_checksum(_adapter().dump_python(report, mode="json", exclude=OMISSIONS.paths))
 
 
 def load_report(text: str, kinds: Kinds) -> Report:
@@ -319,7 +319,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
     Raises:
         PlanRefused: it is not a report, was edited, or comes from another version.
     """
-    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True, "groups": False}, left_out=LEFT_OUT)
+    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True, "groups": False}, omissions=OMISSIONS)
     for target in report.targets:
         check_target(target.target)
         for outcome in target.outcomes:

@@ -48,7 +48,7 @@ class Style:
     links: "Callable[[SavedPlan | Report], Links] | None" = None
 
 
-SUBJECTS = {
+COMMANDS_OF = {
     "plan": "plan and drift",
     "report": "apply and revert",
     "comparison": "show --since",
@@ -71,9 +71,9 @@ def render_report(report: "Report", format_: str = "text", style: Style = PLAIN)
     return _renderer("report", format_)(report, style)
 
 
-def render_comparison(found: "Comparison", format_: str = "text", style: Style = PLAIN) -> str:
+def render_comparison(comparison: "Comparison", format_: str = "text", style: Style = PLAIN) -> str:
     """Return what has changed between two plans or reports in a format; see `check_format`."""
-    return _renderer("comparison", format_)(found, style)
+    return _renderer("comparison", format_)(comparison, style)
 
 
 def render_validation(
@@ -90,9 +90,9 @@ def render_validation(
     return _renderer("validation", format_)(diagnostics, documents, style)
 
 
-def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:
+def render_diagnosis(diagnosis: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:
     """Return the doctor's findings in a format; see `check_format`."""
-    return _renderer("diagnosis", format_)(found, style)
+    return _renderer("diagnosis", format_)(diagnosis, style)
 
 
 def check_format(subject: str, format_: str) -> None:
@@ -109,9 +109,9 @@ def _renderer(subject: str, format_: str) -> Callable[..., str]:
         raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
     render = _function(format_, subject)
     if render is None:
-        owners = ", ".join(each for own, each in SUBJECTS.items() if _function(format_, own))
-        known = ", ".join(each for each in FORMATS if _function(each, subject))
-        raise UsageError(f"{format_} is a format of {owners}, not of {SUBJECTS[subject]}, which has {known}")
+        owners = ", ".join(commands for own, commands in COMMANDS_OF.items() if _function(format_, own))
+        known = ", ".join(name for name in FORMATS if _function(name, subject))
+        raise UsageError(f"{format_} is a format of {owners}, not of {COMMANDS_OF[subject]}, which has {known}")
     return render
 
 

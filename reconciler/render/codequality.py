@@ -36,7 +36,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     """
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
     refused = [_at_origin(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
-    problems = [_at_origin(each.origin, f"{each.address.target}: {problem_text(each)}") for each in saved.plan.problems]
+    problems = [
+        _at_origin(problem.origin, f"{problem.address.target}: {problem_text(problem)}")
+        for problem in saved.plan.problems
+    ]
     renames = [
         replace(_at_origin(hint.origin, note), severity="warning")
         for hint, note in zip(saved.hints, rename_notes(saved), strict=True)

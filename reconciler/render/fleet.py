@@ -11,7 +11,7 @@ from typing import cast
 
 from reconciler.documents.cards import Chapter
 from reconciler.documents.coverage import Matrix, Row, State, matrix
-from reconciler.documents.groups import Group
+from reconciler.documents.groups import EntryGroup
 from reconciler.documents.history import Differences, History, Run, is_whole, with_run
 from reconciler.documents.ledger import fingerprint, marks
 from reconciler.documents.plan_file import SavedPlan, utc
@@ -207,9 +207,9 @@ def _restored(saved: SavedPlan, links: Links) -> Iterator[tuple[str, str, str, s
         yield day, label(each.address), restored_text(each), escaped(str(target)), links.target(target)
 
 
-def _groups(chapter: Chapter) -> Iterator[Group[Entry]]:
+def _groups(chapter: Chapter) -> Iterator[EntryGroup[Entry]]:
     """Yield the differences of a chapter, equal ones of two or more targets together."""
-    yield from cast("Iterator[Group[Entry]]", chapter.changes(2).groups)
+    yield from cast("Iterator[EntryGroup[Entry]]", chapter.changes(2).groups)
     yield from chapter.problems(2).groups
 
 
@@ -226,7 +226,7 @@ def _unseen(history: History, now: Set[str]) -> Iterator[Difference]:
         yield Difference(since, UNSEEN, section, text, detail, targets, number)
 
 
-def _difference(group: Group[Entry], since: datetime, entries: Sequence[Entry]) -> Difference:
+def _difference(group: EntryGroup[Entry], since: datetime, entries: Sequence[Entry]) -> Difference:
     sample = group.sample
     if isinstance(sample, Problem):
         kind, detail = "problem", problem_reason(sample)

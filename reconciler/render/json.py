@@ -18,7 +18,7 @@ from reconciler.render import Style
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ManifestFault:
     """One thing wrong, or doubtful, in the manifests."""
 
     path: str
@@ -43,7 +43,7 @@ class Validation:
     """The format of this document."""
     valid: bool
     """Whether there are no errors."""
-    faults: tuple[Fault, ...]
+    faults: tuple[ManifestFault, ...]
     """Errors and warnings, by place."""
     documents: Mapping[str, int]
     """Number of documents of each kind, such as project or set."""
@@ -61,23 +61,25 @@ def report(done: Report, _style: Style) -> str:
     return save_report(done)
 
 
-def comparison(found: Comparison, _style: Style) -> str:
+def comparison(comparison: Comparison, _style: Style) -> str:
     """Return what has changed between two plans or reports."""
-    return json.dumps(TypeAdapter(Comparison).dump_python(found, mode="json"), indent=2) + "\n"
+    return json.dumps(TypeAdapter(Comparison).dump_python(comparison, mode="json"), indent=2) + "\n"
 
 
 def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
-    found = Validation(
+    content = Validation(
         format="reconciler.validation/v1",
         valid=all(fault.severity != "error" for fault in faults),
-        faults=tuple(Fault(each.path, each.line, each.column, each.severity, each.message) for each in faults),
+        faults=tuple(
+            ManifestFault(fault.path, fault.line, fault.column, fault.severity, fault.message) for fault in faults
+        ),
         documents=documents,
         targets=sum(documents.get(level, 0) for level in Level),
     )
-    return json.dumps(TypeAdapter(Validation).dump_python(found, mode="json"), indent=2) + "\n"
+    return json.dumps(TypeAdapter(Validation).dump_python(content, mode="json"), indent=2) + "\n"
 
 
-def diagnosis(found: Diagnosis, _style: Style) -> str:
+def diagnosis(diagnosis: Diagnosis, _style: Style) -> str:
     """Return what the doctor found."""
-    return json.dumps(diagnosis_content(found), indent=2) + "\n"
+    return json.dumps(diagnosis_content(diagnosis), indent=2) + "\n"

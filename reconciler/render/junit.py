@@ -27,8 +27,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     for target in saved.targets:
         failures = [", ".join([_subject(change), *details(change)]) for change in target.changes]
         cases.append(_case(target, failures, "to change"))
-        held = [f"{excepted_subject(each)}, {excepted_text(each)}" for each in target.excepted]
-        left_out = [f"{each.section} is not applicable: {each.not_applicable}" for each in target.not_applicable]
+        held = [f"{excepted_subject(excepted)}, {excepted_text(excepted)}" for excepted in target.excepted]
+        left_out = [
+            f"{section.section} is not applicable: {section.not_applicable}" for section in target.not_applicable
+        ]
         if held or left_out:
             SubElement(cases[-1], "system-out").text = _valid("\n".join([*held, *left_out]))
     if saved.refusals:
@@ -42,8 +44,8 @@ def report(done: Report, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
     cases = []
     for target in done.targets:
-        unfinished = [each for each in target.outcomes if each.status is not Status.DONE]
-        failures = [f"{_subject(each.change)}, {status_text(each)}" for each in unfinished]
+        unfinished = [outcome for outcome in target.outcomes if outcome.status is not Status.DONE]
+        failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
         cases.append(_case(target, failures, "not done"))
     return _document(
         f"reconciler apply{_of_shard(done.shard)}", cases, done.started_at, done.finished_at - done.started_at
@@ -67,7 +69,9 @@ def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
     case = Element("testcase", {"classname": f"reconciler.{target.target.level}", "name": name})
     if target.origin:
         case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
-    problems = [f"{problem_text(each)}{each.origin and f' ({escaped(each.origin)})'}" for each in target.problems]
+    problems = [
+        f"{problem_text(problem)}{problem.origin and f' ({escaped(problem.origin)})'}" for problem in target.problems
+    ]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)
     if failures:
@@ -97,4 +101,4 @@ def _document(name: str, cases: list[Element], at: datetime, duration: timedelta
 
 def _valid(text: str) -> str:
     """Return text of one or more lines without what XML cannot hold."""
-    return NO_XML.sub(lambda each: f"\\u{ord(each[0]):04x}", escaped_lines(text))
+    return NO_XML.sub(lambda character: f"\\u{ord(character[0]):04x}", escaped_lines(text))

@@ -22,7 +22,7 @@ from reconciler.render import WEB_ADDRESS, Style
 
 FULL_SHA = re.compile("[0-9a-f]{40,64}")
 
-PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
+OBJECT_PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
 """What the page of an object may be, below that of its target."""
 
 
@@ -122,7 +122,7 @@ class Links:
         self._repository = _address(places.repository_url)
         self._commit = document.commit or places.commit
         named = document.targets if isinstance(document, SavedPlan) else ()
-        self._paths = {each.target: each.path for each in named if each.path}
+        self._paths = {target.target: target.path for target in named if target.path}
         self._missing = frozenset(_missing(document))
         self.pipeline = _address(places.pipeline)
         self.merge_request = _address(places.merge_request)
@@ -163,7 +163,11 @@ class Links:
         if not isinstance(subject, Update | Delete) or (isinstance(subject, Delete) and is_done(entry)):
             return None
         below = self._below(subject.address.target)
-        return f"{self._web}/{below}/{subject.page}" if self._web and below and PAGE.fullmatch(subject.page) else None
+        return (
+            f"{self._web}/{below}/{subject.page}"
+            if self._web and below and OBJECT_PAGE.fullmatch(subject.page)
+            else None
+        )
 
     def origin(self, origin: str) -> str | None:
         """Return the line of a manifest, given as `path:line`, at its commit."""
@@ -189,10 +193,10 @@ class Links:
 def _missing(document: SavedPlan | Report) -> Iterator[Target]:
     """Yield the targets that do not exist yet: they have no pages."""
     if isinstance(document, SavedPlan):
-        yield from (each.target for each in document.targets if each.creation)
+        yield from (target.target for target in document.targets if target.creation)
     else:
-        created = (each for each in document.outcomes if not each.change.address.section)
-        yield from (each.change.address.target for each in created if not each.may_be_done)
+        created = (outcome for outcome in document.outcomes if not outcome.change.address.section)
+        yield from (outcome.change.address.target for outcome in created if not outcome.may_be_done)
 
 
 def links_of(document: SavedPlan | Report, style: Style) -> Links:

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 
 from reconciler.documents.cards import Chapter, Table
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Entry, Group, Grouped, One_co, rank, subject_of
+from reconciler.documents.groups import Entry, EntryGroup, Grouped, One_co, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
@@ -59,22 +59,22 @@ from reconciler.render.wording import (
 )
 from reconciler.system.terminal import escaped
 
-LIMIT = 60_000
+MAX_NOTE_LENGTH = 60_000
 """How many characters a note may have."""
 
-NOTICE = 500
+NOTICE_LENGTH = 500
 """How many of them are kept free for the notice of what was left out."""
 
-LONGEST = 300
+MAX_LINE_LENGTH = 300
 """How many characters of one name, reason or line are shown."""
 
 
-FEW = 10
+OPEN_TO_ENTRIES = 10
 """How many changes are shown without a click."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class NoteBlock:
     """Entries that are shown together.
 
     Attributes:
@@ -118,7 +118,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     fewest = least(style)
     first, *others = saved.chapters
     changes = [*_together(first.changes(fewest))]
-    is_open = sum(len(groups) for _, groups in changes) <= FEW
+    is_open = sum(len(groups) for _, groups in changes) <= OPEN_TO_ENTRIES
     return fitted(
         head,
         [
@@ -137,15 +137,17 @@ def restored(saved: SavedPlan, style: Style) -> str:
     return str(_restored(saved, links_of(saved, style)))
 
 
-def _restored(saved: SavedPlan, links: Links) -> Block:
+def _restored(saved: SavedPlan, links: Links) -> NoteBlock:
     entries = (
-        f"- {_which([each.address.target], links)}: {code(f'{label(each.address)}: {restored_text(each)}')}\n"
-        for each in saved.plan.restored
+        f"- {_which([back.address.target], links)}: {code(f'{label(back.address)}: {restored_text(back)}')}\n"
+        for back in saved.plan.restored
     )
-    return Block("change that was put back", f"### {restored_heading(saved)}\n\n", tuple(entries))
+    return NoteBlock("change that was put back", f"### {restored_heading(saved)}\n\n", tuple(entries))
 
 
-def _differing_already(saved: SavedPlan, chapters: Sequence[Chapter], fewest: float, links: Links) -> Iterator[Block]:
+def _differing_already(
+    saved: SavedPlan, chapters: Sequence[Chapter], fewest: float, links: Links
+) -> Iterator[NoteBlock]:
     """Yield what is not of the change since the revision of `--since`, under its heading."""
     opening = f"### {not_of_this_change(saved)}\n\n"
     for chapter in chapters:
@@ -171,7 +173,7 @@ def report(done: Report, style: Style) -> str:
     return fitted(head, [block for chapter in done.chapters for block in _became(chapter, least(style), links)])
 
 
-def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[Block]:
+def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[NoteBlock]:
     """Yield what became of the changes of a chapter."""
     yield _list("unfinished change", chapter.unfinished(fewest), _unfinished, links)
     yield _list("problem", chapter.problems(fewest), _problem, links)
@@ -179,11 +181,11 @@ def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[Block]:
         yield _changes(targets, groups, "{}d", links, is_open=False)
 
 
-def comparison(found: Comparison, style: Style) -> str:
+def comparison(comparison: Comparison, style: Style) -> str:
     """Return what is new, gone or different, by target."""
-    head = f"## {comparison_in_a_line(found)}\n\n{compared(found)}.\n\n"
-    is_open = len(found.differences) <= FEW
-    return fitted(head, [_differing(*each, is_open=is_open) for each in alike(found, least(style))])
+    head = f"## {comparison_in_a_line(comparison)}\n\n{compared(comparison)}.\n\n"
+    is_open = len(comparison.differences) <= OPEN_TO_ENTRIES
+    return fitted(head, [_differing(*block, is_open=is_open) for block in alike(comparison, least(style))])
 
 
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
@@ -191,9 +193,9 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     verdict = _severities(numbers) or listed_documents(documents)
     head = f"## {'Not valid' if numbers['error'] else 'Valid'}: {verdict}\n\n"
-    files = [(path, tuple(found)) for path, found in groupby(diagnostics, lambda diagnostic: diagnostic.path)]
+    files = [(path, tuple(own)) for path, own in groupby(diagnostics, lambda diagnostic: diagnostic.path)]
     files.sort(key=lambda file: all(diagnostic.severity != "error" for diagnostic in file[1]))
-    return fitted(head, (_file(path, found) for path, found in files))
+    return fitted(head, (_file(path, own) for path, own in files))
 
 
 def _table(table: Table) -> str:
@@ -207,19 +209,19 @@ def _table(table: Table) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _together(found: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[Group[One_co]]]]:
+def _together(grouped: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[EntryGroup[One_co]]]]:
     """Yield groups by their targets, then what is left of each target."""
-    yield from ((block.targets, block.groups) for block in found.blocks)
-    for target, entries in found.rest.items():
+    yield from ((block.targets, block.groups) for block in grouped.blocks)
+    for target, entries in grouped.rest.items():
         if entries:
-            yield (target,), [Group((entry,), entry) for entry in sorted(entries, key=rank)]
+            yield (target,), [EntryGroup((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _list(noun: str, found: Grouped[One_co], words: Callable[[Group[One_co]], str], links: Links) -> Block:
+def _list(noun: str, grouped: Grouped[One_co], words: Callable[[EntryGroup[One_co]], str], links: Links) -> NoteBlock:
     """Return a block with a line for each group and for each entry that is in none."""
-    groups = [(targets, group) for targets, groups in _together(found) for group in groups]
+    groups = [(targets, group) for targets, groups in _together(grouped) for group in groups]
     lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)
-    return Block(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
+    return NoteBlock(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
 
 
 def _which(targets: Sequence[Target], links: Links) -> str:
@@ -229,7 +231,7 @@ def _which(targets: Sequence[Target], links: Links) -> str:
     return f"{number} ({code(names)})"
 
 
-def _origin(group: Group[Entry], links: Links) -> str:
+def _origin(group: EntryGroup[Entry], links: Links) -> str:
     if not group.origin or isinstance(group.sample, Outcome):
         return ""
     return f" ({_linked(code(group.origin), links.origin(subject_of(group.entries[0]).origin))})"
@@ -243,29 +245,28 @@ def _linked(text: str, url: str | None) -> str:
     return f"[{text}]({url})" if url else text
 
 
-def _problem(group: Group[Problem]) -> str:
+def _problem(group: EntryGroup[Problem]) -> str:
     return code(f"{subject(group)}: {problem_reason(group.sample)}")
 
 
-def _excepted(group: Group[Excepted]) -> str:
+def _excepted(group: EntryGroup[Excepted]) -> str:
     return f"{code(excepted_subject(group.sample))}: {code(excepted_text(group.sample))}"
 
 
-def _renames(saved: SavedPlan) -> Block:
+def _renames(saved: SavedPlan) -> NoteBlock:
     entries = [f"- {code(note)}\n" for note in rename_notes(saved)]
-    return Block("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", tuple(entries))
+    return NoteBlock("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", tuple(entries))
 
 
-def _unfinished(group: Group[Outcome]) -> str:
-    each = group.sample
-    return (
-        f"{each.change.action} {code(subject(group))}: {each.status}{f': {code(each.reason)}' if each.reason else ''}"
-    )
+def _unfinished(group: EntryGroup[Outcome]) -> str:
+    outcome = group.sample
+    reason = f": {code(outcome.reason)}" if outcome.reason else ""
+    return f"{outcome.change.action} {code(subject(group))}: {outcome.status}{reason}"
 
 
 def _changes(
-    targets: Sequence[Target], groups: Sequence[Group[Change | Outcome]], verb: str, links: Links, *, is_open: bool
-) -> Block:
+    targets: Sequence[Target], groups: Sequence[EntryGroup[Change | Outcome]], verb: str, links: Links, *, is_open: bool
+) -> NoteBlock:
     """Return the changes of one target, or equal ones of several, shown by a click."""
     numbers = Counter(_changed(group).action for group in groups)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
@@ -283,22 +284,22 @@ def _title(targets: Sequence[Target], words: str) -> str:
     return f"{number} ({code_in_html(names)}), each: {words}"
 
 
-def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, is_open: bool) -> Block:
-    numbers = Counter(each.news for each in differences)
+def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, is_open: bool) -> NoteBlock:
+    numbers = Counter(difference.news for difference in differences)
     words = ", ".join(f"{numbers[news]:,} {news}" for news in ("new", "gone", "different") if numbers[news])
     entries = []
-    for each in differences:
-        marker, subject, facts = difference_words(each)
-        lines = [f"{each.news} {marker} {clipped(subject)}", *(f"    {clipped(fact)}" for fact in facts)]
+    for difference in differences:
+        marker, subject, facts = difference_words(difference)
+        lines = [f"{difference.news} {marker} {clipped(subject)}", *(f"    {clipped(fact)}" for fact in facts)]
         entries.append("".join(f"{line}\n" for line in lines))
     return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
-def _changed(group: Group[Change | Outcome]) -> Change:
+def _changed(group: EntryGroup[Change | Outcome]) -> Change:
     return group.sample.change if isinstance(group.sample, Outcome) else group.sample
 
 
-def _change(group: Group[Change | Outcome]) -> Iterator[str]:
+def _change(group: EntryGroup[Change | Outcome]) -> Iterator[str]:
     """Yield the lines of a change: what it is about, and each field with a sign of its own."""
     change = _changed(group)
     yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
@@ -319,7 +320,7 @@ def _change(group: Group[Change | Outcome]) -> Iterator[str]:
         yield f"!     {clipped(author)}\n"
 
 
-def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> Block:
+def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> NoteBlock:
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     entries = ("".join(_diagnostic(diagnostic)) for diagnostic in diagnostics)
     return collapsible(
@@ -341,7 +342,7 @@ def _severities(numbers: Mapping[str, int]) -> str:
 
 def collapsible(
     summary: str, noun: str, language: str, entries: Iterable[str], *, is_open: bool, lead: str = ""
-) -> Block:
+) -> NoteBlock:
     """Return a block that opens and closes when its summary is clicked.
 
     Args:
@@ -353,7 +354,7 @@ def collapsible(
         lead: Markdown above the entries.
     """
     opening = f"<details{' open' if is_open else ''}>\n<summary>{summary}</summary>\n\n{lead}```{language}\n"
-    return Block(noun, opening, tuple(entries), "```\n\n</details>\n\n")
+    return NoteBlock(noun, opening, tuple(entries), "```\n\n</details>\n\n")
 
 
 def code(text: str) -> str:
@@ -366,17 +367,17 @@ def code(text: str) -> str:
 
 def code_in_html(text: str) -> str:
     """Return text as code for the HTML in Markdown: all that could mean anything is a character reference."""
-    safe = re.sub(r"[^\w ./-]", lambda each: f"&#{ord(each[0])};", clipped(text))
+    safe = re.sub(r"[^\w ./-]", lambda character: f"&#{ord(character[0])};", clipped(text))
     return f"<code>{safe}</code>"
 
 
 def clipped(text: str) -> str:
     """Return text without special characters, shortened if it is very long."""
     text = escaped(text)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= MAX_LINE_LENGTH else text[: MAX_LINE_LENGTH - 1] + "…"
 
 
-def fitted(head: str, blocks: Iterable[Block], limit: int = LIMIT) -> str:
+def fitted(head: str, blocks: Iterable[NoteBlock], limit: int = MAX_NOTE_LENGTH) -> str:
     """Return a note: all blocks, or as many of their first entries as there is room for, and how many are missing.
 
     Args:
@@ -388,11 +389,11 @@ def fitted(head: str, blocks: Iterable[Block], limit: int = LIMIT) -> str:
     whole = head + "".join(map(str, blocks))
     if len(whole) <= limit:
         return whole.rstrip("\n") + "\n"
-    parts = tuple(_beginning(blocks, limit - len(head) - NOTICE))
+    parts = tuple(_beginning(blocks, limit - len(head) - NOTICE_LENGTH))
     return f"{head}{_notice(blocks, parts)}{''.join(map(str, parts))}".rstrip("\n") + "\n"
 
 
-def _beginning(blocks: Iterable[Block], room: int) -> Iterator[Block]:
+def _beginning(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
     """Yield the blocks, all without entries from the first entry on for which there is no room."""
     for block in blocks:
         sizes = accumulate(map(len, block.entries), initial=len(block.opening) + len(block.closing))
@@ -402,7 +403,7 @@ def _beginning(blocks: Iterable[Block], room: int) -> Iterator[Block]:
         room = room - len(str(part)) if number == len(block.entries) else 0
 
 
-def _notice(blocks: Iterable[Block], parts: Iterable[Block]) -> str:
+def _notice(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> str:
     left_out, all_of = Counter[str](), Counter[str]()
     for block, part in zip(blocks, parts, strict=True):
         left_out[block.noun] += len(block.entries) - len(part.entries)

@@ -38,9 +38,9 @@ def plan(saved: SavedPlan, _style: Style) -> str:
             excepted.update({place: len(section.excepted)})
             not_applicable.update({place: bool(section.not_applicable)})
         states = {
-            "active": sum(not each.is_over(today) for each in target.exceptions),
-            "expiring": sum(each.ends_soon(today) for each in target.exceptions),
-            "expired": sum(each.is_over(today) for each in target.exceptions),
+            "active": sum(not exception.is_over(today) for exception in target.exceptions),
+            "expiring": sum(exception.ends_soon(today) for exception in target.exceptions),
+            "expired": sum(exception.is_over(today) for exception in target.exceptions),
         }
         exceptions.update({(*_group(target.target), ("state", state)): number for state, number in states.items()})
     metrics: list[Metric] = [
@@ -67,7 +67,7 @@ def report(done: Report, _style: Style) -> str:
             place = _place(target.target, section.section)
             statuses = [outcome.status for outcome in section.outcomes]
             outcomes.update(
-                {(*place, ("status", each.name.lower())): statuses.count(each) for each in Status if statuses}
+                {(*place, ("status", status.name.lower())): statuses.count(status) for status in Status if statuses}
             )
             problems.update({place: len(section.problems)})
     for reason, seconds in done.requests.waited.items():
@@ -117,10 +117,10 @@ def _run(shard: Shard | None, at: datetime, *, succeeded: bool) -> Iterator[Metr
 
 def _written(prefix: str, metrics: Iterable[Metric]) -> str:
     lines = []
-    for name, about, found in metrics:
-        samples = found if isinstance(found, Mapping) else {(): found}
+    for name, about, values in metrics:
+        samples = values if isinstance(values, Mapping) else {(): values}
         lines += [f"# HELP {prefix}_{name} {about}", f"# TYPE {prefix}_{name} gauge"]
-        lines += [f"{prefix}_{name}{_labels(labels)} {_number(each)}" for labels, each in sorted(samples.items())]
+        lines += [f"{prefix}_{name}{_labels(labels)} {_number(sample)}" for labels, sample in sorted(samples.items())]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -12,7 +12,16 @@ from textwrap import wrap
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.cards import Chapter
 from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, Grouped, grouped, is_done, rank, subject_of
+from reconciler.documents.groups import (
+    GROUP_FROM_TARGETS,
+    Entry,
+    EntryGroup,
+    Grouped,
+    grouped,
+    is_done,
+    rank,
+    subject_of,
+)
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
@@ -21,8 +30,8 @@ from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised, counted
 from reconciler.render import Style
 from reconciler.render.wording import (
-    LONGEST,
     MARKERS,
+    SHOWN_VALUE_LENGTH,
     access_notes,
     alike,
     archived_left_out,
@@ -62,16 +71,16 @@ from reconciler.render.wording import (
 )
 from reconciler.system.terminal import escaped
 
-NAMES = 69
+NUMBER_WIDTH = 69
 """How wide the number of targets is made, so that their names are one column."""
 
-WIDTH = 42
+LABEL_WIDTH = 42
 """How wide a label is made, so that what follows is one column."""
 
-ABOUT = 42
+FINDING_WIDTH = 42
 """The same for the subjects of the doctor's findings."""
 
-CHECKED = 11
+FINDING_INDENT = 11
 """How many columns are before them: the verdict and the blanks around it."""
 
 COLOURS = {
@@ -128,8 +137,8 @@ def plan(saved: SavedPlan, style: Style) -> str:
 
 def changes(some: Sequence[Change], style: Style) -> str:
     """Return some changes of a plan, without a line's end."""
-    found = grouped(some, least(style))
-    return "\n".join(_joined(_parts(found, dict.fromkeys(found.rest, ()), style)))
+    together = grouped(some, least(style))
+    return "\n".join(_joined(_parts(together, dict.fromkeys(together.rest, ()), style)))
 
 
 def report(done: Report, style: Style) -> str:
@@ -162,18 +171,18 @@ def report(done: Report, style: Style) -> str:
     return "\n".join([*lines, *_summary(text, {of: "target", **became, **unfinished}, style)]) + "\n"
 
 
-def comparison(found: Comparison, style: Style) -> str:
+def comparison(comparison: Comparison, style: Style) -> str:
     """Return what is new, gone or different in each target, and the comparison in numbers."""
     lines: list[str] = []
-    for targets, differences in [] if style.quiet else alike(found, least(style)):
+    for targets, differences in [] if style.quiet else alike(comparison, least(style)):
         several = len(targets) > 1
         name = _painted(escaped(str(targets[0])), "target", style)
         lines += _heading(*headline(targets), style) if several else [name]
-        for each in differences:
-            marker, subject, facts = difference_words(each)
-            head = f"{each.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"
+        for difference in differences:
+            marker, subject, facts = difference_words(difference)
+            head = f"{difference.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"
             lines += _folded("  ".join(filter(None, [head, ", ".join(facts)])), style, indent=2)
-    lines += _folded(f"{compared(found)}: {comparison_in_a_line(found)}.", style)
+    lines += _folded(f"{compared(comparison)}: {comparison_in_a_line(comparison)}.", style)
     return "\n".join(lines) + "\n"
 
 
@@ -190,24 +199,24 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
     return "".join(f"{line}\n" for line in lines)
 
 
-def diagnosis(found: Diagnosis, style: Style) -> str:
+def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
     """Return the findings about service, token and targets, and what the runs will cost.
 
     Of what is well in the targets, there is a line for each section; with `--verbose`, one for each of each target.
     """
-    lines = _checked(f"service {found.service.url}", map(_finding, found.service.findings), style)
-    lines += _checked("token", map(_finding, found.token.findings), style)
-    lines += _checked("manifests", map(_finding, found.manifests), style)
-    lines += _checked("pipeline", map(_finding, found.pipeline), style)
+    lines = _checked(f"service {diagnosis.service.url}", map(_finding, diagnosis.service.findings), style)
+    lines += _checked("token", map(_finding, diagnosis.token.findings), style)
+    lines += _checked("manifests", map(_finding, diagnosis.manifests), style)
+    lines += _checked("pipeline", map(_finding, diagnosis.pipeline), style)
     if style.verbose:
-        lines += [line for each in found.targets for line in _checked(str(each.target), _checks(each), style)]
+        lines += [line for state in diagnosis.targets for line in _checked(str(state.target), _checks(state), style)]
     else:
-        lines += _together(found.targets, style)
-    counts = found.counts
+        lines += _together(diagnosis.targets, style)
+    counts = diagnosis.counts
     numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
-    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown{archived_left_out(found.archived)}.", style)
-    if found.costs is not None:
-        lines += _folded(_costs(found.costs), style)
+    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown{archived_left_out(diagnosis.archived)}.", style)
+    if diagnosis.costs is not None:
+        lines += _folded(_costs(diagnosis.costs), style)
     return "\n".join(lines) + "\n"
 
 
@@ -243,9 +252,11 @@ def _restored(saved: SavedPlan, style: Style) -> list[str]:
     heading = restored_heading(saved)
     lines = [_painted(line, "target", style) for line in _folded(heading, style)] if heading else []
     for target in saved.targets if lines and not style.quiet else ():
-        own = [each for section in target.sections for each in section.restored]
+        own = [restored for section in target.sections for restored in section.restored]
         lines += [_painted(escaped(str(target.target)), "target", style)] if own else []
-        lines += [line for each in own for line in _entry("=", label(each.address), (restored_text(each),), style)]
+        lines += [
+            line for restored in own for line in _entry("=", label(restored.address), (restored_text(restored),), style)
+        ]
     return lines
 
 
@@ -260,15 +271,15 @@ def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:
 
 
 def _parts(
-    found: Grouped[Entry], more: Mapping[Target, Sequence[str]], style: Style
+    entries: Grouped[Entry], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
-    for block in found.blocks:
+    for block in entries.blocks:
         lines = [line for group in block.groups for line in _group(group, style)]
         yield _heading(*headline(block.targets), style), lines
     for target, further in more.items():
-        own = sorted(found.rest.get(target, ()), key=rank)
-        below = [line for entry in own for line in _group(Group((entry,), entry), style)]
+        own = sorted(entries.rest.get(target, ()), key=rank)
+        below = [line for entry in own for line in _group(EntryGroup((entry,), entry), style)]
         below += further
         if below:
             yield [_painted(escaped(str(target)), "target", style)], below
@@ -276,17 +287,17 @@ def _parts(
 
 def _heading(number: str, names: str, style: Style) -> list[str]:
     """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later."""
-    for line in (f"{number:<{NAMES}}({names})", f"{number}  ({names})"):
+    for line in (f"{number:<{NUMBER_WIDTH}}({names})", f"{number}  ({names})"):
         if style.width is None or len(line) <= style.width:
             return [line.replace(number, _painted(number, "target", style), 1)]
     return [_painted(number, "target", style), *_folded(f"({names})", style, indent=2)]
 
 
-def _group(group: Group[Entry], style: Style) -> Iterator[str]:
+def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
     """Yield the lines of equal entries of several targets, or of one entry."""
     sample = group.sample
     about = subject(group)
-    longest = inf if style.verbose else LONGEST
+    longest = inf if style.verbose else SHOWN_VALUE_LENGTH
     match sample:
         case Problem():
             yield from _entry("!", f"{about}: {problem_reason(sample)}", (), style, escaped(group.origin))
@@ -309,8 +320,8 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
             yield from _folded(line, style, indent=6)
-        for each in map(subject_of, group.entries):
-            yield from () if isinstance(each, Problem | Excepted) else _requests(each)
+        for change in map(subject_of, group.entries):
+            yield from () if isinstance(change, Problem | Excepted) else _requests(change)
 
 
 def _widened(target: TargetPlan, style: Style) -> Iterator[str]:
@@ -319,8 +330,8 @@ def _widened(target: TargetPlan, style: Style) -> Iterator[str]:
 
 
 def _left_alone(target: TargetPlan, style: Style) -> Iterator[str]:
-    for each in target.unmanaged:
-        yield from _entry("?", f"{label(each.address)} is unmanaged", tuple(known_of(each)), style)
+    for unmanaged in target.unmanaged:
+        yield from _entry("?", f"{label(unmanaged.address)} is unmanaged", tuple(known_of(unmanaged)), style)
     for section in target.not_applicable:
         about = f"{escaped(section.section)} is not applicable"
         yield from _entry("?", about, (escaped(section.not_applicable),), style)
@@ -343,7 +354,7 @@ def _entry(
     The facts are in the colour of their role, if they have one. The origin stands five blanks later. What is too wide
     stands below, a line each: the origin, or the facts as well.
     """
-    room = " " * max(2, WIDTH - len(subject)) if facts else ""
+    room = " " * max(2, LABEL_WIDTH - len(subject)) if facts else ""
     told = ", ".join(facts)
     at_end = f"     {origin}" if origin else ""
     left = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{told}")
@@ -370,8 +381,8 @@ def _summary(text: str, phrases: Mapping[str, str], style: Style) -> list[str]:
     return shown.split("\n")
 
 
-def _each_line(role: str, style: Style, found: re.Match[str]) -> str:
-    return "\n".join(_painted(line, role, style) for line in found[0].split("\n"))
+def _each_line(role: str, style: Style, phrase: re.Match[str]) -> str:
+    return "\n".join(_painted(line, role, style) for line in phrase[0].split("\n"))
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
@@ -417,21 +428,21 @@ def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
     """Count what is well, by section; show once what is found alike in several targets, and then the rest of each."""
     well = Counter[Check]()
     alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
-    for each in targets:
-        for verdict, about, said in _checks(each):
+    for state in targets:
+        for verdict, about, said in _checks(state):
             if verdict is Verdict.OK:
                 well[verdict, about, said] += 1
             else:
-                place = each.target.url
-                everywhere = said.replace(place, f"{each.level}s/<path>/") if place else said
-                found = alike.setdefault((each.level, (verdict, about, everywhere)), {})
-                found[each.target] = verdict, about, said
+                place = state.target.url
+                everywhere = said.replace(place, f"{state.level}s/<path>/") if place else said
+                places = alike.setdefault((state.level, (verdict, about, everywhere)), {})
+                places[state.target] = verdict, about, said
     counts = [
         (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in well.items()
     ]
     lines = _checked("sections", sorted(counts, key=itemgetter(1)), style)
     groups: dict[tuple[Target, ...], list[Check]] = {}
-    alone: dict[Target, list[Check]] = {each.target: [] for each in targets}
+    alone: dict[Target, list[Check]] = {state.target: [] for state in targets}
     for (_, check), places in alike.items():
         if len(places) < GROUP_FROM_TARGETS:
             for target, own in places.items():
@@ -452,7 +463,7 @@ def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
     if told or why or section.read != "no":
         said = f"read: {section.read}, write: {section.write}"
         yield section.verdict, section.section, f"{said}: {why}" if why else said
-    yield from (_finding(each) for each in section.findings)
+    yield from (_finding(finding) for finding in section.findings)
 
 
 def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
@@ -462,12 +473,12 @@ def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
         if style.quiet and verdict is Verdict.OK:
             continue
         subject, words = escaped(about), escaped(said)
-        start = f"  {_painted(verdict, verdict, style)}{' ' * (CHECKED - 2 - len(verdict))}{subject}"
-        room = " " * max(2, ABOUT - len(subject))
-        if style.width is None or CHECKED + len(subject + room + words) <= style.width:
+        start = f"  {_painted(verdict, verdict, style)}{' ' * (FINDING_INDENT - 2 - len(verdict))}{subject}"
+        room = " " * max(2, FINDING_WIDTH - len(subject))
+        if style.width is None or FINDING_INDENT + len(subject + room + words) <= style.width:
             lines.append(start + room + words)
         else:
-            lines += [start, *_folded(words, style, indent=CHECKED + 2)]
+            lines += [start, *_folded(words, style, indent=FINDING_INDENT + 2)]
     return [_painted(escaped(title), "target", style), *lines] if lines else []
 
 

@@ -15,7 +15,7 @@ from shlex import join
 
 from reconciler.documents.cards import ALREADY, DONE
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, Group, subject_of
+from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts, Report
 from reconciler.errors import LocatedDiagnostic
@@ -41,10 +41,10 @@ from reconciler.model.wording import advised, counted, listed
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
-LONGEST = 64
+SHOWN_VALUE_LENGTH = 64
 """How many characters of a value are shown: a SHA-256 is whole."""
 
-CONTEXT = 12
+VALUE_CONTEXT_LENGTH = 12
 """How many of them stand before the first difference of two long texts."""
 
 MARKERS = {"create": "+", "update": "~", "delete": "-"}
@@ -74,9 +74,9 @@ def label(address: Address) -> str:
     return f"{escaped(address.title)} {quoted(str(address.name)) if is_title else escaped(str(address.name))}"
 
 
-def known_of(each: Unmanaged) -> Iterator[str]:
+def known_of(unmanaged: Unmanaged) -> Iterator[str]:
     """Yield the known facts about an object that no manifest mentions."""
-    known = {"ID": each.id, "owner": each.owner, "last used": each.last_used}
+    known = {"ID": unmanaged.id, "owner": unmanaged.owner, "last used": unmanaged.last_used}
     return (f"{name} {escaped(str(value))}" for name, value in known.items() if value is not None)
 
 
@@ -94,7 +94,7 @@ def headline(targets: Sequence[Target]) -> tuple[str, str]:
     return counted(len(targets), str(targets[0].level)), f"{first}, {second}{and_more}"
 
 
-def subject(group: Group[Entry]) -> str:
+def subject(group: EntryGroup[Entry]) -> str:
     """Return what a group is about: `milestone "2026.12"`, `milestone "a" and 3 others`."""
     first = subject_of(group.sample)
     name = problem_subject(first) if isinstance(first, Problem) else label(first.address)
@@ -125,25 +125,25 @@ def problem_text(problem: Problem) -> str:
     return f"{problem_subject(problem)}: {problem_reason(problem)}"
 
 
-def excepted_text(each: Excepted) -> str:
+def excepted_text(excepted: Excepted) -> str:
     """Return until when a change is held back, and why: `excepted until 2027-03-01: the release is re-planned`."""
-    return escaped(f"excepted until {each.until}: {each.reason}")
+    return escaped(f"excepted until {excepted.until}: {excepted.reason}")
 
 
-def held_back(each: Excepted, longest: float = LONGEST) -> Iterator[str]:
+def held_back(excepted: Excepted, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
     """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
-    if each.action == "update":
-        yield from _differing(each, longest)
-    elif each.action is not None:
-        yield f"not {each.action}d"
+    if excepted.action == "update":
+        yield from _differing(excepted, longest)
+    elif excepted.action is not None:
+        yield f"not {excepted.action}d"
     else:
-        yield from map(escaped, each.after)
+        yield from map(escaped, excepted.after)
 
 
-def excepted_subject(each: Excepted) -> str:
+def excepted_subject(excepted: Excepted) -> str:
     """Return an object and the change of it that is held back: `milestone "2026.12", not created`."""
-    name = label(each.address) if each.action else _object_or_section(each.address, [*each.after])
-    return ", ".join((name, *held_back(each)))
+    name = label(excepted.address) if excepted.action else _object_or_section(excepted.address, [*excepted.after])
+    return ", ".join((name, *held_back(excepted)))
 
 
 def left_alone(numbers: Summary | Counts) -> str:
@@ -199,7 +199,7 @@ def status_text(outcome: Outcome) -> str:
     return f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
 
 
-def details(change: Change, longest: float = LONGEST) -> Iterator[str]:
+def details(change: Change, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
     """Yield the fields of a change: as they will be, as they were and will be, or as they are lost.
 
     Args:
@@ -228,13 +228,15 @@ def who(entries: Sequence[Entry]) -> str:
     Of several, the first and the last time; and of how many it is known, if not of all.
     """
     changes = [subject_of(entry) for entry in entries]
-    known = [each.changed_by for each in changes if isinstance(each, Create | Update | Delete) and each.changed_by]
+    known = [
+        change.changed_by for change in changes if isinstance(change, Create | Update | Delete) and change.changed_by
+    ]
     if not known:
         return ""
-    moments = sorted(each.time for each in known)
+    moments = sorted(author.time for author in known)
     span = " to ".join(dict.fromkeys(f"{moment:%Y-%m-%d %H:%M}" for moment in (moments[0], moments[-1])))
     of = f" ({len(known):,} of {len(changes):,})" if len(known) < len(changes) else ""
-    return f"by {listed(map(escaped, dict.fromkeys(each.name for each in known)))}, {span} UTC{of}"
+    return f"by {listed(map(escaped, dict.fromkeys(author.name for author in known)))}, {span} UTC{of}"
 
 
 def restored_heading(saved: SavedPlan) -> str:
@@ -245,13 +247,13 @@ def restored_heading(saved: SavedPlan) -> str:
     return f"Changed and put back since {saved.restored_since:%Y-%m-%d %H:%M} UTC: {number:,}"
 
 
-def restored_text(each: Restored) -> str:
+def restored_text(restored: Restored) -> str:
     """Return what was changed and put back, and by whom: `enabled: true -> false by mona, TIME; back by ada, TIME`."""
-    if each.field is None:
-        was, again = ("removed", "back") if each.before else ("added", "removed again")
+    if restored.field is None:
+        was, again = ("removed", "back") if restored.before else ("added", "removed again")
     else:
-        was, again = f"{escaped(each.field)}: {value(each.before)} -> {value(each.meanwhile)}", "back"
-    return f"{was} {_by(each.changed_by)}; {again} {_by(each.restored_by)}"
+        was, again = f"{escaped(restored.field)}: {value(restored.before)} -> {value(restored.meanwhile)}", "back"
+    return f"{was} {_by(restored.changed_by)}; {again} {_by(restored.restored_by)}"
 
 
 def _by(author: ChangedBy) -> str:
@@ -269,7 +271,7 @@ def unused_names(change: Create) -> Iterator[str]:
         yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
 
 
-def differing(change: Update | Excepted, longest: float = LONGEST) -> Iterator[tuple[str, str | None, str]]:
+def differing(change: Update | Excepted, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[tuple[str, str | None, str]]:
     """Yield each place that an update changes, what is there, None if unknown, and what will be, each on one line."""
     for field, after in change.after.items():
         before = change.before.get(field)
@@ -301,7 +303,7 @@ def rewritten(change: Change) -> Iterator[str]:
                     yield f"{escaped(name)} {line[0]} {escaped(line[1:])}"
 
 
-def value(content: Json, longest: float = LONGEST, start: int = 0) -> str:
+def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0) -> str:
     """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
 
     Args:
@@ -324,8 +326,8 @@ def value(content: Json, longest: float = LONGEST, start: int = 0) -> str:
 
 def listed_documents(documents: Mapping[str, int]) -> str:
     """Return what was read: `5 documents: 1 group, 2 sets, 2 profiles`."""
-    each = ", ".join(counted(number, sort) for sort, number in documents.items())
-    return f"{counted(sum(documents.values()), 'document')}{each and f': {each}'}"
+    numbers = ", ".join(counted(number, sort) for sort, number in documents.items())
+    return f"{counted(sum(documents.values()), 'document')}{numbers and f': {numbers}'}"
 
 
 def waits(waited: Mapping[str, float]) -> Iterator[str]:
@@ -378,14 +380,14 @@ def report_in_a_line(report: Report) -> str:
 def reach_in_words(document: SavedPlan | Report) -> str:
     """Return how many of the targets change: `5,000 of 5,000 projects, all`; empty if none does."""
     return "; ".join(
-        f"{each.changed:,} of {counted(each.all, each.level)}{', all' if 1 < each.changed == each.all else ''}"
-        for each in document.reach
+        f"{reach.changed:,} of {counted(reach.all, reach.level)}{', all' if 1 < reach.changed == reach.all else ''}"
+        for reach in document.reach
     )
 
 
 def deletions_in_words(plan: Plan) -> str:
     """Return how much a plan deletes where: `deletes 12 objects in 1 group and 3 projects`; empty if nothing."""
-    deleted = [each.address.target for each in plan.changes if isinstance(each, Delete)]
+    deleted = [change.address.target for change in plan.changes if isinstance(change, Delete)]
     numbers = Counter(target.level for target in sorted(set(deleted), key=lambda target: target.order))
     places = [counted(number, level) for level, number in numbers.items()]
     return f"deletes {counted(len(deleted), 'object')} in {listed(places)}" if deleted else ""
@@ -422,43 +424,47 @@ def baseline_note(saved: SavedPlan) -> str:
     return f"{first} as in the baseline{', ' * bool(also)}{also}"
 
 
-def difference_words(each: Difference) -> tuple[str, str, list[str]]:
+def difference_words(difference: Difference) -> tuple[str, str, list[str]]:
     """Return the marker, the subject and the facts of something that is new, gone or different."""
-    item = each.item
-    facts = [f"{escaped(place.path)}: {value(place.before)} -> {value(place.after)}" for place in each.places]
+    item = difference.item
+    facts = [f"{escaped(place.path)}: {value(place.before)} -> {value(place.after)}" for place in difference.places]
     match item:
         case Problem():
             return "!", problem_subject(item), facts or [problem_reason(item)]
         case Outcome():
-            return MARKERS[item.change.action], label(each.address), facts or [status_text(item)]
+            return MARKERS[item.change.action], label(difference.address), facts or [status_text(item)]
         case _:
-            return MARKERS[item.action], label(each.address), facts or list(details(item))
+            return MARKERS[item.action], label(difference.address), facts or list(details(item))
 
 
-def alike(found: Comparison, few: float) -> list[tuple[tuple[Target, ...], list[Difference]]]:
+def alike(comparison: Comparison, few: float) -> list[tuple[tuple[Target, ...], list[Difference]]]:
     """Return the differences by the targets that have them: those that read alike for so many targets only once."""
     rows: dict[object, list[tuple[int, Difference]]] = {}
-    for index, each in enumerate(found.differences):
-        marker, subject, facts = difference_words(each)
-        rows.setdefault((each.level, each.news, marker, subject, *facts), []).append((index, each))
+    for index, difference in enumerate(comparison.differences):
+        marker, subject, facts = difference_words(difference)
+        rows.setdefault((difference.level, difference.news, marker, subject, *facts), []).append((index, difference))
     blocks: dict[tuple[Target, ...], list[tuple[int, Difference]]] = {}
     for row in rows.values():
-        targets = tuple(dict.fromkeys(each.address.target for _, each in row))
-        for index, each in row[:1] if len(targets) >= few else row:
-            blocks.setdefault(targets if len(targets) >= few else (each.address.target,), []).append((index, each))
+        targets = tuple(dict.fromkeys(difference.address.target for _, difference in row))
+        for index, difference in row[:1] if len(targets) >= few else row:
+            blocks.setdefault(targets if len(targets) >= few else (difference.address.target,), []).append(
+                (index, difference)
+            )
     ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [target.order for target in block[0]]))
-    return [(targets, [each for _, each in sorted(row, key=lambda pair: pair[0])]) for targets, row in ordered]
+    return [
+        (targets, [difference for _, difference in sorted(row, key=lambda pair: pair[0])]) for targets, row in ordered
+    ]
 
 
-def comparison_in_a_line(found: Comparison) -> str:
+def comparison_in_a_line(comparison: Comparison) -> str:
     """Return a comparison's numbers: `1 new, 2 gone, 0 different, 12 the same`."""
-    numbers = found.summary
+    numbers = comparison.summary
     return f"{numbers.new:,} new, {numbers.gone:,} gone, {numbers.different:,} different, {numbers.same:,} the same"
 
 
-def compared(found: Comparison) -> str:
+def compared(comparison: Comparison) -> str:
     """Return what was compared: `The plan of 2026-12-02T06:00:00Z, compared with that of 2026-12-01T06:00:00Z`."""
-    return f"The {found.of} of {utc(found.until)}, compared with that of {utc(found.since)}"
+    return f"The {comparison.of} of {utc(comparison.until)}, compared with that of {utc(comparison.since)}"
 
 
 def rename_notes(saved: SavedPlan) -> Iterator[str]:
@@ -497,7 +503,7 @@ def canary_notes(report: Report) -> Iterator[str]:
 
 def access_notes(plan: Plan) -> Iterator[str]:
     """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
-    counts = Counter(each.address.section for each in plan.unmanaged if each.grants_access)
+    counts = Counter(unmanaged.address.section for unmanaged in plan.unmanaged if unmanaged.grants_access)
     if counts:
         numbers = ", ".join(f"{number:,} in {section}" for section, number in counts.items())
         subject = counted(counts.total(), "unmanaged object")
@@ -509,10 +515,12 @@ def access_notes(plan: Plan) -> Iterator[str]:
 
 def _undeclarable(plan: Plan) -> str:
     """Return which unmanaged objects with access no manifest can declare, since nothing tells them from others."""
-    objects = [each for each in plan.unmanaged if each.grants_access]
-    names = Counter(each.address for each in objects)
-    double = [each.address for each in objects if names[each.address] > 1 and not _is_blank(each.address)]
-    blank = [each.address for each in objects if _is_blank(each.address)]
+    objects = [unmanaged for unmanaged in plan.unmanaged if unmanaged.grants_access]
+    names = Counter(unmanaged.address for unmanaged in objects)
+    double = [
+        unmanaged.address for unmanaged in objects if names[unmanaged.address] > 1 and not _is_blank(unmanaged.address)
+    ]
+    blank = [unmanaged.address for unmanaged in objects if _is_blank(unmanaged.address)]
     words = [
         f"{len(some):,} {'has' if len(some) == 1 else 'have'} {what} (such as {label(some[0])} of {some[0].target})"
         for some, what in ((double, "the name of another"), (blank, "a blank name"))
@@ -531,23 +539,30 @@ def _is_blank(address: Address) -> bool:
 
 def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
     """Yield diagnostics, but of many warnings with one message only the first, which names the number of the others."""
-    numbers = Counter(each.message for each in diagnostics if each.severity == "warning")
+    numbers = Counter(diagnostic.message for diagnostic in diagnostics if diagnostic.severity == "warning")
     shown = set[str]()
-    for each in diagnostics:
-        others = numbers[each.message] - 1
-        if each.severity != "warning" or others + 1 < GROUP_FROM_TARGETS:
-            yield each
-        elif each.message not in shown:
-            shown.add(each.message)
-            yield replace(each, message=f"{each.message}; the same at {counted(others, 'other place')}, which -v shows")
+    for diagnostic in diagnostics:
+        others = numbers[diagnostic.message] - 1
+        if diagnostic.severity != "warning" or others + 1 < GROUP_FROM_TARGETS:
+            yield diagnostic
+        elif diagnostic.message not in shown:
+            shown.add(diagnostic.message)
+            yield replace(
+                diagnostic,
+                message=f"{diagnostic.message}; the same at {counted(others, 'other place')}, which -v shows",
+            )
 
 
 def expiry_notes(saved: SavedPlan) -> Iterator[str]:
     """Yield which exceptions have expired, and which will within two weeks; on a terminal these are warnings."""
     today = saved.created_at.date()
-    exceptions = [each for target in saved.targets for each in target.exceptions]
+    exceptions = [exception for target in saved.targets for exception in target.exceptions]
     for words, ended in (("has expired", True), ("expires within two weeks", False)):
-        places = [each.origin for each in exceptions if (each.is_over(today) if ended else each.ends_soon(today))]
+        places = [
+            exception.origin
+            for exception in exceptions
+            if (exception.is_over(today) if ended else exception.ends_soon(today))
+        ]
         if len(places) == 1:
             yield f"1 exception {words}: {places[0]}"
         elif places:
@@ -559,7 +574,7 @@ def flat(fields: Fields) -> Iterator[tuple[str, Json]]:
     """Yield the fields of an object that have a value, those within another as `import.github.repo_id`."""
     for name, content in fields.items():
         if isinstance(content, dict) and content:
-            yield from ((f"{name}.{inner}", each) for inner, each in flat(content))
+            yield from ((f"{name}.{inner}", leaf) for inner, leaf in flat(content))
         elif content is not None:
             yield name, content
 
@@ -571,7 +586,7 @@ def _fields(fields: Fields, longest: float) -> Iterator[str]:
 def _start(before: str, after: str, longest: float) -> int:
     """Where to begin to show two texts, so that what is shown differs."""
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    return 0 if common < longest - CONTEXT else common - CONTEXT
+    return 0 if common < longest - VALUE_CONTEXT_LENGTH else common - VALUE_CONTEXT_LENGTH
 
 
 def _shortened(text: str, longest: float, start: int) -> str:

@@ -24,7 +24,7 @@ from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
 from reconciler.documents import plan_file, report
-from reconciler.documents.checksum import DOCUMENT, LeftOut
+from reconciler.documents.checksum import DOCUMENT, Omissions
 from reconciler.documents.comparison import Comparison
 from reconciler.documents.history import History
 from reconciler.documents.plan_file import SavedPlan
@@ -57,7 +57,7 @@ CHECKSUM = {
 class Kept(GenerateJsonSchema):
     """Turns dataclasses into schemas of documents, in which every key is written."""
 
-    left_out = LeftOut()
+    omissions = Omissions()
     """What the document does not hold."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
@@ -75,8 +75,8 @@ class Kept(GenerateJsonSchema):
 
     def dataclass_args_schema(self, schema: DataclassArgsSchema) -> JsonSchemaValue:
         """Show what the document holds."""
-        left_out = {TargetPlan.__name__: self.left_out.target, SectionPlan.__name__: self.left_out.section}
-        names = left_out.get(schema["dataclass_name"], ())
+        omissions = {TargetPlan.__name__: self.omissions.target, SectionPlan.__name__: self.omissions.section}
+        names = omissions.get(schema["dataclass_name"], ())
         fields = [field for field in schema["fields"] if field["name"] not in names]
         return super().dataclass_args_schema({**schema, "fields": fields})
 
@@ -107,7 +107,7 @@ OUTPUTS: Mapping[str, type] = {
 }
 """The types of the documents that commands write, by the name of their schema."""
 
-LEFT_OUT = {SavedPlan: plan_file.LEFT_OUT, Report: report.LEFT_OUT}
+OMISSIONS = {SavedPlan: plan_file.OMISSIONS, Report: report.OMISSIONS}
 """What plans and reports do not hold, although their types do."""
 
 EDITED_FILES = ("manifest", "config")
@@ -138,7 +138,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 def _document(type_: type) -> Schema:
     class KeptHere(Kept):
-        left_out = LEFT_OUT.get(type_, LeftOut())
+        omissions = OMISSIONS.get(type_, Omissions())
 
     described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
     schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=KeptHere)

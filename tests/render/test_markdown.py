@@ -16,7 +16,7 @@ from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
 from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.markdown import LIMIT, Block, code, fitted
+from reconciler.render.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -244,7 +244,7 @@ def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
     (left_out,) = re.findall(r"\*\*Shortened: ([\d,]+) of 5,000 changes left out here\.\*\*", note)
     shown = len(re.findall(r'^[-+~] [a-z ]+(?: ".*")?$', note, re.MULTILINE))
     assert (shown + int(left_out.replace(",", "")), note.count("\n- `")) == (5000, 9)
-    assert LIMIT * 0.98 < len(note) <= LIMIT
+    assert MAX_NOTE_LENGTH * 0.98 < len(note) <= MAX_NOTE_LENGTH
     assert note.endswith("```\n\n</details>\n")
 
 
@@ -254,12 +254,12 @@ def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
     assert note.count("\n- `") + int(failures.replace(",", "")) == 2500
     assert "2,500 of 2,500 changes left out here.** The other reports of this run have all of it.\n\n### 2,500" in note
     assert "<details" not in note
-    assert len(note) <= LIMIT
+    assert len(note) <= MAX_NOTE_LENGTH
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(2030, 2), (2029, 1), (1530, 1), (1529, 0)])
 def test_a_note_may_have_just_so_many_characters(limit: int, shown: int) -> None:
-    blocks = [Block("thing", "#\n", ("x" * 999 + "\n", "x" * 999 + "\n"), "\n"), Block("other", "#\n", ())]
+    blocks = [NoteBlock("thing", "#\n", ("x" * 999 + "\n", "x" * 999 + "\n"), "\n"), NoteBlock("other", "#\n", ())]
     note = fitted("h" * 26 + "\n", blocks, limit)
     assert note.count("x\n") == shown
     assert (f"**Shortened: {2 - shown} of 2 things left out here.**" in note) is (shown < 2)

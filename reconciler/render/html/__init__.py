@@ -17,7 +17,7 @@ from reconciler.gitops.apply_log import revert_words
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.html import cards, verdict
-from reconciler.render.html.cards import Decision, Kind
+from reconciler.render.html.cards import CardKind, Decision
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
@@ -42,10 +42,13 @@ from reconciler.render.wording import (
 STYLES = ("page.css", "matrix.css")
 SCRIPTS = ("compare.js", "matrix.js", "page.js")
 
-SIGNS = {kind.name: kind.sign for kind in (*cards.PLANNED, *cards.DONE)} | {"problems": "!", "unfinished": "\u00d7"}
+SIGNS = {kind.name: kind.sign for kind in (*cards.PLAN_CARDS, *cards.DONE_CARDS)} | {
+    "problems": "!",
+    "unfinished": "\u00d7",
+}
 """These repeat what the colours of the columns say."""
 
-WITHOUT_SCRIPT = 100
+CARDS_WITHOUT_SCRIPT = 100
 """How many cards are listed where no script runs."""
 
 ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
@@ -75,7 +78,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
             compared_with(saved),
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
         ],
-        kinds=cards.PLANNED,
+        kinds=cards.PLAN_CARDS,
         shown=cards.of_plan(saved, style),
         table=saved.table,
         fleet=matrix(saved),
@@ -121,7 +124,7 @@ def _commands(saved: SavedPlan) -> str:
 
 def _page(
     *,
-    kinds: Sequence[Kind],
+    kinds: Sequence[CardKind],
     shown: Sequence[Decision],
     table: Table,
     fleet: Matrix,
@@ -156,11 +159,11 @@ def _page(
         totals=[sum(column) for column in zip(*(numbers for _, numbers in table.rows), strict=True)],
         whole=WHOLE,
         cards=shown,
-        few=WITHOUT_SCRIPT,
+        few=CARDS_WITHOUT_SCRIPT,
         context=[*links.context],
         data={
             **cards.data(shown, links),
-            "kinds": {each.name: asdict(each) for each in kinds},
+            "kinds": {kind.name: asdict(kind) for kind in kinds},
             "matrix": cells(fleet),
             "commands": commands,
             "revert": revert,

@@ -15,7 +15,7 @@ from typing import Any
 from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED
 from reconciler.documents.cards import Card, Chapter
 from reconciler.documents.coverage import AFTER, State
-from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
+from reconciler.documents.groups import REQUEST, Entry, EntryGroup, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Change, Create, Delete, Outcome, Problem, Status, Unmanaged, Update
@@ -38,10 +38,10 @@ from reconciler.render.wording import (
 )
 from reconciler.system.terminal import escaped, escaped_lines
 
-LONGEST = 10_000
+MAX_TEXT_LENGTH = 10_000
 """How many characters of a value are shown."""
 
-CONTEXT = 100
+TEXT_CONTEXT_LENGTH = 100
 """How many of them stand before the first difference of two longer ones."""
 
 Field = tuple[str, str | None, str | None]
@@ -49,7 +49,7 @@ Field = tuple[str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CardKind:
     """A sort of card.
 
     Attributes:
@@ -65,33 +65,33 @@ class Kind:
     state: State
 
 
-DONE = (
-    Kind("deleted", "\u2212", "Deleted", State.IN_ORDER),
-    Kind("created", "+", "Created", State.IN_ORDER),
-    Kind("updated", "~", "Updated", State.IN_ORDER),
+DONE_CARDS = (
+    CardKind("deleted", "\u2212", "Deleted", State.IN_ORDER),
+    CardKind("created", "+", "Created", State.IN_ORDER),
+    CardKind("updated", "~", "Updated", State.IN_ORDER),
 )
-UNFINISHED = (
-    Kind("failed", "\u00d7", "Failed", AFTER[Status.FAILED]),
-    Kind("dropped", "\u00d7", "Dropped by the service", AFTER[Status.DROPPED]),
-    Kind("stale", "\u00d7", "Stale", AFTER[Status.STALE]),
-    Kind("skipped", "\u00bb", "Skipped", AFTER[Status.SKIPPED]),
+UNFINISHED_CARDS = (
+    CardKind("failed", "\u00d7", "Failed", AFTER[Status.FAILED]),
+    CardKind("dropped", "\u00d7", "Dropped by the service", AFTER[Status.DROPPED]),
+    CardKind("stale", "\u00d7", "Stale", AFTER[Status.STALE]),
+    CardKind("skipped", "\u00bb", "Skipped", AFTER[Status.SKIPPED]),
 )
-PROBLEM = Kind("problem", "!", "Problems", State.PROBLEM)
-LEFT_ALONE = (
-    Kind("unmanaged", "?", "Unmanaged", State.UNMANAGED),
-    Kind("excepted", "=", "Excepted", State.EXCEPTED),
-    Kind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
+PROBLEM_CARD = CardKind("problem", "!", "Problems", State.PROBLEM)
+LEFT_ALONE_CARDS = (
+    CardKind("unmanaged", "?", "Unmanaged", State.UNMANAGED),
+    CardKind("excepted", "=", "Excepted", State.EXCEPTED),
+    CardKind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
 )
-ALREADY = Kind("already", "\u2260", "Not of this change", State.CHANGES)
-RESTORED = Kind("restored", "=", "Changed and put back", State.IN_ORDER)
-PLANNED = (
-    Kind("delete", "\u2212", "Deletions", State.DELETIONS),
-    PROBLEM,
-    Kind("create", "+", "Creations", State.CHANGES),
-    Kind("update", "~", "Updates", State.CHANGES),
-    ALREADY,
+ALREADY_CARD = CardKind("already", "\u2260", "Not of this change", State.CHANGES)
+RESTORED = CardKind("restored", "=", "Changed and put back", State.IN_ORDER)
+PLAN_CARDS = (
+    CardKind("delete", "\u2212", "Deletions", State.DELETIONS),
+    PROBLEM_CARD,
+    CardKind("create", "+", "Creations", State.CHANGES),
+    CardKind("update", "~", "Updates", State.CHANGES),
+    ALREADY_CARD,
     RESTORED,
-    *LEFT_ALONE,
+    *LEFT_ALONE_CARDS,
 )
 
 
@@ -128,14 +128,14 @@ def of_plan(saved: SavedPlan, style: Style) -> list[Decision]:
     """Return what a plan would do, and what cannot be planned."""
     least = _least(style)
     cards = (card for chapter in saved.chapters for card in _of_chapter(chapter, least))
-    return _ordered(chain(cards, _restored(saved)), PLANNED)
+    return _ordered(chain(cards, _restored(saved)), PLAN_CARDS)
 
 
 def _restored(saved: SavedPlan) -> Iterator[Decision]:
     """Yield a card for each thing that was changed and put back."""
-    for each in saved.plan.restored:
-        about, text = label(each.address), restored_text(each)
-        yield Decision("restored", f"{about}: {text}", [Problem(each.address, text)], about)
+    for restored in saved.plan.restored:
+        about, text = label(restored.address), restored_text(restored)
+        yield Decision("restored", f"{about}: {text}", [Problem(restored.address, text)], about)
 
 
 def of_report(report: Report, style: Style) -> list[Decision]:
@@ -152,16 +152,16 @@ def _of_chapter(chapter: Chapter, least: float) -> Iterator[Decision]:
         _others(chapter, least),
     )
     for card in cards:
-        kind = ALREADY.name if chapter.differs_already else card.kind
+        kind = ALREADY_CARD.name if chapter.differs_already else card.kind
         title = f"{chapter.name.capitalize()}: {card.title}" if chapter.name else card.title
         yield replace(card, kind=kind, title=title)
 
 
-def kinds_of(report: Report) -> tuple[Kind, ...]:
+def kinds_of(report: Report) -> tuple[CardKind, ...]:
     """Return the kinds of cards that a report may have, in the order in which they are shown."""
     if is_interrupted(report):
-        return *DONE, *UNFINISHED, PROBLEM, *LEFT_ALONE
-    return *UNFINISHED, PROBLEM, *DONE, *LEFT_ALONE
+        return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *LEFT_ALONE_CARDS
+    return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *LEFT_ALONE_CARDS
 
 
 def is_interrupted(report: Report) -> bool:
@@ -178,7 +178,7 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     """
     rows = _Rows(links)
     seen = Counter[str]()
-    found: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for card in cards:
         own = rows.of(card)
         told: dict[str, Any] = {
@@ -191,18 +191,18 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
             "fields": card.fields,
             "losses": card.losses,
             "place": rows.texts[escaped(card.place)],
-            "groups": [{"title": each.title, "fields": each.fields, "losses": each.losses} for each in card.groups],
+            "groups": [{"title": group.title, "fields": group.fields, "losses": group.losses} for group in card.groups],
             "requests": _requests(card.entries),
             "rows": own,
         }
-        found.append({key: value for key, value in told.items() if value})
+        shown.append({key: value for key, value in told.items() if value})
     return {
         "targets": [*rows.targets],
         "sections": [*rows.sections],
         "texts": [*rows.texts],
         "pages": rows.pages,
         "lines": rows.lines,
-        "cards": found,
+        "cards": shown,
     }
 
 
@@ -211,7 +211,7 @@ def _least(style: Style) -> float:
     return inf if style.group_by == "target" else 1
 
 
-def _ordered(cards: Iterable[Decision], kinds: Sequence[Kind]) -> list[Decision]:
+def _ordered(cards: Iterable[Decision], kinds: Sequence[CardKind]) -> list[Decision]:
     """Put cards in the order of their kinds, the largest ones of each first."""
     order = {kind.name: number for number, kind in enumerate(kinds)}
     return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
@@ -222,7 +222,9 @@ def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
     if least == inf:
         yield from map(_change, chapter.changes(least).groups)
         return
-    held = {(target.target, each.section): each.found for target in chapter.targets for each in target.sections}
+    held = {
+        (target.target, section.section): section.found for target in chapter.targets for section in target.sections
+    }
     for card in chapter.cards:
         groups = [_change(group) for group in card.groups]
         first = groups[0]
@@ -230,7 +232,7 @@ def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
             yield replace(first, place=card.place)
         else:
             entries = [entry for group in card.groups for entry in group.entries]
-            title = first.title if len({each.title for each in groups}) == 1 else _asked(card, held)
+            title = first.title if len({group.title for group in groups}) == 1 else _asked(card, held)
             about = first.subject if title == first.title else ""
             yield Decision(card.kind, title, entries, about, place=card.place, groups=groups)
 
@@ -257,7 +259,7 @@ def _asked(card: Card, held: Mapping[tuple[Target, str], int]) -> str:
     return escaped(f"prune at {card.place} {'deleted' if is_done else 'deletes'} {what} in {where}")
 
 
-def _change(group: Group[Change | Outcome]) -> Decision:
+def _change(group: EntryGroup[Change | Outcome]) -> Decision:
     """Return the card of equal changes, planned or done."""
     about = subject(group)
     if isinstance(group.sample, Outcome):
@@ -281,15 +283,17 @@ def _others(chapter: Chapter, least: float) -> Iterator[Decision]:
     for left_out in grouped(chapter.not_applicable, least).groups:
         about = subject(left_out)
         yield Decision("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
-    yield from _unmanaged(each for target in chapter.targets for each in target.unmanaged)
+    yield from _unmanaged(unmanaged for target in chapter.targets for unmanaged in target.unmanaged)
 
 
 def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Decision]:
     """Yield a card for the unmanaged objects of each sort."""
-    found: dict[tuple[str, str, bool], list[Unmanaged]] = {}
-    for each in objects:
-        found.setdefault((each.address.section, each.address.title, each.grants_access), []).append(each)
-    for (section, title, grants_access), own in found.items():
+    alike: dict[tuple[str, str, bool], list[Unmanaged]] = {}
+    for unmanaged in objects:
+        alike.setdefault((unmanaged.address.section, unmanaged.address.title, unmanaged.grants_access), []).append(
+            unmanaged
+        )
+    for (section, title, grants_access), own in alike.items():
         number = counted(len(own), f"unmanaged {title}")
         if grants_access:
             verb, them = ("grants", "it") if len(own) == 1 else ("grant", "them")
@@ -299,16 +303,16 @@ def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Decision]:
             yield Decision("unmanaged", escaped(number), own, "")
 
 
-def _by_reason(groups: Iterable[Group[Outcome]], least: float) -> Iterable[list[Group[Outcome]]]:
+def _by_reason(groups: Iterable[EntryGroup[Outcome]], least: float) -> Iterable[list[EntryGroup[Outcome]]]:
     """Put together the groups that are not done for the same reason, unless each target is to be shown.
 
     Which request failed makes no difference.
     """
-    found: dict[object, list[Group[Outcome]]] = {}
+    alike: dict[object, list[EntryGroup[Outcome]]] = {}
     for group in groups:
-        alone = len(found) if least == inf else None
-        found.setdefault((group.sample.status, _cause(group.sample), alone), []).append(group)
-    return found.values()
+        alone = len(alike) if least == inf else None
+        alike.setdefault((group.sample.status, _cause(group.sample), alone), []).append(group)
+    return alike.values()
 
 
 def _cause(outcome: Outcome) -> str:
@@ -316,7 +320,7 @@ def _cause(outcome: Outcome) -> str:
     return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
 
-def _unfinished(groups: Sequence[Group[Outcome]]) -> Decision:
+def _unfinished(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     """Return the card of changes that are not done for one reason."""
     first = groups[0].sample
     entries = [entry for group in groups for entry in group.entries]
@@ -356,7 +360,7 @@ class _Rows:
                 for number, group in enumerate(card.groups)
                 for row in self.of(replace(group, subject=card.subject))
             ]
-        lost = [_losses(each) for each in card.entries]
+        lost = [_losses(entry) for entry in card.entries]
         shared = set.intersection(*map(set, lost))
         return [
             self._row(entry, card, [loss for loss in own if loss not in shared])
@@ -366,12 +370,12 @@ class _Rows:
     @property
     def pages(self) -> dict[str, str]:
         """The pages of targets."""
-        return {escaped(str(each)): page for each in self._found if (page := self._links.target(each))}
+        return {escaped(str(target)): page for target in self._found if (page := self._links.target(target))}
 
     @property
     def lines(self) -> dict[str, str]:
         """The pages of lines of manifests."""
-        return {escaped(each): page for each in self._origins if (page := self._links.origin(each))}
+        return {escaped(origin): page for origin in self._origins if (page := self._links.origin(origin))}
 
     def _row(self, entry: Entry | Unmanaged, card: Decision, own_losses: Sequence[str]) -> list[int]:
         address, origin, page = _address(entry), "", None
@@ -403,7 +407,7 @@ def _about(entry: Entry | Unmanaged, card: Decision) -> str:
     """Return what an entry is about; empty if the title of its card says it."""
     if isinstance(entry, Unmanaged):
         return ", ".join((label(entry.address), *known_of(entry)))
-    about = subject(Group((entry,), entry))
+    about = subject(EntryGroup((entry,), entry))
     if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
         about = f"{entry.change.action} {about}"
     return "" if about == card.subject else about
@@ -411,8 +415,8 @@ def _about(entry: Entry | Unmanaged, card: Decision) -> str:
 
 def _requests(entries: Sequence[Entry | Unmanaged]) -> str:
     """Return the requests of changes: one of them if there are several targets."""
-    subjects = (each.change if isinstance(each, Outcome) else each for each in entries)
-    changes = [each for each in subjects if isinstance(each, Create | Update | Delete)]
+    subjects = (entry.change if isinstance(entry, Outcome) else entry for entry in entries)
+    changes = [about for about in subjects if isinstance(about, Create | Update | Delete)]
     requests = [escaped(str(request)) for change in changes for request in change.requests]
     if len(changes) > 1 and requests:
         return f"{counted(len(requests), 'request')}, such as {requests[0]}"
@@ -457,12 +461,12 @@ def _text(value: Json) -> str:
 def _both(before: str, after: str) -> tuple[str, str]:
     """Shorten two long texts so that what is shown of them differs."""
     start = 0
-    if max(len(before), len(after)) > LONGEST:
+    if max(len(before), len(after)) > MAX_TEXT_LENGTH:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        start = max(0, sum(1 for _ in same) - CONTEXT)
+        start = max(0, sum(1 for _ in same) - TEXT_CONTEXT_LENGTH)
     return _clipped(before, start), _clipped(after, start)
 
 
 def _clipped(text: str, start: int) -> str:
-    rest = text[start : start + LONGEST]
-    return f"{'…' if start else ''}{rest}{'…' if len(text) > start + LONGEST else ''}"
+    rest = text[start : start + MAX_TEXT_LENGTH]
+    return f"{'…' if start else ''}{rest}{'…' if len(text) > start + MAX_TEXT_LENGTH else ''}"

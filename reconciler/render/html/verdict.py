@@ -13,7 +13,7 @@ from reconciler.render.wording import deletions_in_words, number_of_changes
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PageVerdict:
     """A page in a sentence.
 
     Attributes:
@@ -29,7 +29,7 @@ class Verdict:
     command: str = ""
 
 
-def of_plan(saved: SavedPlan) -> Verdict:
+def of_plan(saved: SavedPlan) -> PageVerdict:
     """Return what a plan would do, and whether that is safe; of a way back, which apply it undoes, and by what."""
     verdict = _of_plan(saved)
     if not saved.reverts:
@@ -40,7 +40,7 @@ def of_plan(saved: SavedPlan) -> Verdict:
     return replace(verdict, headline=f"Revert of the apply {short(saved.reverts)}: {headline}", command=command)
 
 
-def _of_plan(saved: SavedPlan) -> Verdict:
+def _of_plan(saved: SavedPlan) -> PageVerdict:
     numbers = saved.summary
     creates, updates = numbers.create, numbers.update
     changes = creates + updates + numbers.delete
@@ -48,9 +48,9 @@ def _of_plan(saved: SavedPlan) -> Verdict:
     already = number_of_changes(numbers.not_of_change)
     if not changes and not already and not problems:
         state = "before that apply" if saved.reverts else "the manifests declare"
-        return Verdict("calm", "Nothing to change", f"The service is as {state}.")
+        return PageVerdict("calm", "Nothing to change", f"The service is as {state}.")
     if not changes and not already:
-        return Verdict(
+        return PageVerdict(
             "care",
             f"Nothing to change, but {problems}",
             "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
@@ -64,15 +64,15 @@ def _of_plan(saved: SavedPlan) -> Verdict:
     words += f"; {problems}" if problems else ""
     headline = words.capitalize()
     if saved.refusals:
-        return Verdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
+        return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     if deletions:
-        return Verdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
+        return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
     if problems:
-        return Verdict("care", headline, "The changes can be applied. The problems hold up nothing else.")
-    return Verdict("go", headline, "There is no problem. The plan can be applied.")
+        return PageVerdict("care", headline, "The changes can be applied. The problems hold up nothing else.")
+    return PageVerdict("go", headline, "There is no problem. The plan can be applied.")
 
 
-def of_report(report: Report) -> Verdict:
+def of_report(report: Report) -> PageVerdict:
     """Return how much of a plan is done, and how to go on; of a revert, which apply it undid."""
     verdict = _of_report(report)
     if not report.reverts:
@@ -81,24 +81,24 @@ def of_report(report: Report) -> Verdict:
     return replace(verdict, headline=f"Revert of the apply {short(report.reverts)}: {headline}")
 
 
-def _of_report(report: Report) -> Verdict:
+def _of_report(report: Report) -> PageVerdict:
     outcomes = list(report.outcomes)
     done = sum(map(is_done, outcomes))
     problems = counted(report.counts.problems, "problem") if report.counts.problems else ""
     if not outcomes:
         headline, tone = "Nothing to change" + (f", but {problems}" if problems else ""), "care" if problems else "calm"
-        return Verdict(tone, headline, "Nothing was written.")
+        return PageVerdict(tone, headline, "Nothing was written.")
     if done == len(outcomes):
         headline = "The change is done" if done == 1 else f"All {done:,} changes are done"
         if problems:
-            return Verdict(
+            return PageVerdict(
                 "care", f"{headline}; {problems}", "The problems are declared settings that could not be planned."
             )
-        return Verdict("go", headline, "Nothing is left to do.")
+        return PageVerdict("go", headline, "Nothing is left to do.")
     headline = f"{done:,} of {counted(len(outcomes), 'change')} {'is' if done == 1 else 'are'} done"
     headline += f"; {problems}" if problems else ""
     if is_interrupted(report):
         headline = f"Interrupted: {headline}"
     left = counted(len(outcomes) - done, "change")
     by = "" if report.reverts else ", with the JSON report of this run"
-    return Verdict("care" if done else "stop", headline, f"{left} not done. To go on{by}:", report.finish)
+    return PageVerdict("care" if done else "stop", headline, f"{left} not done. To go on{by}:", report.finish)
