@@ -4,6 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from reconciler.planning.revert import WayBack
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
+from tests.inventory.killing import Killed, mortal
 from tests.render.samples import approvals, saved_plan
 from tests.states import a_small_service
 from tests.test_fewest_calls import (
@@ -72,13 +74,13 @@ def undoable(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def shown(engine: EngineDriver, state: dict[str, Any]) -> list[tuple[str, str, list[Any]]]:
-    """Return all that the service shows of all its targets, without the IDs of objects."""
+def shown(engine: EngineDriver, state: dict[str, Any], *kinds: str) -> list[tuple[str, str, list[Any]]]:
+    """Return all that the service shows of all its targets, of some kinds or of all, without the IDs of objects."""
     targets = [Target(Level.INSTANCE), USER]
     targets += [Target(Level(level), each["path"]) for level in ("group", "project") for each in state[f"{level}s"]]
     found = []
     for target in targets:
-        for kind in KINDS.values():
+        for kind in (KINDS[name] for name in kinds or KINDS):
             for part in kind.parts if target.level in kind.models else ():
                 live = read_part(engine.client, part, target, {})
                 objects = live.own if isinstance(live, Objects) else (live,) if isinstance(live, LiveRecord) else ()
@@ -490,3 +492,24 @@ def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str
             told = [each for each in problems(back) if not each.endswith("deletes such objects in the background")]
             assert (told, failures(engine.apply(back))) == ([], [])
             assert shown(engine, sandbox.state()) == before
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"scim_identities"}))
+def test_a_way_back_that_is_killed_at_any_write_is_finished_by_another(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, dialect: str, kind: str
+) -> None:
+    with EngineDriver(sandbox, undoable(all_writes.service(dialect))) as engine:
+        before = shown(engine, sandbox.state(), kind)
+        plan = engine.plan(*all_writes.wanted(kind))
+        report = report_of(engine, plan, engine.apply(plan))
+        after = sandbox.state()
+        engine.apply(planned_back(engine, report))
+        writes = sum(each["method"] != "GET" for each in sandbox.log())
+    for kill, at_once in product(range(1, writes + 1), (False, True)):
+        with EngineDriver(sandbox, after) as engine:
+            back = planned_back(engine, report)
+            with mortal(monkeypatch, kill, before=at_once), pytest.raises(Killed):
+                engine.apply(back)
+        with EngineDriver(sandbox, sandbox.state()) as engine:
+            assert failures(engine.apply(planned_back(engine, report))) == []
+            assert shown(engine, sandbox.state(), kind) == before, (kill, at_once)
