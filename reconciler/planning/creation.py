@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
 from reconciler.model.diff import Fields
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import OWNER, Collection
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
@@ -57,6 +57,13 @@ def references(body: Json) -> Iterator[str]:
             yield from (name for value in body.values() for name in references(value))
         case list():
             yield from (name for value in body for name in references(value))
+
+
+def owners(body: Mapping[str, Json] | None) -> Iterator[str]:
+    """Yield the groups, such as `group acme`, whose objects a body names since the same run creates them there."""
+    for value in (body or {}).values():
+        if isinstance(value, list):
+            yield from (str(entry[OWNER]) for entry in value if isinstance(entry, dict) and OWNER in entry)
 
 
 def creation_in(after: Fields) -> Creation:

@@ -15,7 +15,7 @@ from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import closest, listed
-from reconciler.planning.creation import needs
+from reconciler.planning.creation import needs, owners
 from reconciler.planning.obstacles import with_problems
 
 FORGOTTEN_DELETION = "not done before and no longer declared: it stays"
@@ -159,13 +159,20 @@ def read_canary(text: str) -> RunSelection:
 
 
 def selected_targets(plan: Plan, selection: RunSelection) -> frozenset[Target]:
-    """Return the targets of a plan that a selection selects by path and label, and what is created for their sake."""
-    created = {str(target.target).casefold(): target for target in plan.targets if target.creation is not None}
+    """Return the targets of a plan that a selection selects by path and label, and those that they need.
+
+    These are targets that are created for their sake, and groups in which an object is created to which they refer.
+    """
+    by_name = {str(target.target).casefold(): target for target in plan.targets}
+    created = {name for name, target in by_name.items() if target.creation is not None}
     chosen = {target.target: target for target in plan.targets if selects(selection, target)}
-    todo = [*chosen.values()] if created else []
+    todo = [*chosen.values()]
     while todo:
-        names = {name for change in todo.pop().changes for name in needs(change)}
-        needed = [created[name] for name in names & created.keys() if created[name].target not in chosen]
+        changes = [*todo.pop().changes]
+        names = created.intersection(name for change in changes for name in needs(change))
+        groups = (name for change in changes for request in change.requests for name in owners(request.body))
+        names |= by_name.keys() & groups
+        needed = [by_name[name] for name in names if by_name[name].target not in chosen]
         chosen |= {target.target: target for target in needed}
         todo += needed
     return frozenset(chosen)

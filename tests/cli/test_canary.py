@@ -379,3 +379,26 @@ def test_a_limit_is_a_number_or_a_percentage(cli_runner: CliRunner, wrong: str) 
 )
 def test_a_percentage_is_of_the_planned_changes_and_rounded_up(text: str, planned: int, number: int) -> None:
     assert FailureLimit(text, planned).number == number
+
+
+def test_a_group_that_protects_a_branch_for_the_sake_of_the_canary_goes_along(cli_runner: CliRunner) -> None:
+    """Without it, the approval rule of the canary would name a branch that nobody protects."""
+    rule = "any_approver: {approvals_required: 1, branches: [next]}"
+    cli_runner.write("manifests/lib.yaml", _document("Project", "acme/lib", "approval_rules: {" + rule + "}"))
+    cli_runner.write("manifests/acme.yaml", _document("Group", "acme", "protected_branches: {next: {}}"))
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --yes --concurrency 1 --canary acme/lib")
+    assert (done.code, done.err) == (0, "")
+    assert writes(cli_runner) == [
+        "POST groups/acme/protected_branches",
+        "POST projects/acme%2Flib/approval_rules",
+        *created("api"),
+        *created("web"),
+    ]
+    assert without_time("".join(re.findall("canary: .*\n", done.out))) == (
+        "canary: 1 group, 1 project, 2 changes, verified; going on\n"
+    )
+
+
+def _document(kind: str, path: str, spec: str) -> str:
+    return f"apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{path: {path}}}\nspec: {{{spec}}}\n"
