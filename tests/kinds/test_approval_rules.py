@@ -2,20 +2,25 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
 import yaml
 
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
 from reconciler.model.plan import Delete, Plan, Update
-from reconciler.model.protocols import Request
+from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
+from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
@@ -382,6 +387,67 @@ def test_a_creation_whose_answer_is_lost_is_looked_for(engine: EngineDriver) -> 
     service(engine)
     engine.sandbox.set_faults([{"kind": "reset-after", "method": "POST", "times": 1}])
     assert len(engine.step(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))) == 1
+
+
+class Counting(Client):
+    """A client that notes how many writes to each path are under way at once."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "ada-token")
+        self.under_way = Counter[str]()
+        self.most = Counter[str]()
+        self._lock = Lock()
+
+    def send(self, request: Request) -> Json:
+        """Send a request, and count it meanwhile."""
+        with self._lock:
+            self.under_way[request.path] += 1
+            self.most[request.path] = max(self.most[request.path], self.under_way[request.path])
+        try:
+            return super().send(request)
+        finally:
+            with self._lock:
+                self.under_way[request.path] -= 1
+
+
+def test_rules_of_one_project_are_created_one_after_the_other(engine: EngineDriver) -> None:
+    """No index keeps their names unique: a creation is looked for before the next one is sent."""
+    service(engine)
+    wanted = {name: {"approvals_required": 1, "groups": ["acme/tools"]} for name in "abcd"}
+    plan = engine.plan(rules(wanted), rules(wanted, LIB))
+    engine.sandbox.set_faults([{"kind": "slow", "seconds": 0.02, "method": "POST"}])
+    with Counting(engine.sandbox.api_url) as client:
+        assert failures(apply_plan(plan, client, KINDS, ApplyOptions(8))) == []
+    assert client.most == {RULES: 1, RULES.replace("api", "lib"): 1}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ends"),
+    [
+        (
+            {"a": {"approvals_required": 1, "groups": ["acme/tools"]}},
+            "failed: approval rule a: somebody else created the same object at the same time, ID 1; this run's, ID 2, was "
+            "deleted again",
+        ),
+        (
+            {"any_approver": {"approvals_required": 1}},
+            "stale: approval rule any_approver: somebody else made the same change at the same time",
+        ),
+    ],
+)
+def test_a_rule_that_somebody_creates_at_once_is_left_to_them(
+    engine: EngineDriver, wanted: dict[str, Any], ends: str
+) -> None:
+    service(engine)
+    plan = engine.plan(rules(wanted))
+    engine.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "approval_rules"}])
+    with ThreadPoolExecutor() as pool, Client(engine.sandbox.api_url, "ada-token") as other:
+        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions(1)), (engine.client, other))]
+    assert [line for outcomes in runs for line in failures(outcomes)] == [ends]
+    assert len(shown(engine)) == 1
+    engine.sandbox.set_faults([])
+    again = engine.plan(rules(wanted))
+    assert (list(again.changes), list(again.problems)) == ([], [])
 
 
 def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver) -> None:
