@@ -1,8 +1,18 @@
-"""The way to an empty plan: place what the plan asks for, plan again, until nothing is left that can be accepted."""
+"""The way to an empty plan, in two passes: place what targets wish, then what that has brought to light, and verify.
+
+What a target wishes is completed before anything is placed: as if it were alone with its layers, its wishes are carried
+out and planned once, which shows what they uncover beneath them, and what a problem has hidden. So only what other
+targets of its profiles and sets do may surprise it. The second pass puts that right in the own documents alone. What
+the last plan still shows is refused.
+
+Manifests that would have errors are not written: what is at fault is placed again, one rung further (see `Rung`). That
+ends, since each attempt takes some target a rung further, and nothing is edited beyond the last one.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from itertools import product
 from pathlib import Path
 
@@ -16,19 +26,38 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.accept.placement import Edit, Place, Placement, place_of
+from reconciler.accept.drafts import Drafts, Unchangeable, by_place, edited_stack
+from reconciler.accept.placement import Difference, Edit, Placement
 from reconciler.accept.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.placing import Membership, Rename, is_merged
+from reconciler.manifests.validation import check_section
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, Problem
-from reconciler.model.state import LiveState, Unreadable
+from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
 from reconciler.model.targets import Key, Target
 
+Place = tuple[Target, str]
+"""A target, and a section of it."""
 Fault = tuple[Hashable, str]
 """A document as it was read, or a target, and the section that has errors there."""
+NO_FAULTS: Set[Fault] = frozenset()
+
+
+class Rung(IntEnum):
+    """How what a target wishes in a section is placed: the next one, where manifests would have errors."""
+
+    AGREED = 0
+    """In profiles and sets where their targets agree, else in its own document."""
+    OWN = 1
+    """In its own document."""
+    RESTATED = 2
+    """In its own document, which declares all declared fields of the section: it may be checked by itself."""
+    REFUSED = 3
+    """Nowhere."""
 
 
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
@@ -48,20 +77,9 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     sources = manifests.index.sources
     while True:
         drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
-        rounds = _Rounds(
-            manifests,
-            drift.planned,
-            drift.inapplicable,
-            drift.live,
-            kinds,
-            drafts,
-            closed,
-            manifests,
-            banned=_unknown(manifests),
-        )
-        left = rounds.run()
+        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(manifests, drafts))
         try:
-            texts = rounds.drafts.texts(sources)
+            texts = drafts.texts(sources)
         except Unchangeable as odd:
             closed[str(odd)] = ODD_LAYOUT
             continue
@@ -70,167 +88,177 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left))
 
 
-def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
-    """Return the places of profiles and sets, each with its sections, that have targets that nobody knows."""
-    layers = {layer for each in manifests.unlisted for layer in each.layers}
-    return {(place_of(layer.document), section) for layer in layers for section in manifests.index.specs}
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """Each round plans, and edits what the plan asks for; what an edit brings to light is left to the next round.
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    """The manifests after some edits.
 
     Attributes:
-        base: the manifests as they were read.
-        planned: the targets and sections that are accepted.
-        inapplicable: see `Drift`.
-        live: what was read.
-        kinds: all kinds.
-        drafts: the documents with all edits so far.
-        closed: by file, why it must not change.
-        current: the manifests with all edits so far.
-        read: by document of `current`, that of `base`, or the target whose new document it is.
-        banned: the places of profiles and sets, each with a section that must not change there.
-        given_up: by target and section, why nothing of it is accepted any more.
-        restated: targets, each with a section whose declared fields all go into the target's own document.
-        made: the edits so far.
+        manifests: as they are merged.
+        drafts: the documents.
+        read: by document of `manifests`, that which was read, or the target whose new document it is.
     """
 
-    base: Manifests
-    planned: Collection[tuple[Target, str]]
-    inapplicable: Collection[tuple[Target, str]]
-    live: LiveState
-    kinds: Kinds
+    manifests: Manifests
     drafts: Drafts
-    closed: Mapping[str, str]
-    current: Manifests
     read: Mapping[Hashable, Document | Target] = field(default_factory=dict)
-    banned: set[tuple[Place, str]] = field(default_factory=set)
-    given_up: dict[tuple[Target, str], str] = field(default_factory=dict)
-    restated: set[tuple[Target, str]] = field(default_factory=set)
-    made: set[Hashable] = field(default_factory=set)
 
-    def run(self) -> list[Problem]:
-        """Edit until nothing is left to edit; return what is left of the plan, each with the reason."""
-        while True:
-            plan = self._plan()
-            wishes = self._wishes(plan)
-            edits = self._placed(wishes)
-            if not edits:
-                return [*self._left(plan, wishes)]
-            again = [edit for edit in edits if self._mark(edit) in self.made]
-            if again:
-                self._drop(again)
-            else:
-                self._make(edits)
+    def edited(self, edits: Iterable[Edit], base: Manifests) -> "tuple[_Revision | None, Set[Fault]]":
+        """Return the manifests after further edits, None if they would have errors, and what is at fault.
 
-    def _plan(self) -> Plan:
-        plan, self.live = plan_again(self.current.desired, self.planned, self.live, self.kinds)
-        return plan
-
-    def _wishes(self, plan: Plan) -> dict[Target, Wishes]:
-        declared = {
-            (each.target, section.kind): section for each in self.current.desired.targets for section in each.sections
-        }
-        wholes = {whole.target: whole for whole in self.current.stacks}
-        wishes: dict[Target, Wishes] = {}
-        for each in plan.targets:
-            for section in each.sections:
-                if section.changes or section.problems:
-                    wished = wishes.setdefault(each.target, Wishes())
-                    declaration = declared[each.target, section.section]
-                    wished.collect(section, declaration, wholes[each.target], self.live)
-        return wishes
-
-    def _placed(self, wishes: Mapping[Target, Wishes]) -> list[Edit]:
-        unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
-        known = {place for place in self.planned if place not in unreadable}
-        return Placement(
-            self.current.stacks,
-            wishes,
-            known,
-            self.inapplicable,
-            self.closed,
-            self.banned,
-            self.restated,
-            self.given_up.keys(),
-        ).place()
-
-    def _make(self, edits: Sequence[Edit]) -> None:
-        """Make some edits; if manifests would have errors, drop those that are to blame.
-
-        A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it.
-        So does an item, for one round, where another profile or set gets back items that it may uncover.
+        Args:
+            edits: of documents as `manifests` has them.
+            base: the manifests as they were read.
         """
-        revived = {edit.section for edit in edits if edit.revives}
-        edits = [edit for edit in edits if not (edit.uncovers and edit.section in revived)]
-        changing = {(edit.document, edit.section) for edit in edits if not edit.is_needless}
-        now = [edit for edit in edits if not edit.is_needless or (edit.document, edit.section) in changing] or edits
-        faulty = self._attempt(now)
-        if faulty and len(now) < len(edits):
-            made = {id(edit) for edit in now}
-            now = [*now, *self._blamed([edit for edit in edits if id(edit) not in made], faulty)]
-            faulty = self._attempt(now)
-        if faulty:
-            self._drop(self._blamed(now, faulty) or now)
-
-    def _attempt(self, edits: Sequence[Edit]) -> Set[Fault]:
-        """Make some edits, unless manifests would have errors; return the targets and documents with errors."""
         pruned: dict[Document, set[str]] = {}
-        for whole in self.current.stacks:
-            for layer in whole.layers:
-                pruned.setdefault(layer.document, set()).update(whole.prune)
+        for stack in self.manifests.stacks:
+            for layer in stack.layers:
+                pruned.setdefault(layer.document, set()).update(stack.prune)
         drafts = self.drafts.edited(edits, self.read, pruned)
         changed, new = drafts.documents
-        revised, faulty = self.base.revised(changed, new.values())
         read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
         read |= {document: target for target, document in new.items()}
+        revised, faulty = base.revised(changed, new.values())
         if revised is None:
-            return frozenset((read.get(each, each), section) for each, section in faulty)
-        self.made.update(map(self._mark, edits))
-        self.drafts, self.current, self.read = drafts, revised, read
-        return frozenset()
+            return None, frozenset((read.get(place, place), section) for place, section in faulty)
+        return _Revision(revised, drafts, read), NO_FAULTS
 
-    def _blamed(self, edits: Iterable[Edit], faulty: Set[Fault]) -> list[Edit]:
-        """Return the edits of faulty documents, and of any document of faulty targets, in the sections at fault."""
-        sections: dict[Hashable, list[str]] = {}
-        for target, section in faulty:
-            sections.setdefault(target, []).append(section)
-        documents = {
-            (self.read.get(layer.document, layer.document), section)
-            for whole in self.current.stacks
-            for section in sections.get(whole.target, ())
-            for layer in whole.layers
+
+@dataclass(frozen=True, slots=True)
+class _Accepting:
+    """One attempt, with some files closed.
+
+    Attributes:
+        drift: see `accept`.
+        kinds: likewise.
+        closed: by file, why it must not change.
+    """
+
+    drift: Drift
+    kinds: Kinds
+    closed: Mapping[str, str]
+
+    def run(self, revision: _Revision) -> tuple[Drafts, list[Problem]]:
+        """Return the edited documents, and what is left of the plan, each with the reason."""
+        plan, live = self._plan(revision.manifests, self.drift.live)
+        wishes, live = self._completed(self._wishes(plan, revision.manifests, live), revision.manifests, live)
+        revision, rungs, refusals = self._pass(revision, wishes, live, {})
+        plan, live = self._plan(revision.manifests, live)
+        wishes = self._wishes(plan, revision.manifests, live)
+        rungs = {place: max(rungs.get(place, Rung.OWN), Rung.OWN) for place in self.drift.planned}
+        revision, rungs, further = self._pass(revision, wishes, live, rungs)
+        plan, live = self._plan(revision.manifests, live)
+        return revision.drafts, [*self._left(plan, refusals | further, rungs)]
+
+    def _plan(self, manifests: Manifests, live: LiveState) -> tuple[Plan, LiveState]:
+        return plan_again(manifests.desired, self.drift.planned, live, self.kinds)
+
+    def _wishes(self, plan: Plan, manifests: Manifests, live: LiveState) -> dict[Target, Wishes]:
+        """Return what makes a plan empty."""
+        declared = {
+            (section.target, section.kind): section
+            for target in manifests.desired.targets
+            for section in target.sections
         }
-        wrong = documents | faulty
-        return [
-            edit for edit in edits if {(each, edit.section) for each in (self._origin(edit), *edit.targets)} & wrong
-        ]
+        stacks = {stack.target: stack for stack in manifests.stacks}
+        return _collected(plan, declared, stacks, live)
 
-    def _drop(self, edits: Sequence[Edit]) -> None:
-        """Leave profiles and sets as they are where edits came to nothing; else give up on the targets."""
-        shared = [edit for edit in edits if edit.document is not None and edit.shared]
-        self.banned.update((place_of(edit.document), edit.section) for edit in shared if edit.document is not None)
-        if not shared:
-            places = {(target, edit.section) for edit in edits for target in edit.targets}
-            records = {place for place in places if self.drafts.specs[place[1]].items is None}
-            self.given_up |= dict.fromkeys((places - records) | (places & self.restated), CONTRADICTION)
-            self.restated |= records
+    def _completed(
+        self, wishes: Mapping[Target, Wishes], manifests: Manifests, live: LiveState
+    ) -> tuple[Mapping[Target, Wishes], LiveState]:
+        """Return the wishes with those that come to light when they are carried out for each target alone."""
+        stacks: dict[Target, Stack] = {}
+        declared: dict[Place, Section] = {}
+        desired = []
+        for target in manifests.desired.targets:
+            if target.target in wishes:
+                stack = manifests.of(target.target).stack
+                sections = {steps[0] for steps in wishes[target.target].wishes}
+                alone = _alone(stack, wishes[target.target], sections)
+                checked = [section for name in alone.sections for section in _checked(alone, name)]
+                stacks[target.target] = alone
+                declared |= {(section.target, section.kind): section for section in checked}
+                desired.append(replace(target, sections=tuple(checked)))
+        plan, live = plan_again(DesiredState(tuple(desired), ""), self.drift.planned, live, self.kinds)
+        further = _collected(plan, declared, stacks, live)
+        return {target: _joined(wished, further.get(target)) for target, wished in wishes.items()}, live
 
-    def _mark(self, edit: Edit) -> Hashable:
-        return self._origin(edit), edit.steps, repr(edit.wish)
+    def _pass(
+        self, revision: _Revision, wishes: Mapping[Target, Wishes], live: LiveState, rungs: Mapping[Place, Rung]
+    ) -> tuple[_Revision, Mapping[Place, Rung], dict[Difference, str]]:
+        """Return the manifests with wishes carried out, how each is placed, and the reasons of those that are not."""
+        refused = {(target, *at): reason for target, wished in wishes.items() for at, reason in wished.refused.items()}
+        while True:
+            members = self._members(revision.manifests, wishes, live, rungs)
+            restated = {place for place, rung in rungs.items() if rung is Rung.RESTATED}
+            placement = Placement.of(revision.manifests.stacks, members, self.closed, restated)
+            refused |= placement.refused
+            edits = _necessary([*placement.edits.values()], members)
+            revised, faulty = revision.edited(edits, self.drift.manifests) if edits else (revision, NO_FAULTS)
+            if revised is not None:
+                return revised, rungs, refused
+            rungs = self._raised(rungs, edits, faulty, revision, members)
 
-    def _origin(self, edit: Edit) -> Document | Target:
-        """Return the document as it was read, or the target of a new one."""
-        return edit.targets[0] if edit.document is None else self.read.get(edit.document, edit.document)
+    def _members(
+        self, manifests: Manifests, wishes: Mapping[Target, Wishes], live: LiveState, rungs: Mapping[Place, Rung]
+    ) -> Membership:
+        unreadable = {
+            (target, section) for (target, section, _), part in live.parts.items() if isinstance(part, Unreadable)
+        }
+        apart = {place for place, rung in rungs.items() if rung > Rung.AGREED}
+        wished = {
+            target: {
+                steps: wish
+                for steps, wish in wishes_of.wishes.items()
+                if rungs.get((target, steps[0]), Rung.AGREED) < Rung.REFUSED
+            }
+            for target, wishes_of in wishes.items()
+        }
+        known = self.drift.planned - unreadable - apart
+        fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
+        return Membership.of(manifests.stacks, wished, known, self.drift.inapplicable, fixed)
 
-    def _left(self, plan: Plan, wishes: Mapping[Target, Wishes]) -> Iterator[Problem]:
+    def _raised(
+        self,
+        rungs: Mapping[Place, Rung],
+        edits: Sequence[Edit],
+        faulty: Set[Fault],
+        revision: _Revision,
+        members: Membership,
+    ) -> Mapping[Place, Rung]:
+        """Return the rungs with those at fault one further, and all whose profiles and sets change with theirs."""
+        raised = dict(rungs)
+        blamed = self._blamed(edits, faulty, revision, members)
+        for target, section in blamed or {(target, edit.section) for edit in edits for target in edit.targets}:
+            rung = rungs.get((target, section), Rung.AGREED)
+            skips = rung is Rung.OWN and self.drift.manifests.index.specs[section].items is not None
+            raised[target, section] = Rung.REFUSED if skips else Rung(min(rung + 1, Rung.REFUSED))
+        return raised
+
+    def _blamed(
+        self, edits: Sequence[Edit], faulty: Set[Fault], revision: _Revision, members: Membership
+    ) -> Set[Place]:
+        """Return the targets at fault, and those that share changed profiles and sets with them; with the section."""
+        changed = {(edit.document, edit.section) for edit in edits if edit.shared}
+        blamed = {(place, section) for place, section in faulty if isinstance(place, Target)}
+        groups: list[Set[Place]] = []
+        for layer, stacks in members.stacks.items():
+            read = revision.read.get(layer.document, layer.document)
+            for section in {edit.section for edit in edits}:
+                group = {(stack.target, section) for stack in stacks}
+                blamed |= group if (read, section) in faulty else set()
+                groups += [group] if (layer.document, section) in changed else []
+        reached, frontier = set(), blamed
+        while frontier:
+            reached |= frontier
+            frontier = {place for group in groups if group & frontier for place in group} - reached
+        return {place for place in reached if any(steps[0] == place[1] for steps in members.wishes.get(place[0], ()))}
+
+    def _left(self, plan: Plan, refused: Mapping[Difference, str], rungs: Mapping[Place, Rung]) -> Iterator[Problem]:
         """Yield what is left of the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
-            given_up = self.given_up.get((target, section), "")
-            refused = wishes.get(target, Wishes()).refused
-            places = ((section, name, field_) for name, field_ in self._places(problem))
+            places = ((target, section, name, field_) for name, field_ in self._places(problem))
+            given_up = CONTRADICTION if rungs.get((target, section)) is Rung.REFUSED else ""
             reason = next((refused[place] for place in places if place in refused), given_up)
             reason = reason or problem.reason or CONTRADICTION
             yield replace(problem, reason=reason, remedy=problem.remedy if reason == problem.reason else "")
@@ -240,3 +268,62 @@ class _Rounds:
         name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
         identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
         yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None)))
+
+
+def _collected(
+    plan: Plan, declared: Mapping[Place, Section], stacks: Mapping[Target, Stack], live: LiveState
+) -> dict[Target, Wishes]:
+    wishes: dict[Target, Wishes] = {}
+    for target in plan.targets:
+        for section in target.sections:
+            if section.changes or section.problems:
+                wished = wishes.setdefault(target.target, Wishes())
+                wished.collect(section, declared[target.target, section.section], stacks[target.target], live)
+    return wishes
+
+
+def _alone(stack: Stack, wishes: Wishes, sections: Collection[str]) -> Stack:
+    """Return some sections of a target whose wishes are carried out as if its layers had no other targets."""
+    members = Membership.of([stack], {stack.target: wishes.wishes}, {(stack.target, section) for section in sections})
+    placement = Placement.of([stack], members, {})
+    return edited_stack(stack, by_place(placement.edits.values()), sections)
+
+
+def _checked(stack: Stack, name: str) -> Iterator[Section]:
+    """Yield a section of a target, unless it has errors."""
+    spec, pruned = stack.specs[name], name in stack.prune
+    checked, _ = check_section(stack, spec, stack.target)
+    if checked is not None:
+        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+
+
+def _joined(wished: Wishes, further: Wishes | None) -> Wishes:
+    """Return the wishes of a target with further ones, which name an item that gets its former name back by that."""
+    if further is None:
+        return wished
+    former = {(steps[0], wish.name): steps for steps, wish in wished.wishes.items() if isinstance(wish, Rename)}
+    return Wishes(
+        {former.get(steps[:2], steps[:2]) + steps[2:]: wish for steps, wish in further.wishes.items()} | wished.wishes,
+        further.refused | wished.refused,
+    )
+
+
+def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
+    """Return the edits that have to be made.
+
+    A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it. What
+    would be uncovered may not be. An item stays where another profile or set gets an item back in place of a null,
+    which it may uncover.
+    """
+    revived = {edit.section for edit in edits if edit.is_revival}
+    places = by_place(edit for edit in edits if not (edit.uncovers and edit.section in revived))
+    conditional = [edit for edit in edits if edit.is_conditional]
+    wanted = {target for edit in conditional for target in edit.targets}
+    stacks = {stack.target: stack for layer in members.stacks.values() for stack in layer if stack.target in wanted}
+    for edit in conditional:
+        edits_there = places[edit.place]
+        places[edit.place] = [other for other in edits_there if other is not edit]
+        edited = ((edited_stack(stacks[target], places, {edit.section}), steps) for target, steps in edit.wished)
+        if any(is_merged(stack, steps) for stack, steps in edited):
+            places[edit.place] = edits_there
+    return [edit for edits_there in places.values() for edit in edits_there]

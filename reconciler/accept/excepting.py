@@ -18,12 +18,12 @@ from reconciler.accept.differences import (
     plan_again,
 )
 from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.accept.placement import Edit
-from reconciler.accept.wishes import Drop, Except
+from reconciler.accept.placement import Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
+from reconciler.manifests.stack.placing import Drop
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Problem
 from reconciler.model.state import Unreadable
@@ -119,7 +119,7 @@ class _Excepting:
         """Yield the edits that take out what breaks locks, in the sections that are compared."""
         for target, layer, steps in self.drift.manifests.deviations:
             if (target, steps[0]) in self.drift.planned and layer.document.source.path not in self.closed:
-                yield Edit(layer.document, layer.document, steps, Drop(), [target])
+                yield Edit(layer.document, layer.document, steps, Drop(), [(target, steps)])
 
     def _edits(self, differences: Iterable[Problem], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
@@ -131,7 +131,7 @@ class _Excepting:
             named = [] if None in differing else [field for field in dict.fromkeys(differing) if field]
             exception = self.deferral.exception(section, item, named)
             document, beside = _documents(target, section, wholes[target], sound)
-            yield Edit(document, beside, (section,), Except(exception), [target])
+            yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
 
     def _refusal(self, difference: Problem, sound: Manifests) -> str:
         """Return why a difference cannot be excepted; empty if it can."""

@@ -1,6 +1,6 @@
 """From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,7 @@ from reconciler.export.sections import item_fields
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
+from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, Wish
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences, fields_of
 from reconciler.model.endpoints import Collection
@@ -20,68 +21,6 @@ from reconciler.planning.collections import without_itself
 from reconciler.planning.part import DeclaredPart
 
 ROTATION = "a rotation is due, which `apply` carries out"
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A declared field gets another value, which is as a manifest writes it."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """A declared field, item or entry is not there.
-
-    Attributes:
-        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
-            keeps the object declared. Targets agree whichever they have.
-    """
-
-    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Revive:
-    """An item that must not exist is there; `fields` are what is declared of it if nothing else declares it."""
-
-    fields: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """An item is there by its former name, which is as a manifest writes it."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """An item, or an entry of a list, is there and would be deleted.
-
-    Attributes:
-        value: the fields of the item, or the entry, as a manifest writes them.
-    """
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Except:
-    """A deviation is accepted for a while.
-
-    Attributes:
-        exception: the entry of `metadata.exceptions`, as a manifest writes it.
-    """
-
-    exception: Mapping[str, Any]
-
-
-Wish = Put | Drop | Revive | Rename | Add
-"""One change of what is declared for a target, at some steps of its merged spec.
-
-The last step to an entry of a list is the entry's identity: see `Collection.identity`.
-"""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,6 @@ from reconciler.manifests.stack.sections import PRUNE, SectionSpec, SectionSpecs
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
-from reconciler.model.targets import Target
 
 FEWEST = 2
 """Projects that can share something."""
@@ -484,15 +483,6 @@ def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: Sectio
 
 def _word(value: str) -> str:
     return rf"(?<![^\W_]){re.escape(value)}(?![^\W_])"
-
-
-def with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
-    """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
-    lowered = shape.items is not None and shape.items.names.lowers_placeholders
-    path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
-    if path is not None and f"{key}/".startswith(f"{path}/"):
-        return f"{{path}}{literal(key[len(path) :])}"
-    return str(literal(key))
 
 
 Change = Callable[[Context, str], str]

@@ -387,3 +387,19 @@ def test_the_path_and_the_id_of_one_project_go_together_or_stay() -> None:
         "-      - acme/web  # path",
         "-      - 102  # too",
     ]
+
+
+def test_what_stays_hidden_beneath_a_level_stays_as_it_is() -> None:
+    """Hypothesis found it: by itself, the project would change the set's level, and uncover the profile's events."""
+    text = profile(CUSTOM) + a_set("all", 0, "  notification_settings: {level: watch}\n", profiles="base")
+    one = of("notification_settings", {100: notified("custom"), 101: notified("watch"), 102: notified("watch")})
+    own = "+apiVersion: reconciler/v1\n+kind: Project\n+metadata: {path: acme/api}\n+spec:\n"
+    assert changed(text, one) == f"{own}+  notification_settings:\n+    level: custom\n"
+
+
+def test_former_names_in_all_layers_go_from_the_own_document_by_an_empty_list() -> None:
+    """Hypothesis found it: without the project's line, the set's would still name a milestone that is there."""
+    item = "  milestones:\n    New: {renamed_from: Old}\n"
+    text = a_set("all", 0, item) + project("acme/api", f"  prune: [milestones]\n{item}", "")
+    both = of("milestones", {100: milestones("Old", "New"), 101: milestones("New"), 102: milestones("New")})
+    assert changed(text, both) == ("-    New: {renamed_from: Old}\n+    New: {renamed_from: []}\n+    Old: {}\n")

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reconciler.manifests.stack.placeholders import Placeholders, fill, fill_all
+from reconciler.manifests.stack.placeholders import Placeholders, fill, fill_all, literal
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Resource
-from reconciler.model.targets import Level
+from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed, one
 
 OLD_NAMES = "renamed_from"
@@ -68,6 +68,14 @@ class SectionSpec:
     def normalize_key(self, key: str, values: Placeholders | None) -> Any:
         """Return a key of the section as `normalize` does."""
         return fill(key, values) if self.items is None else _normalize_name(self.items, key, values)
+
+    def shared_key(self, key: str, target: Target) -> str:
+        """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
+        lowered = self.items is not None and self.items.names.lowers_placeholders
+        path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
+        if path is not None and f"{key}/".startswith(f"{path}/"):
+            return f"{{path}}{literal(key[len(path) :])}"
+        return str(literal(key))
 
     def normalize_entry(self, field: str, entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
