@@ -9,7 +9,7 @@ import pytest
 
 MOST = {
     "a due date, from its file to the request": 206,
-    "a live value, from the response to its line": 160,
+    "a live value, from the response to its line": 155,
     "a bad date, from its file to the error": 65,
     "a token, from its variable to the header": 80,
     "functions that take both a reader and a concurrency": 17,

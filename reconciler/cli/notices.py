@@ -46,6 +46,8 @@ def webhook(given: "Given") -> "Webhook | None":
 
 def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
     """Post the numbers of a plan, and why `apply` will refuse it."""
+    if hook is None:
+        return
     from reconciler.render.wording import guard_notes, plan_in_a_line
 
     targets = (each.target for each in saved.targets if any(each.changes) or any(each.problems))
@@ -54,6 +56,8 @@ def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
 
 def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "Unseen") -> None:
     """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
+    if hook is None:
+        return
     from reconciler.model.wording import counted
     from reconciler.render.wording import baseline_note, plan_in_a_line, restored_heading
 
@@ -74,14 +78,11 @@ def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "Unseen") 
 
 def notify_of_report(hook: "Webhook | None", report: "Report") -> None:
     """Post the numbers of an apply, and where something is not done."""
-    from reconciler.apply import Status
+    if hook is None:
+        return
     from reconciler.render.wording import report_in_a_line
 
-    targets = (
-        target.target
-        for target in report.targets
-        if any(target.problems) or any(outcome.status is not Status.DONE for outcome in target.outcomes)
-    )
+    targets = (target.target for target in report.targets if not target.in_order)
     _post(hook, report.service, [report_in_a_line(report), _named("Not done, or a problem, in", targets)])
 
 
@@ -92,10 +93,8 @@ def _named(words: str, targets: "Iterable[Target]") -> str:
     return f"{words} {', '.join(names[:MAX_LISTED_NOTICES])}{more}" if names else ""
 
 
-def _post(hook: "Webhook | None", service: str, facts: Iterable[str]) -> None:
-    """Post a message, if anybody is to be notified; log an error if that fails."""
-    if hook is None:
-        return
+def _post(hook: "Webhook", service: str, facts: Iterable[str]) -> None:
+    """Post a message; log an error if that fails."""
     lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, facts)), *_job()]
     try:
         with heeding(patience=1):

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -49,19 +49,18 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
     changes = list(plan.changes)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
         yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
-    yield from _losses(plan, limits, shards)
+    yield from _losses(plan.targets, sum(isinstance(change, Delete) for change in changes), limits, shards)
     if not limits.sink:
         yield from _lack_of_sink(changes)
 
 
-def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
-    deletes = sum(isinstance(change, Delete) for change in plan.changes)
+def _losses(targets: Iterable[TargetPlan], deletes: int, limits: Limits, shards: int) -> Iterator[str]:
     loss, remedy = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
     if limits.allow_deletes is not None:
         if deletes > limits.allow_deletes:
             yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
         return
-    lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
+    lost = [loss for target in targets for section in target.sections for loss in _loss(target, section)]
     if lost:
         others = (
             f", more than {MAX_DELETED_SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}"

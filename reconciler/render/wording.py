@@ -503,24 +503,22 @@ def canary_notes(report: Report) -> Iterator[str]:
 
 def access_notes(plan: Plan) -> Iterator[str]:
     """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
-    counts = Counter(unmanaged.address.section for unmanaged in plan.unmanaged if unmanaged.grants_access)
+    objects = [unmanaged.address for unmanaged in plan.unmanaged if unmanaged.grants_access]
+    counts = Counter(address.section for address in objects)
     if counts:
         numbers = ", ".join(f"{number:,} in {section}" for section, number in counts.items())
         subject = counted(counts.total(), "unmanaged object")
         verb, them = ("grants", "it") if counts.total() == 1 else ("grant", "them")
         prune = f"prune: [{', '.join(counts)}]"
         remedy = f"declare {them}, or write {prune} to delete {them}"
-        yield f"{subject} {verb} access: {numbers}; {remedy}{_undeclarable(plan)}"
+        yield f"{subject} {verb} access: {numbers}; {remedy}{_undeclarable(objects)}"
 
 
-def _undeclarable(plan: Plan) -> str:
+def _undeclarable(objects: Sequence[Address]) -> str:
     """Return which unmanaged objects with access no manifest can declare, since nothing tells them from others."""
-    objects = [unmanaged for unmanaged in plan.unmanaged if unmanaged.grants_access]
-    names = Counter(unmanaged.address for unmanaged in objects)
-    double = [
-        unmanaged.address for unmanaged in objects if names[unmanaged.address] > 1 and not _is_blank(unmanaged.address)
-    ]
-    blank = [unmanaged.address for unmanaged in objects if _is_blank(unmanaged.address)]
+    numbers = Counter(objects)
+    double = [address for address in objects if numbers[address] > 1 and not _is_blank(address)]
+    blank = list(filter(_is_blank, objects))
     words = [
         f"{len(some):,} {'has' if len(some) == 1 else 'have'} {what} (such as {label(some[0])} of {some[0].target})"
         for some, what in ((double, "the name of another"), (blank, "a blank name"))
