@@ -171,9 +171,23 @@ def _manifests() -> Iterator[str]:
     yield table(["kind", "is about"], ((f"`{name}`", definitions[name]["description"]) for name in documents))
     for part in ("metadata", "create", "select"):
         yield from _part(part, {name: definitions[name] for name in documents}, definitions)
-    for name, of in INNER.items():
-        yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
+    yield from _inner(definitions)
     yield from _sections(kinds, definitions)
+
+
+def _inner(definitions: Mapping[str, Schema]) -> Iterator[str]:
+    """Yield a table of each part; keys that it shares with one before are only named."""
+    before: dict[str, tuple[Schema, str]] = {}
+    for name, of in INNER.items():
+        properties = definitions[name]["properties"]
+        shared = {key: before[key][1] for key, schema in properties.items() if before.get(key, ({}, ""))[0] == schema}
+        yield f"### {name}\n\n{definitions[name]['description']}"
+        for other in dict.fromkeys(shared.values()):
+            same = ", ".join(f"`{key}`" for key, of_key in shared.items() if of_key == other)
+            yield f" {same} as in [{other}](#{other.lower()})."
+        rest = {key: schema for key, schema in properties.items() if key not in shared}
+        yield f"\n\n{keys({'properties': rest}, f'key of {of}')}"
+        before |= {key: (schema, name) for key, schema in rest.items()}
 
 
 def _sections(kinds: Mapping[str, Kind], definitions: Mapping[str, Schema]) -> Iterator[str]:
