@@ -127,6 +127,11 @@ def test_every_link_of_the_site_and_every_former_address_leads_to_a_heading(tmp_
         address, _, heading = link.partition("#")
         page = Path(tmp_path, former, address, "index.html").read_text(encoding="utf-8")
         assert f'id="{heading}"' in page or not heading, link
+    for link in links(ROOT / "README.md"):  # no page of the site
+        path, _, heading = link.partition("#")
+        if heading:
+            page = Path(tmp_path, path.removeprefix("docs/").removesuffix(".md"), "index.html").read_text("utf-8")
+            assert f'id="{heading}"' in page, link
 
 
 def test_the_front_pages_name_the_first_commands_and_every_page() -> None:
