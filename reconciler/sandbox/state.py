@@ -136,7 +136,7 @@ class User(StoredItem):
         return self
 
 
-class Membership(Record):
+class MemberRole(Record):
     """A user's role in a group or project."""
 
     user: Username
@@ -159,7 +159,7 @@ class GroupOrProject(StoredItem):
     archived: bool = False
     marked_for_deletion_on: str | None = None
     created_at: Time = SEED
-    members: list[Membership] = Field(default_factory=list)
+    members: list[MemberRole] = Field(default_factory=list)
 
     @property
     def slug(self) -> str:
@@ -180,7 +180,7 @@ class GroupOrProject(StoredItem):
         return path
 
     @property
-    def owners(self) -> list[Membership]:
+    def owners(self) -> list[MemberRole]:
         """Its direct members with that role."""
         return [member for member in self.members if member.role == "owner"]
 

@@ -7,7 +7,7 @@ from reconciler.sandbox.call import Call, Route, invalid
 from reconciler.sandbox.parameters import boolean, day, integer, read, text, texts
 from reconciler.sandbox.routes.instance import show_token, show_user
 from reconciler.sandbox.routes.users import list_members, role_in, seen_place, show_member, user_of
-from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, AccessToken, Group, Membership, Role
+from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, AccessToken, Group, MemberRole, Role
 
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
 _LEVELS: dict[int, Role] = {number: name for name, number in ROLES.items()}
@@ -73,14 +73,14 @@ def add_member(call: Call) -> Answer:
     if user is None:
         raise refused(404, "404 User Not Found")
     if place.role_of(user):
-        raise refused(409, "Member already exists")
+        raise refused(409, "MemberRole already exists")
     call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
     for group in state.groups_above(place):
         if group.role_of(user) > level:
             role = _LEVELS[group.role_of(user)].capitalize()
             reason = f"should be greater than or equal to {role} inherited membership from group {group.name}"
             raise refused(400, {"access_level": [reason]})
-    place.members.append(Membership(user=user.username, role=_LEVELS[level]))
+    place.members.append(MemberRole(user=user.username, role=_LEVELS[level]))
     state.forget_access()
     call.changed = True
     return Answer(201, show_member(call, user, level))

@@ -22,7 +22,7 @@ from ..call import Call, Insertion, Route
 from ..multipart import Upload
 from ..parameters import Attribute, integer, read, text
 from ..records import Record
-from ..state import Group, Membership, SandboxState, StateSection, User, Visibility
+from ..state import Group, MemberRole, SandboxState, StateSection, User, Visibility
 from .epics import EPICS, LABELS, EpicRecord, Label
 from .milestones import MILESTONES, MilestoneRecord, title_faults
 from .places import add_group, find_parent, lowered
@@ -39,7 +39,7 @@ class _Archived(Record):
     name: str
     description: str | None = None
     visibility: Visibility
-    members: list[Membership]
+    members: list[MemberRole]
     labels: list[Label]
     milestones: list[MilestoneRecord]
     epics: list[EpicRecord]
