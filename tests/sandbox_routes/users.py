@@ -73,7 +73,7 @@ def add_member(call: Call) -> Answer:
     if user is None:
         raise refused(404, "404 User Not Found")
     if place.role_of(user):
-        raise refused(409, "MemberRole already exists")
+        raise refused(409, "Member already exists")
     call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
     for group in state.groups_above(place):
         if group.role_of(user) > level:
