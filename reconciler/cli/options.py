@@ -154,7 +154,7 @@ class Given:
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
     only_change: bool = FLEET.flag(
-        "--only-change", "With --since REV: leave out differences that are there at REV too."
+        "--only-change", "With --since REV: leave out differences that are not of this change."
     )
     shard: str | None = FLEET.value(
         "--shard", "I/N", "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]"
