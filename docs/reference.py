@@ -219,13 +219,13 @@ def _defined(key: str, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def _editions() -> Iterator[str]:
-    """Yield who may write which section, by what the kinds say that the service asks for."""
+    """Yield who may read and write which section, by what the kinds say that the service asks for."""
     yield (
         "# Editions and roles\n\nEach section asks this of the owner of the token. `reconciler doctor` checks it. "
         "Premium stands for the paid editions. SCIM identities and protected branches of groups are a part of the "
         "Enterprise Edition, with or without a licence.\n\n"
     )
-    head = ["section", "edition", "in", "lowest role to write", "archived project", "needs"]
+    head = ["section", "edition", "in", "lowest role to read", "lowest role to write", "archived project", "needs"]
     yield table(head, (row for kind in all_kinds().values() for row in _asked(kind)))
 
 
@@ -235,13 +235,17 @@ def _asked(kind: Kind) -> Iterator[list[str]]:
     names = any(isinstance(part, Collection) and part.relations.entries for part in kind.parts)
     for level in kind.models:
         of_names = "all; users and groups: Premium" if names and level is Level.PROJECT else "all"
-        role = needs.roles[level].name.capitalize() if level in needs.roles else "any"
+        writer = needs.roles.get(level)
+        roles = [needs.readers.get(level, writer), writer]
         is_project = level is Level.PROJECT
         yield [
             f"[`{kind.name}`](manifests.md#{kind.name})",
             "Premium" if needs.licensed else of_names,
             f"top-level {level}" if level is Level.GROUP and needs.top_level else str(level),
-            "Administrator" if level is Level.INSTANCE else role,
+            *(
+                "Administrator" if level is Level.INSTANCE else role.name.capitalize() if role else "any"
+                for role in roles
+            ),
             str(needs.archived) if is_project else "",
             " or ".join(needs.switches.values()) if is_project else "",
         ]

@@ -22,10 +22,9 @@ from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import Pair, by_birth
-from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair
+from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair, plan_settings
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.relations import resolve
-from reconciler.planning.singletons import plan_settings
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 

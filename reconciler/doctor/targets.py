@@ -113,7 +113,7 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
     if record_would_tell(target.target, refused):
         return True
     writing = not context.read_only and context.service.token.writes is not Permission.NO
-    open_to_readers = (not context.needs(section).same_to_read for section in target.sections)
+    open_to_readers = (target.target.level in context.needs(section).readers for section in target.sections)
     return writing and target.target not in context.moved and any(open_to_readers)
 
 
@@ -180,7 +180,7 @@ def _writing(section: Section, record: Record | None, context: CheckContext) -> 
         return Permission.NO, Obstacle(
             where, "the token may only read", "use one with the scope api, or add --read-only"
         )
-    if not context.needs(section).same_to_read:
+    if section.target.level in context.needs(section).readers:
         obstacle = _obstacle_to_writing(section, record, context)
         if obstacle is not None:
             return obstacle
@@ -200,7 +200,7 @@ def _obstacle_to_writing(
         return Permission.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
     least = needs.roles[section.target.level]
     if record.role is not None and record.role < least:
-        return Permission.NO, role_missing(needs, section.target, record, context.caller)
+        return Permission.NO, role_missing(least, section.target, record, context.caller)
     if record.role is None:
         reason = f"the role of {context.caller} is not reported; {role_name(least)} is needed"
         return Permission.UNKNOWN, Obstacle(where, reason)

@@ -218,7 +218,7 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle
         return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
     least = needs.roles.get(target.level)
     if least is not None and record.role is not None and record.role < least:
-        return role_missing(needs, target, record, UNKNOWN_CALLER)
+        return role_missing(least, target, record, UNKNOWN_CALLER)
     if needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
         return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
     return Obstacle(target.address, "", _asks(target, needs))
@@ -235,9 +235,9 @@ def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-def role_missing(needs: Needs, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle:
-    """Return that the caller's role does not suffice."""
-    needed, role = role_name(needs.roles[target.level]), role_name(record.role or 0)
+def role_missing(least: Role, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle:
+    """Return that the caller's role is not the least that suffices."""
+    needed, role = role_name(least), role_name(record.role or 0)
     reason, shared = f"{caller} is {role} there, and {needed} is needed", INHERITED if record.inherited else ""
     return Obstacle(target.address, reason, f"make {caller} {needed}", shared)
 
@@ -420,9 +420,9 @@ def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller,
     if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
         yield Obstacle(target.address, *AT_THE_TOP)
     yield from unfit(target.address, needs, record, way_out)
-    least = needs.roles.get(target.level)
-    if needs.same_to_read and least is not None and record.role is not None and record.role < least:
-        yield role_missing(needs, target, record, caller)
+    least = needs.readers.get(target.level, needs.roles.get(target.level))
+    if least is not None and record.role is not None and record.role < least:
+        yield role_missing(least, target, record, caller)
 
 
 def _asks(target: Target, needs: Needs) -> str:

@@ -263,7 +263,7 @@ KIND = Kind(
     rehearsal=rehearsal,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
-        same_to_read=False,
+        readers={Level.PROJECT: Role.REPORTER},
         licensed=True,
         barrier=Barrier(
             "the service's administrators or a security policy forbid changes of approval rules",

@@ -236,7 +236,7 @@ KIND = Kind(
     parts=(EPICS,),
     order=10,
     rehearsal=rehearsal,
-    needs=Needs(roles={Level.GROUP: Role.PLANNER}, same_to_read=False, licensed=True),
+    needs=Needs(roles={Level.GROUP: Role.PLANNER}, readers={Level.GROUP: Role.GUEST}, licensed=True),
     pages={Level.GROUP: "{target}/-/epics"},
     arrives_in="epics",
 )

@@ -202,7 +202,7 @@ KIND = Kind(
     order=5,
     needs=Needs(
         roles={Level.GROUP: Role.PLANNER, Level.PROJECT: Role.PLANNER},
-        same_to_read=False,
+        readers={Level.GROUP: Role.GUEST, Level.PROJECT: Role.GUEST},
         archived=Archived.READ_ONLY,
         switches={"issues_enabled": "issues", "merge_requests_enabled": "merge requests"},
     ),

@@ -81,7 +81,7 @@ class Needs:
 
     Attributes:
         roles: by level, the lowest role that may write; without the level, everybody who sees the target may.
-        same_to_read: whether reading needs the same as writing.
+        readers: by level, the lowest role that may read, where writing needs a higher one.
         archived: access in an archived project.
         switches: features of which the project needs at least one: the key of its record, and the feature in words.
         licensed: whether only the paid editions have the section.
@@ -90,7 +90,7 @@ class Needs:
     """
 
     roles: Mapping[Level, Role] = field(default_factory=dict)
-    same_to_read: bool = True
+    readers: Mapping[Level, Role] = field(default_factory=dict)
     archived: Archived = Archived.OPEN
     switches: Mapping[str, str] = field(default_factory=dict)
     licensed: bool = False

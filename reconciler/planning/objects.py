@@ -1,10 +1,11 @@
-"""The planning of one object of a collection: its creation, update, succession and deletion. Pure."""
+"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, without
-from reconciler.model.endpoints import Collection, Existing, New
+from reconciler.model.endpoints import Collection, Existing, New, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
 from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated
@@ -37,6 +38,27 @@ OF_ANOTHER_USER = (
     "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
     "a new one"
 )
+
+
+def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Iterator[Step]:
+    """Plan a settings record."""
+    return at.held_back((), wanted, partial(_plan_record, at, record))
+
+
+def _plan_record(at: DeclaredPart[Singleton], record: LiveRecord, wanted: Resource) -> Iterator[Step]:
+    declared = fields_of(wanted)
+    for field, (value, lock) in at.locks.items():
+        if field in declared and declared[field] != value:
+            yield as_problem(lock.at(at.address()), field=field)
+    possible, problems = applicable(at, None, without(wanted, at.locks.keys()), record)
+    yield from problems
+    if possible is None:
+        return
+    before, after = differences(possible, record)
+    if after:
+        requests = at.part.update(at.section.target, only(possible, after), record)
+        hint = "; ".join(warning for _, warning in become(record.resource, possible, record.unknown).warnings())
+        yield Update(at.address(), before, after, requests, as_read(record), hint=hint)
 
 
 def plan_creation(

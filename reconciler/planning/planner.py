@@ -45,10 +45,9 @@ from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, about_all, about_section, hold_back, less_excepted
 from reconciler.planning.naming import gone_by
-from reconciler.planning.objects import ANOTHER_NAME, TAKEN_ABOVE
+from reconciler.planning.objects import ANOTHER_NAME, TAKEN_ABOVE, plan_settings
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import NO_LOCKS, NO_NAMES, NOTHING_BEFORE, Before, DeclaredPart, Locks
-from reconciler.planning.singletons import plan_settings
 
 Above = TypeVar("Above")
 

@@ -18,10 +18,10 @@ from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Looku
 from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import plan_matches
 from reconciler.planning.matching import Matches, Pair
+from reconciler.planning.objects import plan_settings
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import PartPlanners, make_plan
-from reconciler.planning.singletons import plan_settings
 
 STAYS = "it stays as it is"
 CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"

@@ -389,6 +389,23 @@ def test_a_creation_whose_answer_is_lost_is_looked_for(engine: EngineDriver) -> 
     assert len(engine.step(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))) == 1
 
 
+@pytest.mark.parametrize(("section", "needed"), [("approval_rules", "Reporter"), ("protected_branches", "Planner")])
+def test_whose_role_does_not_suffice_to_read_is_told_which_does(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, section: str, needed: str
+) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "eve-token")
+    state = a_small_service("deployed")
+    state["users"].append({"id": 4, "username": "eve", "tokens": ["eve-token"]})
+    state["projects"][0]["members"] = [{"user": "eve", "role": "guest"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project(f"{{{section}: {{}}}}")
+    (problem, _) = cli_runner("plan").out.splitlines()[1:]
+    assert problem == (
+        f"  ! {section}: cannot be read: the token's owner is Guest there, and {needed} is needed; make the token's owner "
+        f"{needed}     manifests/project.yaml:4"
+    )
+
+
 class Counting(Client):
     """A client that notes how many writes to each path are under way at once."""
 

@@ -181,9 +181,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         message = f"Added approval rule with number of required approvals of {item.approvals_required}"
         for line in (message, *_approver_changes(call.state, ApprovalRuleRecord(name=""), item)):
             note_event(call, owner, "approval_rule_created", line, _about(item))
-        branches = _branches(call.state, owner, item)
-        if branches != _branches(call.state, owner, ApprovalRuleRecord(name="")):
-            note_event(call, owner, "update_approval_rules", f"Changed target branch to {branches}", _about(item))
+        _note_branches(call, owner, ApprovalRuleRecord(name=""), item)
 
     def save(self, call: Call, item: ApprovalRuleRecord, wanted: ApprovalRuleRecord) -> None:
         """Save a change."""
@@ -197,10 +195,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
             if both["from"] != both["to"]:
                 message = f"Changed {change} from {both['from']} to {both['to']}"
                 note_event(call, owner, "update_approval_rules", message, _about(item), change=change, **both)
-        branches = [_branches(call.state, owner, rule) for rule in (before, item)]
-        if branches[0] != branches[1]:
-            message = f"Changed target branch to {branches[1]}"
-            note_event(call, owner, "update_approval_rules", message, _about(item))
+        _note_branches(call, owner, before, item)
 
     def remove(self, call: Call, owner: Project, item: ApprovalRuleRecord) -> None:
         """Remove a rule."""
@@ -250,6 +245,13 @@ def _approver_changes(state: SandboxState, before: ApprovalRuleRecord, after: Ap
     where = f"approval group on {after.name} rule"
     added = [f"Added {name} to {where}" for name in new if name not in old]
     return [*added, *(f"Removed {name} from {where}" for name in old if name not in new)]
+
+
+def _note_branches(call: Call, owner: Project, before: ApprovalRuleRecord, after: ApprovalRuleRecord) -> None:
+    """Note in the audit that a rule holds for other branches, if it does."""
+    old, new = (_branches(call.state, owner, rule) for rule in (before, after))
+    if old != new:
+        note_event(call, owner, "update_approval_rules", f"Changed target branch to {new}", _about(after))
 
 
 def _branches(state: SandboxState, project: Project, rule: ApprovalRuleRecord) -> str:
