@@ -17,6 +17,7 @@ from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.gitops.apply_log import Apply
+    from reconciler.gitops.cut_off import CutOff
 
 DEPTH = 100
 """In how many of the last applies `revert` looks for one."""
@@ -44,7 +45,7 @@ SHA_PREFIX = re.compile("[0-9a-fA-F]{4,64}")
     help="Format of the result on stdout.",
 )
 def log(given: Given, number: int, form: str) -> int:
-    """List the last applies. Read-only.
+    """List the last applies, and runs of this clone that were killed. Read-only.
 
     Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
     takes the ID in the first column.
@@ -54,7 +55,8 @@ def log(given: Given, number: int, form: str) -> int:
     Session(given)
     with opened_place(given) as place:
         applies = place.log(number) if place else ()
-    write_stdout(log_json(applies) if form == "json" else log_text(applies))
+    killed = _cut_off()
+    write_stdout(log_json(applies, killed) if form == "json" else log_text(applies, killed))
     return 0
 
 
@@ -105,11 +107,11 @@ def list_reports(given: Given) -> None:
     with opened_place(given) as place:
         applies = place.log(MAX_LISTED_APPLIES) if place else ()
     if given.format == "json":
-        write_stdout(log_json(applies))
+        write_stdout(log_json(applies, _cut_off()))
         return
     common = _common()
     at_hand = {report.apply for report in kept_reports(common)} if common else set()
-    write_stdout(log_text(applies, at_hand) + (HOW if applies else ""))
+    write_stdout(log_text(applies, _cut_off(), at_hand) + (HOW if applies else ""))
 
 
 HOW = """\
@@ -121,7 +123,7 @@ report from the artifacts of its job, then: reconciler revert REPORT
 def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
     from reconciler.gitops.apply_log import latest
 
-    name = latest(applies)
+    name = latest(applies, _cut_off())
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
     if not COMMIT_SHA.fullmatch(name):
@@ -168,6 +170,14 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
         f"the report of the apply {short(name)} is not in this clone; look for its JSON report {where}, then: "
         "reconciler revert REPORT"
     )
+
+
+def _cut_off() -> "list[CutOff]":
+    """Return the runs of this clone that were killed since the last one that came to its end."""
+    from reconciler.gitops.cut_off import runs_cut_off
+
+    common = _common()
+    return runs_cut_off(common) if common else []
 
 
 def _common() -> Path | None:

@@ -458,33 +458,36 @@ def _carry_out(
         session.info("Finishing the requests in flight; a second signal stops at once.")
         session.write_reports_so_far(partial(render_report, outcome()))
 
-    with heeding(finish, patience=inf) as signals:
-        try:
-            with (
-                journal.run(client.api_url, saved.manifests_digest) as record,
-                session.watched(client) as progress,
-            ):
-                verify, recheck = not flags.no_verify, flags.plan_file is not None
-                terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
-                terms = _with_limits(terms, session, flags, saved)
-                signals.patience = 1 - len(signals.came)
-                application.run(terms)
+    with recording.marked(started):
+        with heeding(finish, patience=inf) as signals:
+            try:
+                with (
+                    journal.run(client.api_url, saved.manifests_digest) as record,
+                    session.watched(client) as progress,
+                ):
+                    verify, recheck = not flags.no_verify, flags.plan_file is not None
+                    terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
+                    terms = _with_limits(terms, session, flags, saved)
+                    signals.patience = 1 - len(signals.came)
+                    application.run(terms)
+                    signals.ignore()
+            except KeyboardInterrupt:
                 signals.ignore()
-        except KeyboardInterrupt:
-            signals.ignore()
-        report = outcome()
-        is_written = _tell(session, report, journal.failures)
-        notify_of_report(after.hook, report)
-        for sentence in application.unfinished:
-            LOG.warning("%s", sentence)
-        _warn_of_unverified(report)
-        if stop.held:
-            LOG.warning("the run ended before all changes: %s", stop.held)
-    signal = next(iter(signals.came), None)
-    incomplete = bool(not is_written or journal.unsettled or application.unfinished)
-    code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-    first = _canary(flags, saved) if stop.reason or flags.interactive else None
-    code = recording.store(outcomes(), report, code, flags.canary or "", first, application=application, client=client)
+            report = outcome()
+            is_written = _tell(session, report, journal.failures)
+            notify_of_report(after.hook, report)
+            for sentence in application.unfinished:
+                LOG.warning("%s", sentence)
+            _warn_of_unverified(report)
+            if stop.held:
+                LOG.warning("the run ended before all changes: %s", stop.held)
+        signal = next(iter(signals.came), None)
+        incomplete = bool(not is_written or journal.unsettled or application.unfinished)
+        code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
+        first = _canary(flags, saved) if stop.reason or flags.interactive else None
+        code = recording.store(
+            outcomes(), report, code, flags.canary or "", first, application=application, client=client
+        )
     return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
 
 

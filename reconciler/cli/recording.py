@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,9 @@ from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
     from reconciler.apply import Application
     from reconciler.apply.aftermath import Names
     from reconciler.documents.plan_file import SavedPlan
@@ -75,6 +78,17 @@ class Recording:
             plan, self.left = without(self.saved.plan, stale, self._names)
             self.saved = replace(self.saved, targets=plan.targets)
         return self.saved
+
+    def marked(self, began_at: "datetime") -> "AbstractContextManager[None]":
+        """Mark in this clone that the run writes, so that `log` can tell of it if it is killed in this block."""
+        if self.inventory.store is None:
+            return nullcontext()
+        from reconciler.gitops.cut_off import CutOff, marked
+        from reconciler.gitops.kept_reports import common_folder
+
+        prospect = self.saved.inventory
+        commit = prospect.run.commit if prospect else self.saved.commit
+        return marked(common_folder(repository(Path()) or Path()), CutOff(began_at, commit or "", self.saved.reverts))
 
     def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""

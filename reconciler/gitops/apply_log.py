@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from reconciler.errors import InventoryUnreadable
 from reconciler.gitops.branch import Repository
+from reconciler.gitops.cut_off import CutOff
 from reconciler.gitops.remotes import Person
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.inventory import COMMIT_SHA
@@ -64,11 +65,14 @@ def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]
     return tuple(_apply(name, _text(repository, name)) for name in names)
 
 
-def latest(log: Sequence[Apply]) -> str:
+def latest(log: Sequence[Apply], killed: Sequence[CutOff] = ()) -> str:
     """Return what `revert --last` undoes: the latest apply that is no revert, or what an unfinished revert was undoing.
 
-    A revert that is not done is finished before anything else is undone. The text is empty if there is nothing.
+    A revert that is not done, or was killed, is finished before anything else is undone. The text is empty if there is
+    nothing.
     """
+    if killed and killed[0].reverts:
+        return killed[0].reverts
     if log and log[0].reverts and log[0].result != 0:
         return log[0].reverts
     return next((apply.id for apply in log if not apply.reverts), "")

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import join
 from typing import Literal
 
 from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT
-from reconciler.gitops.apply_log import Apply, short
+from reconciler.gitops.apply_log import Apply, revert_words, short
+from reconciler.gitops.cut_off import CutOff
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.system.terminal import escaped
 
@@ -47,6 +49,18 @@ class LoggedApply:
 
 
 @dataclass(frozen=True, slots=True)
+class KilledRun:
+    """A run that was killed while it wrote."""
+
+    began_at: AwareDatetime
+    """When it began, UTC."""
+    manifests: str
+    """The full ID of the manifests' commit; empty if they were not as committed."""
+    reverts: str
+    """The apply that it was to undo: its full ID, or the name of its report; empty if it is no revert."""
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """The last applies."""
 
@@ -56,25 +70,29 @@ class Log:
     """The format of this document."""
     applies: tuple[LoggedApply, ...]
     """The latest first."""
+    killed: tuple[KilledRun, ...] = ()
+    """The runs of this clone that were killed since the last one that came to its end, the latest first."""
 
 
-def log_text(applies: Sequence[Apply], at_hand: Collection[str] = ()) -> str:
-    """Return a line for each apply, the latest first, below the names of the columns.
+def log_text(applies: Sequence[Apply], killed: Iterable[CutOff] = (), at_hand: Collection[str] = ()) -> str:
+    """Return a line for each run that was killed, and one for each apply, below the names of the columns.
 
     Args:
         applies: the latest first.
+        killed: the latest first.
         at_hand: the full IDs of those whose report is in this clone; their lines say so.
     """
+    unfinished = "".join(f"{_killed(run)}\n" for run in killed)
     if not applies:
-        return NONE_YET
+        return unfinished + NONE_YET
     rows = [HEADS, *(_row(apply, at_hand) for apply in applies)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    return unfinished + "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def log_json(applies: Iterable[Apply]) -> str:
-    """Return the applies as a document."""
+def log_json(applies: Iterable[Apply], killed: Iterable[CutOff] = ()) -> str:
+    """Return the applies, and the runs that were killed, as a document."""
     logged = tuple(
         LoggedApply(
             apply.id,
@@ -92,8 +110,20 @@ def log_json(applies: Iterable[Apply]) -> str:
         )
         for apply in applies
     )
-    document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", logged), mode="json")
+    runs = tuple(KilledRun(run.began_at, run.manifests, run.reverts) for run in killed)
+    document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", logged, runs), mode="json")
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _killed(run: CutOff) -> str:
+    """Return that a run was killed, and how to go on."""
+    when = f"that began at {run.began_at:%Y-%m-%d %H:%M} UTC was killed"
+    if run.reverts:
+        return f"A revert of the apply {escaped(short(run.reverts))} {when}; to finish it: " + escaped(
+            f"{join(revert_words(run.reverts))} --yes"
+        )
+    manifests = f" of {escaped(run.manifests[:SHORT_SHA_LENGTH])}" if run.manifests else ""
+    return f"An apply{manifests} {when}; to see what is left: reconciler plan"
 
 
 def _row(apply: Apply, at_hand: Collection[str]) -> tuple[str, ...]:

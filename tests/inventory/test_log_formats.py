@@ -27,7 +27,7 @@ def test_the_log_is_a_line_for_each_apply() -> None:
 
 def test_no_apply_yet_is_one_line() -> None:
     assert log_text([]) == "No apply is recorded yet.\n"
-    assert json.loads(log_json([])) == {"format": "reconciler.log/v1", "applies": []}
+    assert json.loads(log_json([])) == {"format": "reconciler.log/v1", "applies": [], "killed": []}
 
 
 def test_programs_read_the_log_as_json() -> None:

@@ -1,0 +1,90 @@
+"""A run that was killed while it wrote: `log` tells of it, and `revert --last` finishes a revert."""
+
+import json
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.gitops.cut_off import CutOff, marked, runs_cut_off
+from reconciler.gitops.inventory import INVENTORY_BRANCH as BRANCH
+from tests.inventory.checkout import Checkout
+from tests.inventory.killing import Killed, mortal
+
+BEGAN = re.compile(" that began at [0-9 :-]+ UTC")
+
+RUN = CutOff(datetime(2026, 12, 1, 10, tzinfo=UTC), "a" * 40, "b" * 40)
+
+
+def killed(user: Checkout, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Run a command that is killed after its first write."""
+    with mortal(monkeypatch, 1), suppress(Killed):
+        user.run(line)
+
+
+def told(user: Checkout) -> list[str]:
+    """Return what the log tells of runs that were killed, without times."""
+    code, lines = user.run("log")
+    assert code == 0
+    return [BEGAN.sub("", line) for line in lines if BEGAN.search(line)]
+
+
+def test_the_log_tells_of_a_run_that_was_killed_until_another_ends(
+    user: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.milestones("a", "b")
+    killed(user, monkeypatch, "apply --yes")
+    assert told(user) == ["An apply was killed; to see what is left: reconciler plan"]
+    user.commit("first")
+    killed(user, monkeypatch, "apply --yes")
+    assert told(user) == [
+        "An apply of <first> was killed; to see what is left: reconciler plan",
+        "An apply was killed; to see what is left: reconciler plan",
+    ]
+    assert user.run("log")[1][-1] == "No apply is recorded yet."
+    assert user.apply()[0] == 0
+    assert told(user) == []
+
+
+def test_a_revert_that_was_killed_is_finished_before_anything_else_is_undone(
+    user: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    first = user.git.git("rev-parse", BRANCH)
+    user.milestones("a", "b", "c")
+    user.commit("second")
+    assert user.apply()[0] == 0
+    killed(user, monkeypatch, f"revert {first} --yes")
+    command = f"reconciler revert {first[:7]} --yes"
+    assert told(user) == [f"A revert of the apply {first[:7]} was killed; to finish it: {command}"]
+    code, lines = user.run("log --format json")
+    (run,) = json.loads("\n".join(lines))["killed"]
+    assert (code, run["reverts"]) == (0, first)
+    assert user.run("revert")[1][0].startswith("A revert of the apply ")
+    assert user.run("revert --format json")[1] == lines
+    assert f"This is a revert of the apply {first[:7]}" in user.run("revert --last --yes")[1]
+    assert (told(user), user.live()) == ([], ["c"])
+
+
+def test_a_mark_is_of_a_killed_run_once_nobody_holds_it(tmp_path: Path) -> None:
+    with marked(tmp_path, RUN):
+        assert runs_cut_off(tmp_path) == []
+    assert runs_cut_off(tmp_path) == []
+    with suppress(Killed), marked(tmp_path, RUN):
+        raise Killed
+    assert runs_cut_off(tmp_path) == [RUN]
+    (tmp_path / "reconciler/runs/broken").write_text("[")
+    assert runs_cut_off(tmp_path) == [RUN]
+    with marked(tmp_path, RUN):
+        pass
+    assert runs_cut_off(tmp_path) == []
+
+
+def test_a_run_goes_on_where_no_mark_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "reconciler").touch()
+    with marked(tmp_path, RUN):
+        assert runs_cut_off(tmp_path) == []
