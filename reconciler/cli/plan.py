@@ -123,7 +123,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import Unseen, seen_before, unmanaged_in, unseen
     from reconciler.render import render_plan
-    from reconciler.render.wording import with_reasons
+    from reconciler.render.wording import access_notes, with_reasons
 
     given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
@@ -147,7 +147,8 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news.plan, format_, style)
 
     known = news.plan.known
-    silent = not news.is_new and not any(saved.plan.restored) and (given.quiet or known is None or not known.total)
+    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.plan)))
+    silent = not (news.is_new or any(saved.plan.restored) or told)
     with job.keeping_history(given):
         session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     job.keep_issue(session, saved)

@@ -98,11 +98,13 @@ STATUSES = {
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return the changes and problems of each target that has any, and the plan in numbers.
 
-    Of a plan with nothing that a baseline has not, only the line that says so is left.
+    Of a plan without changes and problems that a baseline has not, a line says so, and one tells of new access.
     """
     restored = _restored(saved, style)
     if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
-        return "".join(f"{line}\n" for line in (*restored, *_folded(baseline_note(saved), style)))
+        notes = [baseline_note(saved), *([] if style.quiet else access_notes(saved.plan))]
+        lines = [*restored, *(line for note in filter(None, notes) for line in _folded(escaped(note), style))]
+        return "".join(f"{line}\n" for line in lines)
     lines = _chapter(saved.chapters[0], style)
     if saved.not_of_change:
         lines += [_painted(line, "target", style) for line in _folded(not_of_this_change(saved), style)]

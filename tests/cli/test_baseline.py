@@ -85,7 +85,10 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
 
     change(cli_runner, "acme/api", trigger_tokens=[*tokens[1:], {"description": "a", "id": 80, "owner": "ada"}])
     done = cli_runner("drift --baseline first.json --report json=second.json")
-    assert (done.code, done.out) == (0, "2 changes as in the baseline, and 4 unmanaged objects\n")
+    another = "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
+    assert (done.code, done.out) == (0, f"2 changes as in the baseline, and 4 unmanaged objects\n{another}")
+    assert cli_runner("drift --baseline first.json --quiet").out == ""
+    assert cli_runner("drift --baseline second.json").out == "2 changes as in the baseline, and 5 unmanaged objects\n"
     cli_runner.project(SPEC.replace("gone", "never"))
     cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
     done = cli_runner("drift --baseline first.json")
@@ -101,7 +104,8 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
     cli_runner.project(SPEC)
     (cli_runner.folder / "manifests/lib.yaml").unlink()
     cli_runner.project('{milestones: {"old": {}}, trigger_tokens: {}}')
-    assert cli_runner("drift --baseline first.json").out == ""
+    assert cli_runner("drift --baseline first.json").out == another
+    assert cli_runner("drift --baseline second.json").out == ""
 
 
 def test_two_of_a_name_are_not_one_of_it(cli_runner: CliRunner) -> None:
