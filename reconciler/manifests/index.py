@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +17,7 @@ from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
     LEVEL_OF,
+    AcceptedDeviation,
     AnyDocument,
     GroupDocument,
     ProfileDocument,
@@ -43,23 +46,25 @@ from reconciler.manifests.stack.placeholders import (
 from reconciler.manifests.stack.sections import NO_SECTIONS, PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.creation import Creation
-from reconciler.model.targets import LEVELS, Level, Target
+from reconciler.model.targets import LEVELS, Key, Level, Target
 from reconciler.model.wording import listed, unknown
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
 
 
+EXCEPTIONS = "exceptions"
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTarget:
-    """A user, group or project that has a document of its own."""
+    """A user, group or project that has a document of its own; its exceptions by their positions there."""
 
     target: Target
     metadata: UserMetadata
     layer: Layer
+    exceptions: Mapping[int, AcceptedDeviation]
     creation: Creation | None = None
 
 
@@ -184,32 +189,35 @@ class Index:
         )
 
     def add(self, document: Document) -> list[Diagnostic]:
-        """Add a document and return its errors and warnings; a document with a faulty envelope is not added."""
+        """Add a document and return its errors and warnings; of one with faults, what does not depend on them."""
         kind = document.value.get("kind") if isinstance(document.value, dict) else None
         model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
         if model is None:
             self.whole = False
             return [_unknown_kind(document.value)]
+        faults: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
+        declared: Any = None
         try:
-            declared: Any = model.model_validate(document.value)
+            declared = model.model_validate(document.value)
         except ValidationError as error:
-            self.whole = False
-            diagnostics = [
-                self._about_place(diagnostic, model)
-                for diagnostic in _without_consequences(diagnose(error, document.value, model))
-            ]
-            if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument}:
+            faults = diagnose(error, document.value, model)
+            diagnostics = [self._about_place(fault, model) for fault in _without_consequences(faults)]
+            with suppress(ValidationError):
+                declared = model.model_validate(_without_faults(document.value, faults))
+            creates = declared is not None and CREATE_KEY in declared.model_fields_set
+            if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not creates:
                 diagnostics += errors_beside(document, LEVEL_OF[str(kind)], diagnostics, self.around)
-            spec = document.value.get("spec")
-            return (
-                diagnostics + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else diagnostics
-            )
         match declared:
+            case None:
+                self.whole = False
+                spec = document.value.get("spec")
+                return diagnostics + (self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else [])
             case ProfileDocument():
-                return self._add_profile(document, declared)
+                return diagnostics + self._add_profile(document, declared)
             case ProjectSetDocument():
-                return self._add_set(document, declared)
-        return self._add_target(document, declared)
+                return diagnostics + self._add_set(document, declared)
+        return diagnostics + self._add_target(document, declared, _faulty_exceptions(faults))
 
     def _about_place(self, diagnostic: Diagnostic, model: type[AnyDocument]) -> Diagnostic:
         """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
@@ -240,8 +248,12 @@ class Index:
         first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
         return diagnostics if first is layer else [*diagnostics, _second(("metadata", "name"), first, f"set `{name}`")]
 
-    def _add_target(self, document: Document, declared: TargetDocument) -> list[Diagnostic]:
+    def _add_target(
+        self, document: Document, declared: TargetDocument, faulty_exceptions: Collection[Key]
+    ) -> list[Diagnostic]:
         metadata = declared.metadata
+        numbers = (number for number in count() if number not in faulty_exceptions)
+        exceptions = dict(zip(numbers, metadata.exceptions, strict=False))
         target = Target(LEVEL_OF[declared.kind])
         steps: Steps = ("kind",)
         if isinstance(metadata, TargetMetadata):
@@ -260,7 +272,8 @@ class Index:
         elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE_KEY in declared.model_fields_set:
             creation, errors = read_creation(document, target, declared.create, self.around)
             diagnostics += errors
-        first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer, creation)).layer
+        own = DeclaredTarget(target, metadata, layer, exceptions, creation)
+        first = self.targets.setdefault(target.identity, own).layer
         return diagnostics if first is layer else [*diagnostics, _second(steps, first, str(target))]
 
     def _layer(
@@ -368,6 +381,28 @@ class Index:
             )
             return f"{name} has no value{advice}"
         return error
+
+
+def _without_faults(document: Mapping[str, Any], faults: Sequence[Diagnostic]) -> Mapping[str, Any]:
+    """Return a document without what has faults, as far as nothing else depends on that."""
+    metadata = document.get("metadata")
+    kept = dict(metadata) if isinstance(metadata, dict) else {}
+    rest = {**document, "metadata": kept} if kept else dict(document)
+    faulty = _faulty_exceptions(faults)
+    if faulty:
+        kept[EXCEPTIONS] = [exception for number, exception in enumerate(kept[EXCEPTIONS]) if number not in faulty]
+    for steps in (fault.steps for fault in faults):
+        if steps[:1] == (CREATE_KEY,):
+            rest.pop(CREATE_KEY, None)
+        elif steps == ("metadata", EXCEPTIONS) or steps[:2] in {("metadata", "labels"), ("metadata", "locks")}:
+            kept.pop(str(steps[1]), None)
+    return rest
+
+
+def _faulty_exceptions(faults: Sequence[Diagnostic]) -> frozenset[Key]:
+    """Return the positions of the exceptions that have faults."""
+    inside = [fault.steps[2:3] for fault in faults if fault.steps[:2] == ("metadata", EXCEPTIONS)]
+    return frozenset(position for steps in inside for position in steps)
 
 
 def _without_consequences(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -99,8 +99,8 @@ def _sections(whole: Stack, target: Target, diagnostics: Diagnostics) -> Iterato
 def _exceptions(index: Index, whole: Stack, diagnostics: Diagnostics) -> Iterator[DeclaredException]:
     """Yield the exceptions of a target's own document that are free of errors."""
     own = index.targets.get(whole.target.identity)
-    if own is not None and own.metadata.exceptions:
-        exceptions, problems = read_exceptions(own.metadata.exceptions, whole, index.today)
+    if own is not None and own.exceptions:
+        exceptions, problems = read_exceptions(own.exceptions, whole, index.today)
         yield from exceptions
         for problem in problems:
             diagnostics.add(own.layer.document, problem)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
@@ -248,11 +249,22 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     except ValidationError as error:
         diagnostics = [each for each in diagnostics if each.severity == "error"]
         diagnostics += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
+        broken = _rules(_sound_items(spec, value, target.level), spec)
+        diagnostics += [each for each in broken if each.severity == "error"]
     else:
         diagnostics += _rules(section, spec)
         diagnostics += [] if name in whole.prune else _empty_lists(spec, value)
     diagnostics = [each.below(name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)]
     return None if any(each.severity == "error" for each in diagnostics) else section, diagnostics
+
+
+def _sound_items(spec: SectionSpec, section: Any, level: Level) -> dict[str, Resource | None]:
+    """Return the items of a section that are of the right form by themselves, where others are not."""
+    sound: dict[str, Resource | None] = {}
+    for key, item in section.items() if spec.items and isinstance(section, dict) else ():
+        with suppress(ValidationError):
+            sound |= spec.check[level]({key: item})
+    return sound
 
 
 def _is_shared_entry(diagnostic: Diagnostic, spec: SectionSpec, whole: Stack) -> bool:

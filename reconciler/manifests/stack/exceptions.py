@@ -1,6 +1,6 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
 
@@ -22,18 +22,18 @@ NO_EFFECT = ": this exception has no effect"
 
 
 def read_exceptions(
-    declared: Sequence[AcceptedDeviation], whole: Stack, today: date
+    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date
 ) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
     """Return the exceptions of a target's own document, and their errors and warnings.
 
     Args:
-        declared: as its document writes them.
+        declared: as its document writes them, by their positions there.
         whole: the layers of the target.
         today: the day, UTC.
     """
     exceptions: list[DeclaredException] = []
     diagnostics: list[Diagnostic] = []
-    for number, written in enumerate(declared):
+    for number, written in declared.items():
         errors = list(_errors(written, whole))
         if errors:
             diagnostics += [each.below(*ABOVE, number) for each in errors]
