@@ -193,7 +193,7 @@ def _inner(definitions: Mapping[str, Schema]) -> Iterator[str]:
 def _sections(kinds: Mapping[str, Kind], definitions: Mapping[str, Schema]) -> Iterator[str]:
     spec = definitions["Project"]["properties"]["spec"]["properties"]
     yield (
-        "## Sections\n\nSections stand under `spec`, next to `prune` and `unmanaged`. "
+        "## Sections\n\nSections are keys of `spec`, next to `prune` and `unmanaged`. "
         "[Editions and roles](editions.md) has what each needs: "
         f"{', '.join(f'[`{name}`](#{name})' for name in kinds)}.\n\n"
     )
@@ -221,8 +221,8 @@ def _defined(key: str, definitions: Mapping[str, Schema]) -> Schema:
 def _editions() -> Iterator[str]:
     """Yield who may read and write which section, by what the kinds say that the service asks for."""
     yield (
-        "# Editions and roles\n\nEach section asks this of the owner of the token. `reconciler doctor` checks it. "
-        "Premium stands for the paid editions. SCIM identities and protected branches of groups are a part of the "
+        "# Editions and roles\n\nThe token's owner needs this for each section. `reconciler doctor` checks it. "
+        "Premium means the paid editions. SCIM identities and protected branches of groups are a part of the "
         "Enterprise Edition, with or without a licence.\n\n"
     )
     head = ["section", "edition", "in", "lowest role to read", "lowest role to write", "archived project", "needs"]
@@ -358,7 +358,7 @@ def _names(option: click.Option) -> list[str]:
 def _commands() -> Iterator[str]:
     yield (
         "# Commands\n\n`COMMAND -h` shows the everyday options, `COMMAND --help` all of them. [Configuration]"
-        "(configuration.md) has the options that can stand in `reconciler.yaml` or the environment.\n\n"
+        "(configuration.md) has the options that `reconciler.yaml` or the environment can set.\n\n"
     )
     for heading, commands in COMMAND_GROUPS.items():
         yield f"- **{heading}**: {', '.join(f'[`{name}`](#{name})' for name in commands)}\n"
