@@ -1,5 +1,6 @@
 """`reconciler log`, and which of its applies `reconciler revert` undoes."""
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from reconciler.system.processes import repository
 if TYPE_CHECKING:
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.cut_off import CutOff
+
+LOG = logging.getLogger("reconciler")
 
 DEPTH = 100
 """In how many of the last applies `revert` looks for one."""
@@ -123,9 +126,16 @@ report from the artifacts of its job, then: reconciler revert REPORT
 def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
     from reconciler.gitops.apply_log import latest
 
-    name = latest(applies, _cut_off())
+    killed = _cut_off()
+    name = latest(applies, killed)
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
+    if killed and not killed[0].reverts:
+        LOG.warning(
+            "a later apply, which began at %s, was killed and has no report: to undo that, apply again, revert its "
+            "commit, and apply",
+            f"{killed[0].began_at:%Y-%m-%d %H:%M} UTC",
+        )
     if not COMMIT_SHA.fullmatch(name):
         return ChosenApply(Path(name), name)
     return _at_hand(name, applies)

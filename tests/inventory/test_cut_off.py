@@ -13,7 +13,7 @@ from reconciler.gitops.inventory import INVENTORY_BRANCH as BRANCH
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
 
-BEGAN = re.compile(" that began at [0-9 :-]+ UTC")
+BEGAN = re.compile(" (that )?began at [0-9 :-]+ UTC,?")
 
 RUN = CutOff(datetime(2026, 12, 1, 10, tzinfo=UTC), "a" * 40, "b" * 40)
 
@@ -46,6 +46,11 @@ def test_the_log_tells_of_a_run_that_was_killed_until_another_ends(
     assert user.run("log")[1][-1] == "No apply is recorded yet."
     assert user.apply()[0] == 0
     assert told(user) == []
+    user.milestones("a", "b", "c", "d")
+    killed(user, monkeypatch, "apply --yes")
+    assert [BEGAN.sub("", line) for line in user.run("revert --last")[1] if "killed" in line] == [
+        "a later apply, which was killed and has no report: to undo that, apply again, revert its commit, and apply"
+    ]
 
 
 def test_a_revert_that_was_killed_is_finished_before_anything_else_is_undone(
