@@ -80,7 +80,8 @@ def held_back(
         yield from plan(wanted)
         return
     steps = list(plan(wanted))
-    kept = [step for step in steps if isinstance(step, Lookup)] if whole else list(plan(without(wanted, fields)))
+    lookups = [step for step in steps if isinstance(step, Lookup)]
+    kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
     for step in kept:
         if isinstance(step, Problem) and step not in steps:
             remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"

@@ -139,3 +139,23 @@ def test_an_edition_without_users_refuses_them(engine: EngineDriver) -> None:
     (refused,) = failures(engine.apply(engine.plan(tags({"v": {"allowed_to_create": [{"user": "bob"}]}}))))
     assert "user must be blank" in refused
     assert rules(engine) == {}
+
+
+def test_an_exception_of_a_list_that_names_somebody_is_reported(cli_runner: CliRunner) -> None:
+    """Who that is must be asked for, though nothing is written."""
+    cli_runner.service(protected_tags=[{"name": "v*", "create_access_levels": [{"id": 1, "access_level": 30}]}])
+    cli_runner.write("manifests/project.yaml", EXCEPTED)
+    done = cli_runner("plan")
+    assert done.code == 0, done.err
+    assert 'allowed_to_create[0]: developer -> {"user": "bob"}, excepted until 2999-12-31: OPS-7' in done.out
+
+
+EXCEPTED = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/api
+  exceptions:
+    - {section: protected_tags, item: v*, fields: [allowed_to_create], until: 2999-12-31, reason: OPS-7}
+spec: {protected_tags: {"v*": {allowed_to_create: [{user: bob}]}}}
+"""
