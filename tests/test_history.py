@@ -243,7 +243,17 @@ def test_a_history_holds_addresses_and_no_values() -> None:
     assert content == {
         "format": "reconciler.history/v1",
         "service": EMPTY.service,
-        "runs": [{"at": "2026-12-01T12:00:00Z", "targets": 1, "whole": True, "changes": 2, "problems": 1}],
+        "runs": [
+            {
+                "at": "2026-12-01T12:00:00Z",
+                "targets": 1,
+                "whole": True,
+                "changes": 2,
+                "problems": 1,
+                "projects": 1,
+                "in_order": 0,
+            }
+        ],
         "differences": [
             {
                 "level": "project",

@@ -12,7 +12,7 @@ from hypothesis import given
 from pydantic_core import PydanticSerializationError
 
 from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_current, save_plan
+from reconciler.documents.plan_file import PastApply, SavedPlan, load_plan, refuse_unless_current, save_plan
 from reconciler.documents.report import load_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
@@ -71,7 +71,9 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
         (UnknownLine("project 7", '{"target": "project 7", "section": "later", "name": "\u2028"}', "1a" * 20),),
     )
     prospect = Prospect(run, seen, (old,))
-    saved = replace(sample(), inventory=prospect, remarks=("1 object no longer declared stays",))
+    apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
+    remarks = ("1 object no longer declared stays",)
+    saved = replace(sample(), inventory=prospect, remarks=remarks, applies=(apply,))
     text = save_plan(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
@@ -124,6 +126,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "hints": [],
         "inventory": None,
         "remarks": [],
+        "applies": None,
     }
     assert approvals["problems"] == [
         {

@@ -18,7 +18,7 @@ from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.gitops.inventory import BranchLocation, LoggedPlace, OpenInventory
+    from reconciler.gitops.inventory import LoggedPlace, OpenInventory
     from reconciler.gitops.remotes import Person, Remote
     from reconciler.service import Client
 
@@ -33,8 +33,13 @@ NO_LIST = (
 
 
 @contextmanager
-def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInventory]":
+def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> "Iterator[OpenInventory]":
     """Open the inventory for a run, and read it.
+
+    Args:
+        session: the run.
+        client: the service.
+        applies: how many of the last applies are read too; they come with the list.
 
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
@@ -49,8 +54,7 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
     )
     from reconciler.gitops.remotes import in_job
 
-    defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
-    settings: Mapping[str, str] | bool = defaults.get("inventory", {})
+    settings = _settings()
     top = repository(Path())
     if session.given.no_inventory or isinstance(settings, bool):
         yield NO_INVENTORY
@@ -68,8 +72,9 @@ def opened_inventory(session: "Session", client: "Client") -> "Iterator[OpenInve
         remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
-    with open_place(top, branch, remote, DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)) as place:
-        yield _read(session, client.api_url.removesuffix(API), place, top, defaults)
+    identity = DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)
+    with open_place(top, branch, remote, identity, max(applies, 1)) as place:
+        yield _read(session, client.api_url.removesuffix(API), place, top, applies)
 
 
 @contextmanager
@@ -81,8 +86,7 @@ def opened_place(given: Given) -> "Iterator[LoggedPlace | None]":
     """
     from reconciler.gitops.inventory import checked_branch, open_place
 
-    defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
-    settings: Mapping[str, str] | bool = defaults.get("inventory", {})
+    settings = _settings()
     top = repository(Path())
     if isinstance(settings, bool) or top is None or which("git") is None:
         yield None
@@ -101,8 +105,7 @@ def unprotected_branch(client: "Client") -> tuple[str, str] | None:
     from reconciler.gitops.inventory import INVENTORY_BRANCH
     from reconciler.gitops.remotes import project_on, remote_url
 
-    defaults = getattr(click.get_current_context(silent=True), "default_map", None) or {}
-    settings: Mapping[str, str] | bool = defaults.get("inventory", {})
+    settings = _settings()
     top = repository(Path())
     if isinstance(settings, bool) or top is None or "remote" not in settings or which("git") is None:
         return None
@@ -115,6 +118,17 @@ def unprotected_branch(client: "Client") -> tuple[str, str] | None:
     except ServiceError:
         return None  # there is no branch yet, or this token does not see the project
     return (project, branch) if isinstance(shown, dict) and shown.get("protected") is False else None
+
+
+def _settings() -> Mapping[str, str] | bool:
+    """Return `inventory` of `reconciler.yaml`."""
+    settings: Mapping[str, str] | bool = _defaults().get("inventory", {})
+    return settings
+
+
+def _defaults() -> Mapping[str, Any]:
+    """Return what `reconciler.yaml` sets."""
+    return getattr(click.get_current_context(silent=True), "default_map", None) or {}
 
 
 def _remote(
@@ -160,17 +174,16 @@ def _owner(client: "Client") -> "Person | None":
     return None
 
 
-def _read(
-    session: "Session", service: str, place: "BranchLocation", top: Path, defaults: Mapping[str, Any]
-) -> "OpenInventory":
-    """Return the list, as it is now."""
+def _read(session: "Session", service: str, place: "LoggedPlace", top: Path, applies: int) -> "OpenInventory":
+    """Return the list, as it is now, with so many of the last applies."""
     from reconciler.gitops.ancestry import ancestry
     from reconciler.gitops.inventory import OpenInventory, Store
 
     store, history = Store(place, service, [*session.kinds]), ancestry(top)
-    obstacle = _obstacle(session, top, defaults)
+    obstacle = _obstacle(session, top)
     try:
         stored = store.read()
+        log = place.until(stored.commit, applies) if stored.commit and applies else ()
     except InventoryUnreadable as error:
         return OpenInventory(ancestry=history, obstacle=obstacle, error=error)
     for warning in stored.warnings:
@@ -180,14 +193,15 @@ def _read(
             f"The inventory is of {stored.other_service}, and is neither used nor written for {service}: name another "
         )
         return OpenInventory(ancestry=history, lines=(f"{line}`branch` under `inventory` in reconciler.yaml.",))
-    return OpenInventory(stored, store, history, obstacle, () if stored.commit else (NO_LIST,))
+    lines = () if stored.commit else (NO_LIST,)
+    return OpenInventory(stored, store, history, obstacle, lines, applies=log if applies else None)
 
 
-def _obstacle(session: "Session", top: Path, defaults: Mapping[str, Any]) -> str:
+def _obstacle(session: "Session", top: Path) -> str:
     """Return why this run deletes nothing by the list; empty if it may."""
     from reconciler.gitops.ancestry import incomplete
 
-    given = session.given
+    given, defaults = session.given, _defaults()
     paths = defaults.get("paths") or DEFAULT_PATHS
     others = {
         "PATHS": given.paths and _real(given.paths) != _real(paths),

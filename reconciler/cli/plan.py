@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import job
+from reconciler.cli.applies import MAX_LISTED_APPLIES
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
@@ -63,7 +64,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     given = job.planning(given)
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
-    with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
+    with session.client(only_reads=True) as client, opened_inventory(session, client, _applies(given)) as inventory:
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
         saved = draw(session, client, commit=keeps, inventory=inventory)
     with job.keeping_history(given):
@@ -132,7 +133,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     if restored and after is None and baseline is None:
         raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
     session, hook = Session(given), webhook(given)
-    with session.client(only_reads=True) as client, opened_inventory(session, client) as inventory:
+    with session.client(only_reads=True) as client, opened_inventory(session, client, _applies(given)) as inventory:
         before = _baseline(session, baseline, client.api_url)
         since = _restored_after(after, client.now(), before)
         who_after = (_last_apply(given) or client.now() - SPAN) if who else None
@@ -154,6 +155,12 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     job.keep_issue(session, saved)
     notify_of_drift(hook, saved, news)
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
+
+
+def _applies(given: Given) -> int:
+    """Return how many of the last applies are read with the inventory: a fleet page shows them, now or later."""
+    formats = {given.format, *(format_ for format_, _ in given.reports)}
+    return MAX_LISTED_APPLIES if formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
 def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | None") -> "datetime | None":

@@ -1,14 +1,15 @@
-"""The fleet at a glance: what each target declares, and how each of its sections is. Pure."""
+"""The fleet at a glance: what each target declares, how each of its sections is, and how much is in order. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import Self
 
 from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import SectionPlan, Status
-from reconciler.model.targets import Target
+from reconciler.model.plan import SectionPlan, Status, TargetPlan
+from reconciler.model.targets import Level, Target
 
 
 class State(StrEnum):
@@ -34,6 +35,40 @@ AFTER = {
     Status.SKIPPED: State.CHANGES,
 }
 """What a change leaves behind, by what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of some targets are in order.
+
+    Attributes:
+        in_order: how many of them.
+        all: how many they are.
+    """
+
+    in_order: int
+    all: int
+
+    @classmethod
+    def of(cls, targets: Collection[TargetPlan]) -> Self:
+        """Return how many of these targets are in order."""
+        return cls(sum(map(is_in_order, targets)), len(targets))
+
+    @property
+    def percent(self) -> float:
+        """The share with one decimal, rounded down: it is 100 only if all are in order."""
+        return 1000 * self.in_order // self.all / 10 if self.all else 100.0
+
+
+def is_in_order(target: TargetPlan) -> bool:
+    """Return whether a target has neither changes nor problems. What exceptions hold back is in order."""
+    return not any(target.entries)
+
+
+def counted_targets(targets: Iterable[TargetPlan]) -> tuple[TargetPlan, ...]:
+    """Return the targets that a share counts: the projects, or all where there are no projects."""
+    targets = tuple(targets)
+    return tuple(target for target in targets if target.target.level is Level.PROJECT) or targets
 
 
 @dataclass(frozen=True, slots=True)

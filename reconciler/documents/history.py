@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.coverage import Share, counted_targets
 from reconciler.documents.ledger import ledger
 from reconciler.documents.plan_file import CLOCK_SKEW, SavedPlan, is_about
 from reconciler.errors import PlanRefused
@@ -47,6 +48,15 @@ class Run:
     """How many objects were known to differ, by this run and those before."""
     problems: NonNegativeInt
     """How many problems were known, by this run and those before."""
+    projects: NonNegativeInt
+    """How many projects it looked at; where there were none, how many targets."""
+    in_order: NonNegativeInt
+    """How many of them had neither changes nor problems."""
+
+    @property
+    def share(self) -> Share:
+        """How many of the projects were in order."""
+        return Share(self.in_order, self.projects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +173,8 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
         entries = [*present, *(entry for entry in kept if at - entry.seen <= FORGOTTEN)]
     known = present if is_late else entries
     problems = sum(entry.is_problem for entry in known)
-    run = Run(at, len(saved.targets), whole, len(known) - problems, problems)
+    share = Share.of(counted_targets(saved.targets))
+    run = Run(at, len(saved.targets), whole, len(known) - problems, problems, share.all, share.in_order)
     runs = {kept_run.at: kept_run for kept_run in (*past.runs, *([run] if whole or not is_late else []))}
     ordered = tuple(runs[moment] for moment in sorted(runs))[-MAX_RUNS:]
     oldest = sorted(entries, key=lambda entry: entry.since)[:MAX_DIFFERENCES]

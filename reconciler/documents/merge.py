@@ -42,6 +42,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         hints=united(hint for saved in plans for hint in saved.hints),
         inventory=_merged([saved.inventory for saved in plans]),
         remarks=tuple(dict.fromkeys(remark for saved in plans for remark in saved.remarks)),
+        applies=max((saved.applies for saved in plans if saved.applies is not None), key=len, default=None),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
         dependent=tuple(
             sorted(

@@ -95,6 +95,30 @@ KeptSection = Annotated[Section, PlainValidator(_from_dependent), PlainSerialize
 
 
 @dataclass(frozen=True, slots=True)
+class PastApply:
+    """An apply of these manifests that ended before the plan was made."""
+
+    id: str
+    """The full ID of its commit on the inventory's branch; `revert` takes the beginning of it."""
+    when: AwareDatetime
+    """When it ended, UTC."""
+    author: str
+    """The name of who started it; empty if unknown."""
+    counts: Mapping[str, NonNegativeInt]
+    """How many objects were created, updated and deleted; without zeros."""
+    manifests: str
+    """The full ID of the manifests' commit; empty if they were not as committed."""
+    result: int | None
+    """The exit code; null if unknown."""
+    job: str
+    """The URL of the CI job; empty outside of one."""
+    canary: str
+    """What was applied first, as a canary; empty without one."""
+    reverts: str
+    """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A plan in numbers. With `--since REV`, it counts the changes that are of the change."""
 
@@ -188,6 +212,9 @@ class SavedPlan:
     """The inventory lines that an apply of the plan writes; null where no inventory is used."""
     remarks: tuple[str, ...] = ()
     """Sentences on the inventory: objects that are no longer declared and stay, and why."""
+    applies: tuple[PastApply, ...] | None = None
+    """The last applies by the inventory, the latest first, in a JSON report and on a fleet page; null where there is no
+    inventory, and in other documents."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)

@@ -65,6 +65,7 @@ class OpenInventory:
             if it may.
         lines: what the plan says about the list itself.
         error: why the list cannot be read; None if it can, or need not be.
+        applies: the last ones, the latest first, as many as were asked for; None where no list is used.
     """
 
     stored: Stored | None = None
@@ -73,6 +74,7 @@ class OpenInventory:
     obstacle: str = ""
     lines: tuple[str, ...] = ()
     error: InventoryUnreadable | None = None
+    applies: tuple[Apply, ...] | None = None
 
 
 NO_INVENTORY = OpenInventory()
@@ -105,6 +107,13 @@ class BranchLocation(Protocol):
 
 class LoggedPlace(BranchLocation, Protocol):
     """A place whose applies can be listed."""
+
+    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """Return the last applies up to a commit of the list that was read, the latest first, as far as they are here.
+
+        Raises:
+            InventoryUnreadable: a commit cannot be read.
+        """
 
     def log(self, most: int) -> tuple[Apply, ...]:
         """Return the last applies, the latest first; none if there is no branch.
@@ -204,6 +213,10 @@ class Local:
         """See `Place`."""
         return content(self, self.branch, commit)
 
+    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        return applies(self, commit, most)
+
     def log(self, most: int) -> tuple[Apply, ...]:
         """See `LoggedPlace`."""
         return _log(self, self, most)
@@ -224,23 +237,29 @@ class Distant:
         exchange: the temporary repository that fetches and pushes.
         branch: the branch's name.
         committer: who stores, where it is not known whose token it is.
+        depth: how many of the last commits are fetched at once.
     """
 
     exchange: Exchange
     branch: str
     committer: Person
+    depth: int = 1
 
     def last(self) -> str:
         """See `Place`."""
         commit = self.exchange.ask(self.branch)
         if not commit or self.exchange.run(["cat-file", "-e", commit]).returncode == 0:
             return commit
-        self.exchange.fetch(self.branch)
+        self.exchange.fetch(self.branch, self.depth)
         return tip(self.exchange, self.branch)
 
     def text(self, commit: str) -> str:
         """See `Place`."""
         return content(self.exchange, self.branch, commit)
+
+    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """See `LoggedPlace`."""
+        return applies(self.exchange, commit, most)
 
     def log(self, most: int) -> tuple[Apply, ...]:
         """See `LoggedPlace`."""
@@ -301,7 +320,7 @@ def own_identity(top: Path) -> Person:
 
 @contextmanager
 def open_place(
-    top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER
+    top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER, depth: int = 1
 ) -> Iterator[LoggedPlace]:
     """Open the place of the list for a run.
 
@@ -310,13 +329,14 @@ def open_place(
         branch: as of `checked_branch`.
         remote: where the list lives; None for the local repository.
         committer: who stores, where it is not known whose token it is.
+        depth: how many of the last commits of a remote are fetched at once.
     """
     if remote is None:
         yield Local(top, branch, committer)
         return
     head = git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]).stdout.decode().strip()
     with exchange(remote, "sha256" if len(head) > SHA_1 else "sha1") as made:
-        yield Distant(made, branch, committer)
+        yield Distant(made, branch, committer, depth)
 
 
 def _log(place: BranchLocation, repository: Repository, most: int) -> tuple[Apply, ...]:

@@ -1,27 +1,32 @@
-"""A page about the fleet, with a history: the state of each section of each target, its age, and the coverage.
+"""A page about the fleet, with a history: how much is in order, the trend, what to do, and where.
 
 `--report fleet=FILE` keeps a history beside the file. Without one, the page is about one run.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import cast
+from typing import NamedTuple
 
-from reconciler.documents.cards import Chapter
-from reconciler.documents.coverage import Matrix, Row, State, matrix
-from reconciler.documents.groups import EntryGroup
-from reconciler.documents.history import Differences, History, Run, is_whole, with_run
-from reconciler.documents.ledger import fingerprint, marks
-from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.model.plan import Change, Problem
+from reconciler.documents.fleet_page import (
+    AgedDifference,
+    Division,
+    EndingException,
+    FleetPage,
+    SectionCoverage,
+    Task,
+    age_column,
+    fleet_page,
+)
+from reconciler.documents.history import History, Run, is_whole, with_run
+from reconciler.documents.plan_file import PastApply, SavedPlan, utc
+from reconciler.gitops.apply_log import short
+from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Level, Target
-from reconciler.model.wording import counted
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted, listed
 from reconciler.render import PLAIN, Style
 from reconciler.render.html.document import cells, document
-from reconciler.render.links import Links, links_of
+from reconciler.render.links import Links, links_of, web_address
 from reconciler.render.wording import (
     WHOLE,
     details,
@@ -36,64 +41,52 @@ from reconciler.render.wording import (
 from reconciler.system.terminal import escaped
 
 STYLES = ("page.css", "matrix.css", "fleet.css")
-SCRIPTS = ("matrix.js", "fleet.js")
+SCRIPTS = ("elements.js", "matrix.js", "fleet.js")
 
-SHOWN_RUNS = 60
-"""How many runs the trend shows."""
+AGE_NAMES = ("new", "\u2264 1 day", "\u2264 7 days", "\u2264 30 days", "older")
+"""The names of the columns of ages."""
 
-LARGEST = 25
-"""How many groups the coverage shows."""
-
-WITHOUT_SCRIPT = 50
+DIFFERENCES_WITHOUT_SCRIPT = 50
 """How many differences are listed where no script runs."""
 
-AGES = (
-    ("new", timedelta(0)),
-    ("\u2264 1 day", timedelta(days=1)),
-    ("\u2264 7 days", timedelta(days=7)),
-    ("\u2264 30 days", timedelta(days=30)),
-)
-"""The columns of the ages, with the highest age of each; older differences are in one more."""
+MAX_LISTED_RUNS = 60
+"""How many runs have their numbers listed."""
 
-OLDER = "older"
+MAX_NAMED_TARGETS = 3
+"""How many of the targets of an entry are named where there is no place for all."""
 
-UNSEEN = "unseen"
-"""The kind of differences that an earlier run saw, and this one did not look for."""
-
-Entry = Change | Problem
+MAX_NAMED_TEAMS = 3
+"""How many of the teams that lack a section are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Equal differences of several targets that came up in the same run.
+class LinkedTarget(NamedTuple):
+    """A target with where it leads."""
 
-    Attributes:
-        since: when a run first saw them.
-        kind: `create`, `update`, `delete`, `problem`, or `UNSEEN`.
-        section: its name; empty for a whole target.
-        text: what differs.
-        detail: the values and who changed them, if that is known, or why there is a problem.
-        targets: where.
-        number: how many they are.
-    """
+    name: str
+    url: str | None
 
-    since: datetime
-    kind: str
-    section: str
+
+class Where(NamedTuple):
+    """The first of some targets, and how many more there are."""
+
+    named: Sequence[LinkedTarget]
+    more: int
+
+
+class Point(NamedTuple):
+    """A run of the trend: in percent of the width and of the height, and in words."""
+
+    x: float
+    y: float
     text: str
-    detail: str
-    targets: Sequence[Target]
-    number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One run of the trend, its heights in percent of the highest."""
+class Advice(NamedTuple):
+    """A thing to do: the sentence, a command for it, and the part of the page that has the details."""
 
-    run: Run
-    time: str
-    changes: float
-    problems: float
+    text: str
+    command: str
+    fragment: str
 
 
 def plan(saved: SavedPlan, style: Style) -> str:
@@ -109,70 +102,102 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN) -> str:
         history: the runs, this one included.
         style: where links lead.
     """
-    links = links_of(saved, style)
-    fleet = matrix(saved)
-    found = [*_differences(saved, history)]
-    affected = {target for each in found if each.kind != UNSEEN for target in each.targets}
-    unseen = sum(each.number for each in found if each.kind == UNSEEN)
+    links, view = links_of(saved, style), fleet_page(saved, history)
+    names = _TargetLinks(saved, links)
     return document(
         "fleet.html",
         styles=STYLES,
         scripts=SCRIPTS,
-        title=_title(saved, len(affected), len(fleet.rows), unseen),
-        tone="care" if found else "calm",
-        advice=_oldest(found, saved.created_at),
+        number=_percent(view.share.percent) if view.matrix.rows else "",
+        of=_counted(view, view.share.all) + " in order" if view.matrix.rows else "No target",
+        title=f"{_percent(view.share.percent)} {_counted(view, view.share.all)} in order"
+        if view.matrix.rows
+        else "No target",
+        tone="care" if view.differences else "calm",
+        numbers=_numbers(saved, view),
+        trend=_trend(view, saved.created_at),
+        news=_news(history),
+        points=[*_points(view.trend)],
+        lowest=_percent(_lowest(view.trend)),
+        ends=[_day(run.at) for run in (*view.trend[:1], *view.trend[-1:])],
+        runs=[*_runs(history)],
+        tasks=[_advice(task) for task in view.tasks],
         service=saved.service,
         time=utc(saved.created_at),
         moment=_moment(saved.created_at),
-        notes=[] if is_whole(saved) else [_narrowed(saved, len(fleet.rows))],
-        news=_news(history),
-        bars=_bars(history.runs[-SHOWN_RUNS:]),
-        trend=_trend(history.runs[-SHOWN_RUNS:]),
-        highest=max(run.changes + run.problems for run in history.runs[-SHOWN_RUNS:]),
-        ages=[*(name for name, _ in AGES), OLDER],
-        age_rows=_age_rows(found, saved.created_at),
-        coverage=_coverage(fleet),
-        sections=fleet.sections,
+        notes=[] if is_whole(saved) else [_narrowed(saved, len(view.matrix.rows))],
+        unit=f"{view.counts or 'target'}s",
+        divisions=[(division.label or "group", [*_teams(division)]) for division in view.divisions],
+        ages=AGE_NAMES,
+        age_rows=[(ages.section, ages.numbers, _day(ages.oldest)) for ages in view.ages],
+        exceptions=[*_exceptions(view.exceptions, names, links)],
+        applies=None if view.applies is None else [*_applies(view.applies, links)],
+        coverage=[*_coverage(view)],
         whole=WHOLE,
-        found=found[:WITHOUT_SCRIPT],
-        total=len(found),
+        shown=[
+            (_day(oldest.since), oldest.kind, _text(oldest), _detail(oldest), names.where(oldest.targets))
+            for oldest in view.differences[:DIFFERENCES_WITHOUT_SCRIPT]
+        ],
+        differences=sum(difference.number for difference in view.differences),
+        left=len(view.differences) - DIFFERENCES_WITHOUT_SCRIPT,
         restored_heading=restored_heading(saved),
-        restored=[*_restored(saved, links)],
+        restored=[*_restored(saved, names)],
         data={
-            "matrix": cells(fleet),
-            "ages": [*(name for name, _ in AGES), OLDER],
-            **_rows(found, saved.created_at, links),
+            "matrix": {**cells(view.matrix), "pages": [names.url(row.target) for row in view.matrix.rows]},
+            "ages": AGE_NAMES,
+            **_rows(view, saved.created_at, names),
         },
         links=links,
     )
 
 
-def _title(saved: SavedPlan, affected: int, targets: int, unseen: int) -> str:
+class _TargetLinks:
+    """The names of targets, each with the page of the service that shows it, or else with its manifest."""
+
+    def __init__(self, saved: SavedPlan, links: Links) -> None:
+        self._links = links
+        self._origins = {target.target: target.origin for target in saved.targets}
+
+    def url(self, target: Target) -> str | None:
+        return self._links.target(target) or self._links.origin(self._origins.get(target, ""))
+
+    def of(self, target: Target) -> LinkedTarget:
+        return LinkedTarget(escaped(str(target)), self.url(target))
+
+    def where(self, targets: Sequence[Target]) -> Where:
+        return Where(
+            [self.of(target) for target in targets[:MAX_NAMED_TARGETS]], max(len(targets) - MAX_NAMED_TARGETS, 0)
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{share:g}\u00a0%"
+
+
+def _counted(view: FleetPage, number: int) -> str:
+    """Return `400 projects`, or whatever the page counts."""
+    return f"of {counted(number, view.counts or 'target')}"
+
+
+def _numbers(saved: SavedPlan, view: FleetPage) -> str:
     changes = saved.summary.create + saved.summary.update + saved.summary.delete
-    numbers = {"change": changes, "problem": saved.summary.problems}
-    words = [counted(number, word) for word, number in numbers.items() if number]
-    if words:
-        title = f"{' and '.join(words)} in {affected:,} of {counted(targets, 'target')}"
-    else:
-        title = f"{counted(targets, 'target')} in order" if targets else "No target"
-    return f"{title}, {counted(unseen, 'difference')} not looked at" if unseen else title
+    words = [
+        counted(number, word) for number, word in ((changes, "change"), (saved.summary.problems, "problem")) if number
+    ]
+    where = f" in {view.affected:,} of {counted(len(view.matrix.rows), 'target')}" if words else ""
+    unseen = f"{counted(view.unseen, 'difference')} not looked at" if view.unseen else ""
+    return "; ".join(filter(None, (f"{' and '.join(words)}{where}", unseen)))
 
 
-def _oldest(found: Sequence[Difference], now: datetime) -> str:
-    if not found:
-        return "The service is as the manifests declare."
-    first = found[0]
-    if first.since == now:
-        return "All differences are new."
-    return f"The oldest difference is {_age(now - first.since)}: {first.text}, since {_day(first.since)}."
-
-
-def _narrowed(saved: SavedPlan, targets: int) -> str:
-    what = f"shard {saved.shard}" if saved.shard else "some targets or sections"
-    return (
-        f"This run looked at {what}: the matrix and the coverage show these {counted(targets, 'target')}. Differences "
-        "elsewhere are listed as a run last saw them."
-    )
+def _trend(view: FleetPage, now: datetime) -> str:
+    """Return the trend in a sentence."""
+    if view.earlier is None:
+        return "The trend begins with the next run of the whole fleet."
+    last, before = view.share.percent, view.earlier.share.percent
+    when = f"on {_day(view.earlier.at)}" if _day(view.earlier.at) != _day(now) else f"at {_moment(view.earlier.at)}"
+    if last == before:
+        return f"As {when}."
+    return f"{'Up' if last > before else 'Down'} from {_percent(before)} {when}."
 
 
 def _news(history: History) -> str:
@@ -186,149 +211,176 @@ def _news(history: History) -> str:
     return f"{news} since the run before, {_moment(before.at)}."
 
 
-def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
-    """Return what differs, the oldest first."""
-    since = history.since()
-    found = []
-    for group in (group for chapter in saved.chapters for group in _groups(chapter)):
-        by_moment: dict[datetime, list[Entry]] = defaultdict(list)
-        for entry in group.entries:
-            by_moment[since.get(fingerprint(entry), saved.created_at)].append(entry)
-        found += [_difference(group, moment, entries) for moment, entries in by_moment.items()]
-    found += _unseen(history, {*marks(saved.targets)})
-    yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
+def _lowest(trend: Iterable[Run]) -> float:
+    """Return where the scale of the trend begins: a multiple of ten below all of it, 90 at most."""
+    return min((90.0, *(run.share.percent // 10 * 10 for run in trend)))
 
 
-def _restored(saved: SavedPlan, links: Links) -> Iterator[tuple[str, str, str, str, str | None]]:
-    """Yield what was changed and put back: since when it is back, what it is, who it was, and its target and page."""
-    for each in saved.plan.restored:
-        target = each.address.target
-        day = _day(each.restored_by.time)
-        yield day, label(each.address), restored_text(each), escaped(str(target)), links.target(target)
+def _points(trend: Sequence[Run]) -> Iterator[Point]:
+    """Yield the points of the trend; none if there is nothing to compare."""
+    height = 100 - _lowest(trend)
+    for run in trend if len(trend) > 1 else ():
+        x = 100 * (run.at - trend[0].at) / (trend[-1].at - trend[0].at)
+        y = 100 * (100 - run.share.percent) / height
+        yield Point(x, y, f"{_moment(run.at)}: {_percent(run.share.percent)}")
 
 
-def _groups(chapter: Chapter) -> Iterator[EntryGroup[Entry]]:
-    """Yield the differences of a chapter, equal ones of two or more targets together."""
-    yield from cast("Iterator[EntryGroup[Entry]]", chapter.changes(2).groups)
-    yield from chapter.problems(2).groups
+def _runs(history: History) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield the numbers of the last runs, the latest first."""
+    for run in reversed(history.runs[-MAX_LISTED_RUNS:]):
+        moment = f"{_moment(run.at)}{'' if run.whole else ' (in part)'}"
+        share = f"{_percent(run.share.percent)} of {run.projects:,}"
+        yield moment, share, f"{run.targets:,}", f"{run.changes:,}", f"{run.problems:,}"
 
 
-def _unseen(history: History, now: Set[str]) -> Iterator[Difference]:
-    """Yield what earlier runs saw where this one, which saw other fingerprints, did not look, or could not."""
-    alike: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
-    for each in history.differences:
-        if not {*each.changes, *each.problems} <= now:
-            alike[each.since, each.seen, each.section, each.level].append(each)
-    for (since, seen, section, level), several in alike.items():
-        number = sum(mark not in now for each in several for mark in (*each.changes, *each.problems))
-        targets = tuple(dict.fromkeys(Target(level, each.ref) for each in several))
-        text, detail = counted(number, "difference"), f"last seen {_moment(seen)}"
-        yield Difference(since, UNSEEN, section, text, detail, targets, number)
+def _advice(task: Task) -> Advice:
+    """Return what to do, in a sentence, with a command where one does it."""
+    where = _in(task.targets)
+    changes, exceptions = counted(task.number, "change"), counted(task.number, "exception")
+    them = "it" if task.number == 1 else "them"
+    match task.kind:
+        case "problem":
+            fix = f" Most frequent fix: {escaped(task.remedy)}." if task.remedy else ""
+            return Advice(f"Fix {counted(task.number, 'problem')} {where}.{fix}", "", "state=problem")
+        case "pending":
+            return Advice(f"Apply {changes} {where}: merged and not applied.", "reconciler apply", "drift")
+        case "service":
+            text = f"Decide on {changes} {where}, changed on the service: apply puts {them} back, accept keeps {them}."
+            return Advice(text, "reconciler accept --diff", "drift")
+        case "change":
+            text = f"Decide on {changes} {where}: apply makes {them}, accept changes the manifests instead."
+            return Advice(text, "reconciler apply", "drift")
+        case "ended":
+            return Advice(f"Remove {exceptions} {where}: the first ended on {task.day}.", "", "exceptions")
+    return Advice(f"Renew or resolve {exceptions} {where}: the first ends on {task.day}.", "", "exceptions")
 
 
-def _difference(group: EntryGroup[Entry], since: datetime, entries: Sequence[Entry]) -> Difference:
-    sample = group.sample
-    if isinstance(sample, Problem):
-        kind, detail = "problem", problem_reason(sample)
-    else:
-        kind, detail = str(sample.action), ", ".join(filter(None, (*details(sample), who(entries))))
-    targets = tuple(dict.fromkeys(entry.address.target for entry in entries))
-    return Difference(since, kind, sample.address.section, subject(group), detail, targets, len(entries))
+def _in(targets: Sequence[Target]) -> str:
+    """Return `in 3 projects`, or `in 1 group and 3 projects`."""
+    levels = dict.fromkeys(target.level for target in sorted(targets, key=lambda target: target.order))
+    return f"in {listed(counted(sum(target.level is level for target in targets), level) for level in levels)}"
 
 
-def _bars(runs: Sequence[Run]) -> list[Bar]:
-    """Return the bars of the trend; none if there is nothing to compare."""
-    highest = max((run.changes + run.problems for run in runs), default=0)
-    if len(runs) < 2 or not highest:
-        return []
-    return [Bar(run, _moment(run.at), 100 * run.changes / highest, 100 * run.problems / highest) for run in runs]
+def _narrowed(saved: SavedPlan, targets: int) -> str:
+    part = f"shard {saved.shard}" if saved.shard else "some targets or sections"
+    return (
+        f"This run looked at {part}: the numbers, the matrix and the coverage are about these "
+        f"{counted(targets, 'target')}. Differences elsewhere are listed as a run last saw them."
+    )
 
 
-def _trend(runs: Sequence[Run]) -> str:
-    """Return the trend in a sentence."""
-    if len(runs) < 2:
-        return "The trend begins with the next run."
-    first, last = (run.changes + run.problems for run in (runs[0], runs[-1]))
-    if not any(run.changes + run.problems for run in runs):
-        return f"Nothing differed in {counted(len(runs), 'run')}, since {_day(runs[0].at)}."
-    since = f"on {_day(runs[0].at)}"
-    if _day(runs[0].at) == _day(runs[-1].at):
-        since = f"at {_moment(runs[0].at)}"
-    word = "Up" if last > first else "Down" if last < first else "As before"
-    return f"{word}: {counted(first, 'difference')} {since}, {last:,} now, in {counted(len(runs), 'run')}."
+def _teams(division: Division) -> Iterator[Mapping[str, Json]]:
+    """Yield the rows of the teams of a division."""
+    for team in division.teams:
+        name = team.name or f"no {division.label}"
+        yield {
+            "key": None if team.others else team.name,
+            "name": f"{team.others:,} more" if team.others else name,
+            "percent": team.share.percent,
+            "share": _percent(team.share.percent) if team.share.all else "",
+            "of": f"{team.share.in_order:,} of {team.share.all:,}",
+            "changes": team.changes,
+            "problems": team.problems,
+            "oldest": _day(team.oldest) if team.oldest else "",
+        }
 
 
-def _age_rows(found: Iterable[Difference], now: datetime) -> list[tuple[str, list[int], str]]:
-    """Return, for each section, how many differences have which age, and since when the oldest is there."""
-    counts: dict[str, Counter[int]] = defaultdict(Counter)
-    oldest: dict[str, datetime] = {}
-    for each in found:
-        counts[each.section][_column(now - each.since)] += each.number
-        oldest[each.section] = min(oldest.get(each.section, now), each.since)
-    return [
-        (section, [counts[section][column] for column in range(len(AGES) + 1)], _day(oldest[section]))
-        for section in sorted(counts)
-    ]
-
-
-def _column(age: timedelta) -> int:
-    return next((number for number, (_, highest) in enumerate(AGES) if age <= highest), len(AGES))
-
-
-def _coverage(fleet: Matrix) -> list[tuple[str, int, list[tuple[int, int]]]]:
-    """Return, for all targets and for each group of them, how many may have each section, and how many declare it."""
-    groups: dict[str, list[Row]] = defaultdict(list)
-    depth = _depth(fleet.rows)
-    for row in fleet.rows:
-        groups[_group(row, depth)].append(row)
-    largest = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    named = sorted(largest[:LARGEST])
-    rest = [row for name in largest[LARGEST:] for row in groups[name]]
-    tables = [("all targets", fleet.rows), *((name, groups[name]) for name in named)]
-    if rest:
-        tables.append((f"{counted(len(largest) - LARGEST, 'more group')}", rest))
-    return [(name, len(rows), _declared(rows, len(fleet.sections))) for name, rows in tables]
-
-
-def _declared(rows: Sequence[Row], sections: int) -> list[tuple[int, int]]:
-    return [
-        (
-            sum(row.states[each] not in (State.NOT_DECLARED, State.NOT_APPLICABLE) for row in rows),
-            sum(row.states[each] is not State.NOT_APPLICABLE for row in rows),
+def _exceptions(
+    exceptions: Iterable[EndingException], names: _TargetLinks, links: Links
+) -> Iterator[tuple[str, str, str, str, str | None, Where]]:
+    """Yield the exceptions that end soon: the day, in how many days that is, what it excepts, why, where, and whose."""
+    for ending in exceptions:
+        exception = ending.exception
+        item = "" if exception.item is None else f' "{exception.item}"'
+        fields = f": {', '.join(exception.fields)}" if exception.fields else ""
+        left = _ends(ending.days)
+        yield (
+            str(exception.until),
+            left,
+            escaped(f"{exception.section}{item}{fields}"),
+            escaped(exception.reason),
+            links.origin(exception.origin),
+            names.where(ending.targets),
         )
-        for each in range(sections)
-    ]
 
 
-def _depth(rows: Sequence[Row]) -> int:
-    """Return how many steps of their paths tell groups apart: two if all are in one."""
-    return 1 if len({_group(row, 1) for row in rows if "/" in _path(row)}) > 1 else 2
+def _ends(days: int) -> str:
+    if days < 0:
+        return f"ended {counted(-days, 'day')} ago"
+    return f"in {counted(days, 'day')}" if days else "today"
 
 
-def _group(row: Row, depth: int) -> str:
-    """Return the group of a target; of one without a path, its level."""
-    path = _path(row)
-    steps = path.split("/") if row.target.level == "group" else path.split("/")[:-1]
-    return "/".join(steps[:depth]) or str(row.target.level)
+def _applies(applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str, str | None]]:
+    """Yield the rows of the last applies."""
+    for apply in applies:
+        changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
+        notes = [
+            f"reverts {short(apply.reverts)}" if apply.reverts else "",
+            f"canary {apply.canary}" if apply.canary else "",
+            f"exit code {apply.result}" if apply.result else "",
+        ]
+        yield {
+            "id": apply.id[:8],
+            "time": utc(apply.when),
+            "when": _moment(apply.when),
+            "by": apply.author or "unknown",
+            "changes": changes or "nothing changed",
+            "notes": ", ".join(filter(None, notes)),
+            "commit": short(apply.manifests),
+            "commit_url": links.commit(apply.manifests),
+            "job": web_address(apply.job),
+        }
 
 
-def _path(row: Row) -> str:
-    return row.path or (row.target.ref if isinstance(row.target.ref, str) else "")
+def _coverage(view: FleetPage) -> Iterator[tuple[SectionCoverage, list[tuple[str, str]]]]:
+    """Yield section section with who lacks it, by division."""
+    for section in view.coverage:
+        lacking = []
+        for division in view.divisions:
+            teams = section.lacking[division.label]
+            words = [f"{name or f'no {division.label}'} {number:,}" for name, number in teams[:MAX_NAMED_TEAMS]]
+            more = [f"{len(teams) - MAX_NAMED_TEAMS:,} more"] if len(teams) > MAX_NAMED_TEAMS else []
+            lacking.append((division.label or "group", listed([*words, *more]) if words else ""))
+        yield section, lacking
 
 
-def _rows(found: Iterable[Difference], now: datetime, links: Links) -> Mapping[str, Json]:
+def _text(difference: AgedDifference) -> str:
+    return subject(difference.group) if difference.group else counted(difference.number, "difference")
+
+
+def _detail(difference: AgedDifference) -> str:
+    """Return the values and who changed them, if that is known, or why there is a problem."""
+    if difference.group is None:
+        return f"last seen {_moment(difference.seen)}"
+    sample = difference.group.sample
+    if isinstance(sample, Problem):
+        return problem_reason(sample)
+    return ", ".join(filter(None, (*details(sample), who(difference.entries))))
+
+
+def _restored(saved: SavedPlan, names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
+    """Yield what was changed and put back: since when it is back, what it is, who it was, and its target."""
+    for restored in saved.plan.restored:
+        day = _day(restored.restored_by.time)
+        yield day, label(restored.address), restored_text(restored), names.of(restored.address.target)
+
+
+def _rows(view: FleetPage, now: datetime, names: _TargetLinks) -> Mapping[str, Json]:
     """Return the differences for the page's script; texts are safe to show."""
     targets: dict[Target, int] = {}
     rows: list[Json] = []
-    for each in found:
-        numbers = [targets.setdefault(target, len(targets)) for target in each.targets]
-        name = headline(each.targets)[0] if len(numbers) > 1 else ""
-        age = now - each.since
-        moment = (utc(each.since), _day(each.since), _age(age), _column(age))
-        rows.append((*moment, each.kind, escaped(each.section), each.text, each.detail, name, numbers, each.number))
+    for difference in view.differences:
+        numbers = [targets.setdefault(target, len(targets)) for target in difference.targets]
+        name = headline(difference.targets)[0] if len(numbers) > 1 else ""
+        age = now - difference.since
+        moment = (utc(difference.since), _day(difference.since), _age(age), age_column(age))
+        about = (difference.id, difference.kind, escaped(difference.section), _text(difference), _detail(difference))
+        rows.append((*moment, *about, name, numbers, difference.number))
     return {
         "targets": [escaped(str(target)) for target in targets],
-        "pages": [links.target(target) for target in targets],
+        "pages": [names.url(target) for target in targets],
+        "labels": [division.label for division in view.divisions],
+        "teams": [[division.members.get(target, "") for target in targets] for division in view.divisions],
         "rows": rows,
     }
 

@@ -118,14 +118,14 @@ class Links:
         """Prepare the links of a plan or a report."""
         self._places = places
         is_ours = bool(places.ci_api_url) and is_about(document.service, places.ci_api_url)
-        self._web = _address(places.ci_web_url if is_ours else places.web_url)
-        self._repository = _address(places.repository_url)
+        self._web = web_address(places.ci_web_url if is_ours else places.web_url)
+        self._repository = web_address(places.repository_url)
         self._commit = document.commit or places.commit
         named = document.targets if isinstance(document, SavedPlan) else ()
         self._paths = {target.target: target.path for target in named if target.path}
         self._missing = frozenset(_missing(document))
-        self.pipeline = _address(places.pipeline)
-        self.merge_request = _address(places.merge_request)
+        self.pipeline = web_address(places.pipeline)
+        self.merge_request = web_address(places.merge_request)
 
     @property
     def context(self) -> Iterator[Fact]:
@@ -136,8 +136,8 @@ class Links:
             yield Fact("Merge request", text.strip(), self.merge_request)
         if FULL_SHA.fullmatch(self._commit):
             is_ours = self._commit == self._places.commit
-            page = f"{self._repository}/-/commit/{self._commit}" if self._repository else None
-            yield Fact("Commit", f"{short(self._commit)} {told.get('message', '') if is_ours else ''}".strip(), page)
+            text = f"{short(self._commit)} {told.get('message', '') if is_ours else ''}".strip()
+            yield Fact("Commit", text, self.commit(self._commit))
             if is_ours and told.get("author"):
                 yield Fact("Author", E_MAIL.sub("", told["author"]))
         if self.pipeline:
@@ -168,6 +168,10 @@ class Links:
             if self._web and below and OBJECT_PAGE.fullmatch(subject.page)
             else None
         )
+
+    def commit(self, commit: str) -> str | None:
+        """Return the page of a commit of the manifests."""
+        return f"{self._repository}/-/commit/{commit}" if self._repository and FULL_SHA.fullmatch(commit) else None
 
     def origin(self, origin: str) -> str | None:
         """Return the line of a manifest, given as `path:line`, at its commit."""
@@ -204,6 +208,6 @@ def links_of(document: SavedPlan | Report, style: Style) -> Links:
     return style.links(document) if style.links else Links(document, NOWHERE)
 
 
-def _address(url: str) -> str | None:
+def web_address(url: str) -> str | None:
     """Return an address without a slash at its end; None if it is not one of the web."""
     return url.rstrip("/") if re.fullmatch(WEB_ADDRESS, url) else None

@@ -177,6 +177,11 @@ def test_the_merged_plans_of_shards_record_what_each_of_them_records(user: User)
     assert user.run("plan --no-inventory --shard 1/2 --out 1.json").code == 0
     assert user.run("merge 1.json 2.json --out whole.json").code == 0
     assert load_plan(Path("whole.json").read_text(), all_kinds()).inventory is None
+    for number in "12":
+        assert user.run(f"plan --shard {number}/2 --report json={number}.json").code == 0
+    assert user.run("merge 1.json 2.json --out whole.json").code == 0
+    applies = load_plan(Path("whole.json").read_text(), all_kinds()).applies or ()
+    assert [apply.manifests for apply in applies] == [commit]
 
 
 def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> None:

@@ -49,7 +49,8 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
     assert project.sandbox.log() == []
     [ran] = pipeline.ran[FLEET]
     assert "There is no history at refs/reconciler/fleet, so this page begins one.\n" in ran.log
-    assert "<h1>1 change in 1 of 1 target</h1>" in ran.artifacts[PAGE]
+    assert "<h1><strong>0\u00a0%</strong> of 1 project in order</h1>" in ran.artifacts[PAGE]
+    assert "<p>No apply is recorded yet.</p>" in ran.artifacts[PAGE]
     first = kept(project)
     assert (first["format"], len(first["runs"]), json.loads(ran.artifacts[HISTORY])) == (FORMAT, 1, first)
 

@@ -1,5 +1,7 @@
 """Applies and reverts in a CI job: with whose token the list is pushed, and in whose name."""
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +76,48 @@ def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(server: GitServer, 
     assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:ada-token"]
     assert last(server) == "Mona <mona@example.com>, reconciler <>"
     assert (job.live(), job.run("log")[1][0][:5]) == (["a", "b"], "apply")
+
+
+def test_reports_name_the_last_applies_and_ask_for_nothing_more(
+    server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = "drift --report json=drift.json --report fleet=fleet.html"
+    job.milestones("a", "b")
+    first = job.commit("first")
+    assert job.run(reports)[0] == 2
+    assert applies_of(job) == []
+    assert job.apply()[0] == 0
+    job.milestones("a")
+    second = job.commit("second")
+    monkeypatch.setenv("GITLAB_USER_NAME", "Tim")
+    assert job.apply()[0] == 0
+    assert job.run("revert --last --yes")[0] == 0
+    asked = []
+    for line in ("drift", reports):
+        server.asked.clear()
+        assert job.run(line)[0] == 0
+        asked.append([*server.asked])
+    assert asked[0] == asked[1] != []
+    assert applies_of(job) == [
+        ("Tim", {"created": 1}, second, 0, True),
+        ("Tim", {"deleted": 1}, second, 0, False),
+        ("Mona", {"created": 2}, first, 0, False),
+    ]
+    server.asked.clear()
+    for line in ("", "show drift.json --report fleet=fleet.html"):
+        assert not line or job.run(line)[0] == 0
+        _, _, applies = (job.git.folder / "fleet.html").read_text().partition('id="applies"')
+        assert re.findall('<p class="label">(.*?)</p>', applies.partition("</section>")[0]) == [
+            *("Tim: 1 created", "Tim: 1 deleted", "Mona: 2 created")
+        ]
+    assert server.asked == []
+
+
+def applies_of(job: Checkout) -> list[tuple[object, ...]]:
+    """Return who did what, of which commit, with which exit code, and whether that was a revert, by the JSON report."""
+    applies = json.loads((job.git.folder / "drift.json").read_text())["applies"]
+    names = ("author", "counts", "manifests", "result")
+    return [(*(each[name] for name in names), bool(each["reverts"])) for each in applies]
 
 
 def test_the_token_of_the_job_is_that_of_who_started_it(

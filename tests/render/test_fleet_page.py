@@ -1,16 +1,35 @@
-"""The fleet page: what it says without a script, and as a browser shows it."""
+"""The fleet page: what it says, what it says without a script, and as a browser shows it."""
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.documents.history import History, with_run
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.coverage import Matrix, Share, matrix
+from reconciler.documents.fleet_page import (
+    Division,
+    EndingException,
+    FleetPage,
+    SectionAges,
+    SectionCoverage,
+    Task,
+    Team,
+    fleet_page,
+)
+from reconciler.documents.history import History, Run, with_run
+from reconciler.documents.plan_file import PastApply, SavedPlan
+from reconciler.model.exceptions import DeclaredException
 from reconciler.model.plan import Change, ChangedBy, Create, Delete, Problem, Restored, SectionPlan, TargetPlan, Update
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.selection import Shard
@@ -18,15 +37,23 @@ from reconciler.render import Style, render_plan
 from reconciler.render.fleet import page
 from reconciler.render.links import Links, Places
 from tests.building import READ
-from tests.render.browser import Browser
+from tests.render.browser import DESKTOP, PHONE, Browser
+from tests.render.fleets import fleet, history
 from tests.render.hostile import EVIL, hostile
 from tests.render.samples import EMPTY, NOON
 
 DAY = timedelta(days=1)
-LIST = "#list tr"
+LIST = "#list > li"
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
-def planned(level: Level, ref: Key | None, sections: dict[str, str], path: str | None = None) -> TargetPlan:
+def planned(
+    level: Level,
+    ref: Key | None,
+    sections: dict[str, str],
+    path: str | None = None,
+    labels: Mapping[str, str] = NO_LABELS,
+) -> TargetPlan:
     """Return a target whose sections differ as the letters say: create, update, delete, problem, not applicable, fine."""
     target = Target(level, ref)
     found = []
@@ -41,7 +68,7 @@ def planned(level: Level, ref: Key | None, sections: dict[str, str], path: str |
         problems = [Problem(address, "403 Forbidden", remedy="ask an owner")] if letter == "p" else []
         fit = "it has no repository" if letter == "n" else ""
         found.append(SectionPlan(name, 1, tuple(changes), tuple(problems), not_applicable=fit))
-    return TargetPlan(target, tuple(found), path=path)
+    return TargetPlan(target, tuple(found), path=path, labels=labels)
 
 
 def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
@@ -54,122 +81,365 @@ CLI = planned(Level.PROJECT, "acme/tools/cli", {"milestones": "c", "tokens": "n"
 ACME = planned(Level.GROUP, "acme", {"tokens": "p"})
 
 
-def shown(found: SavedPlan, *before: SavedPlan) -> str:
+def known(*runs: SavedPlan) -> History:
     history: History | None = None
-    for each in (*before, found):
+    for each in runs:
         history = with_run(history, each)
     assert history
-    return page(found, history)
+    return history
 
 
-def texts(html: str, part: str) -> list[list[str]]:
-    """Return the texts of the cells of each row of the table in a section."""
-    section = html.partition(f'id="{part}-title"')[2].partition("</section>")[0]
-    cells = (
-        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
-        for row in re.findall(r"<tr.*?</tr>", section, re.DOTALL)
+def shown(last: SavedPlan, *before: SavedPlan) -> str:
+    return page(last, known(*before, last))
+
+
+def excepted(target: TargetPlan, *exceptions: DeclaredException) -> TargetPlan:
+    return replace(target, exceptions=exceptions)
+
+
+WEB, TOOLS = {"team": "web"}, {"team": "tools", "tier": "gold"}
+LABELLED = (
+    ACME,
+    replace(CLI, labels=TOOLS),
+    planned(Level.PROJECT, "acme/tools/quiet", {"milestones": "-"}, labels=TOOLS),
+    replace(API, labels=WEB),
+    replace(LIB, labels=WEB),
+    planned(Level.PROJECT, 7, {"milestones": "-"}, "acme/web/seven"),
+)
+TODAY = NOON.date() + 40 * DAY
+PLANNED = DeclaredException("milestones", TODAY + 9 * DAY, "re-planned, OPS-12", "1.0", ("due_date",), "sets.yaml:5")
+OVER = DeclaredException("tokens", TODAY - 3 * DAY, "", origin="sets.yaml:9")
+LATER = DeclaredException("tokens", TODAY + 31 * DAY, "migration")
+APPLIES = (
+    PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, 3, "https://git.example.com/job/7", "tier=gold", ""),
+    PastApply("8e" * 20, NOON - DAY, "", {}, "", 0, "javascript:alert(1)", "", "7d" * 20),
+)
+FLEET = replace(
+    run(40, *LABELLED[:2], excepted(LABELLED[2], OVER, LATER), *(excepted(each, PLANNED) for each in LABELLED[3:5])),
+    applies=APPLIES,
+)
+FLEET = replace(FLEET, targets=(*FLEET.targets, LABELLED[5]))
+PAST = (run(0, API, CLI, LABELLED[5]), run(10, API, narrowed=True), run(38, API, CLI, LIB, *LABELLED[2:3]))
+PLACES = Places(
+    web_url="https://git.example.com",
+    repository_url="https://git.example.com/acme/settings",
+    commit="ab" * 20,
+    root="/r",
+    folder="/r",
+)
+LINKED = Style(links=lambda document: Links(document, PLACES))
+
+
+def test_the_page_is_computed_once() -> None:
+    history = known(*PAST, FLEET)
+    view = fleet_page(FLEET, history)
+    api, lib, cli, quiet, seven, acme = (
+        *(each.target for each in (API, LIB, CLI)),
+        *(LABELLED[each].target for each in (2, 5, 0)),
     )
-    return [[" ".join(re.sub("<[^>]+>", "", cell).split()) for cell in row] for row in cells]
-
-
-def test_a_page_counts_ages_coverage_and_runs() -> None:
-    user = planned(Level.USER, None, {"milestones": "-"})
-    numbered = planned(Level.PROJECT, 7, {"milestones": "-"}, "acme/web/seven")
-    html = shown(run(40, ACME, API, CLI, LIB, numbered, user), run(0, API, CLI), run(38, API, CLI, LIB))
-    assert "<h1>4 changes and 1 problem in 4 of 6 targets</h1>" in html
-    assert (
-        '<p class="advice">The oldest difference is 40 days old: milestone &#34;1.0&#34;, since 2026-12-01. '
-        "1 new and 0 gone since the run before, 2027-01-08 12:00 UTC.</p>"
-    ) in html
-    assert "Up: 3 differences on 2026-12-01, 5 now, in 3 runs." in html
-    assert texts(html, "trend") == [
-        ["run", "targets", "changes", "problems"],
-        ["2027-01-10 12:00 UTC", "6", "4", "1"],
-        ["2027-01-08 12:00 UTC", "3", "4", "0"],
-        ["2026-12-01 12:00 UTC", "2", "3", "0"],
+    first, third, now = (NOON + days * DAY for days in (0, 38, 40))
+    assert [(each.since, each.kind, each.section, each.targets, each.number) for each in view.differences] == [
+        (first, "create", "milestones", (cli, api), 2),
+        (first, "delete", "tokens", (api,), 1),
+        (third, "create", "milestones", (lib,), 1),
+        (now, "problem", "tokens", (acme,), 1),
     ]
-    assert re.findall(r'class="changes" x="\d+" y="([\d.]+)" width="8" height="([\d.]+)"', html) == [
-        ("40.00", "60.00"),
-        ("20.00", "80.00"),
-        ("20.00", "80.00"),
+    web = Team("web", Share(0, 2), 3, 0, first)
+    runs = (Run(first, 3, True, 3, 0, 3, 1), Run(third, 4, True, 4, 0, 4, 1), Run(now, 6, True, 4, 1, 5, 2))
+    groups = {api: "acme/web", lib: "acme/web", seven: "acme/web", cli: "acme/tools", quiet: "acme/tools", acme: "acme"}
+    assert replace(view, differences=(), matrix=Matrix((), ())) == FleetPage(
+        share=Share(2, 5),
+        counts=Level.PROJECT,
+        affected=4,
+        trend=runs,
+        earlier=runs[0],
+        tasks=(
+            Task("problem", 1, (acme,), "ask an owner"),
+            Task("change", 4, (cli, api, lib)),
+            Task("ended", 1, (quiet,), day=OVER.until),
+            Task("ending", 2, (api, lib), day=PLANNED.until),
+        ),
+        divisions=(
+            Division(
+                "team",
+                (
+                    web,
+                    Team("tools", Share(1, 2), 1, 0, first),
+                    Team("", Share(1, 1), 0, 1, now),
+                ),
+                {api: "web", lib: "web", cli: "tools", quiet: "tools", seven: "", acme: ""},
+            ),
+            Division(
+                "tier",
+                (Team("gold", Share(1, 2), 1, 0, first), Team("", Share(1, 3), 3, 1, first)),
+                {**dict.fromkeys((api, lib, seven, acme), ""), cli: "gold", quiet: "gold"},
+            ),
+            Division(
+                "",
+                (
+                    Team("acme", Share(0, 1), 0, 1, now),
+                    Team("acme/web", Share(1, 3), 3, 0, first),
+                    Team("acme/tools", Share(1, 2), 1, 0, first),
+                ),
+                groups,
+            ),
+        ),
+        ages=(SectionAges("milestones", (0, 0, 1, 0, 2), first), SectionAges("tokens", (1, 0, 0, 0, 1), first)),
+        differences=(),
+        exceptions=(EndingException(OVER, (quiet,), -3), EndingException(PLANNED, (api, lib), 9)),
+        applies=APPLIES,
+        coverage=(
+            SectionCoverage("milestones", 5, 5, {"team": (), "tier": (), "": ()}),
+            SectionCoverage(
+                "tokens",
+                2,
+                5,
+                {
+                    "team": (("tools", 1), ("web", 1), ("", 1)),
+                    "tier": (("", 2), ("gold", 1)),
+                    "": (("acme/web", 2), ("acme/tools", 1)),
+                },
+            ),
+        ),
+        matrix=Matrix((), ()),
+    )
+    assert view.matrix == matrix(FLEET)
+
+
+def lines(html: str, start: str, end: str = "</section>") -> list[str]:
+    """Return the texts of a part of the page: one for each row, entry, heading or paragraph."""
+    part = html.partition(start)[2].partition(end)[0]
+    found = re.split(
+        r"</(?:tr|li|h1|h2|caption|figcaption|label|p)>|<p(?=[ >])",
+        re.sub(r"<option.*?</option>|<title>.*?</title>", "", part),
+    )
+    told = (unescape(re.sub("<[^>]*>", "", re.sub(r"</t[hd]>|</time>|</p>|<summary>", " ", each))) for each in found)
+    texts = (re.sub(r'^ ?(class="[a-z]+")?( data-[a-z]+="[0-9]+")?>', "", " ".join(each.split())) for each in told)
+    return [text.strip() for text in texts if text.strip()]
+
+
+def test_the_page_says_it_without_a_script() -> None:
+    html = page(FLEET, known(*PAST, FLEET), LINKED)
+    assert "<title>40\u00a0% of 5 projects in order</title>" in html
+    assert lines(html, "</p>", "</header>") == [
+        "40 % of 5 projects in order",
+        "4 changes and 1 problem in 4 of 6 targets",
+        "Up from 33.3 % on 2026-12-01. 1 new and 0 gone since the run before, 2027-01-08 12:00 UTC.",
+        "100 % 20 % 2026-12-01 in order 2027-01-10",
+        "What to do",
+        "Fix 1 problem in 1 group. Most frequent fix: ask an owner.",
+        "Decide on 4 changes in 3 projects: apply makes them, accept changes the manifests instead. reconciler apply Copy",
+        "Remove 1 exception in 1 project: the first ended on 2027-01-07.",
+        "Renew or resolve 2 exceptions in 2 projects: the first ends on 2027-01-19.",
     ]
-    assert texts(html, "ages") == [
-        ["section", "new", "\u2264 1 day", "\u2264 7 days", "\u2264 30 days", "older", "oldest"],
-        ["milestones", "0", "0", "1", "0", "2", "2026-12-01"],
-        ["tokens", "1", "0", "0", "0", "1", "2026-12-01"],
+    assert re.findall(r'<polyline points="(.*?) "/>', html) == ["0.00,83.38 95.00,93.75 100.00,75.00"]
+    assert lines(html, 'id="teams-title">') == [
+        *("By team", "Teams by"),
+        *("By team", "team in order projects changes problems oldest"),
+        "web 0 % 0 of 2 3 0 2026-12-01",
+        "tools 50 % 1 of 2 1 0 2026-12-01",
+        "no team 100 % 1 of 1 0 1 2027-01-10",
+        *("By tier", "tier in order projects changes problems oldest"),
+        "gold 50 % 1 of 2 1 0 2026-12-01",
+        "no tier 33.3 % 1 of 3 3 1 2026-12-01",
+        *("By group", "group in order projects changes problems oldest"),
+        "acme 0 % 0 of 1 0 1 2027-01-10",
+        "acme/web 33.3 % 1 of 3 3 0 2026-12-01",
+        "acme/tools 50 % 1 of 2 1 0 2026-12-01",
     ]
-    assert texts(html, "coverage") == [
-        ["group", "targets", "milestones", "tokens"],
-        ["all targets", "6", "5 of 6", "2 of 5"],
-        ["acme", "1", "0 of 1", "1 of 1"],
-        ["acme/tools", "1", "1 of 1", "&ndash;"],
-        ["acme/web", "3", "3 of 3", "1 of 3"],
-        ["user", "1", "1 of 1", "0 of 1"],
+    assert lines(html, 'id="ages-title">') == [
+        "Age of drift",
+        "section new \u2264 1 day \u2264 7 days \u2264 30 days older oldest",
+        "milestones 0 0 1 0 2 2026-12-01",
+        "tokens 1 0 0 0 1 2026-12-01",
     ]
-    assert texts(html, "drift")[1:] == [
-        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/api and 1 more"],
-        ["2026-12-01", "delete token &#34;1.0&#34;", "project acme/web/api"],
-        ["2027-01-08", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
-        ["2027-01-10", "problem token &#34;1.0&#34;", "group acme"],
+    assert lines(html, 'id="exceptions-title">') == [
+        "Exceptions that end within 30 days",
+        "2027-01-07 ended 3 days ago",
+        "tokens",
+        "project acme/tools/quiet",
+        "2027-01-19 in 9 days",
+        'milestones "1.0": due_date',
+        "re-planned, OPS-12",
+        "project acme/web/api, project acme/web/lib",
+    ]
+    assert lines(html, 'id="applies-title">') == [
+        "Last applies",
+        "2026-12-01 12:00 UTC 9f9f9f9f",
+        "Mona: 3 created",
+        "manifests 1a1a1a1, canary tier=gold, exit code 3, job",
+        "2026-11-30 12:00 UTC 8e8e8e8e",
+        "unknown: nothing changed",
+        "reverts 7d7d7d7",
+    ]
+    assert lines(html, 'id="coverage-title">') == [
+        "Coverage",
+        "How many targets declare a section, of those that can have it.",
+        "milestones",
+        "5 of 5",
+        "tokens",
+        "2 of 5",
+        "missing by team: tools 1, web 1 and no team 1",
+        "missing by tier: no tier 2 and gold 1",
+        "missing by group: acme/web 2 and acme/tools 1",
+    ]
+    assert lines(html, 'id="list"', "</ul>") == [
+        "2026-12-01",
+        'create milestone "1.0"',
+        "due_date: 2026-12-31",
+        "project acme/tools/cli, project acme/web/api",
+        "2026-12-01",
+        'delete token "1.0"',
+        "state: closed",
+        "project acme/web/api",
+        "2027-01-08",
+        'create milestone "1.0"',
+        "due_date: 2026-12-31",
+        "project acme/web/lib",
+        "2027-01-10",
+        'problem token "1.0"',
+        "403 Forbidden; ask an owner",
+        "group acme",
+    ]
+    assert lines(html, "Numbers of 4 runs</h2>") == [
+        "run in order targets changes problems",
+        "2027-01-10 12:00 UTC 40 % of 5 6 4 1",
+        "2027-01-08 12:00 UTC 25 % of 4 4 4 0",
+        "2026-12-11 12:00 UTC (in part) 0 % of 1 1 3 0",
+        "2026-12-01 12:00 UTC 33.3 % of 3 3 3 0",
     ]
 
 
-def test_runs_of_one_day_are_told_apart_by_their_time() -> None:
-    html = shown(run(1 / 24, API), run(0, API, CLI))
-    assert "Down: 3 differences at 2026-12-01 12:00 UTC, 2 now, in 2 runs." in html
-    assert texts(html, "ages")[1] == ["milestones", "0", "1", "0", "0", "0", "2026-12-01"]
+def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
+    def linked(places: Places, plan: SavedPlan = FLEET) -> list[str]:
+        html = page(plan, known(plan), Style(links=lambda document: Links(document, places)))
+        data = json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])
+        written = re.findall(r'<(?:a href="([^"]*)"|bdi)>(?:project|group) ', html)
+        return [*dict.fromkeys([*written, *data["pages"], *data["matrix"]["pages"]])]
 
-
-def test_a_run_lists_what_another_one_of_the_same_second_saw_elsewhere() -> None:
-    html = shown(run(0, API, narrowed=True), run(0, API, LIB))
-    assert texts(html, "drift")[1:] == [
-        ["2026-12-01", "unseen 1 difference", "project acme/web/lib"],
-        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/api"],
-        ["2026-12-01", "delete token &#34;1.0&#34;", "project acme/web/api"],
+    web, settings = PLACES.web_url, PLACES.repository_url
+    assert linked(PLACES) == [
+        f"{web}/acme/tools/quiet",
+        *(f"{web}/acme/web/{name}" for name in ("api", "lib")),
+        f"{web}/acme/tools/cli",
+        f"{web}/groups/acme",
+        f"{web}/acme/web/seven",
     ]
-
-
-def test_a_page_of_many_groups_shows_the_largest() -> None:
-    targets = [
-        planned(Level.PROJECT, f"group-{number:02}/p{each}", {"milestones": "-"})
-        for number in range(28)
-        for each in range(1 + number % 2)
+    placed = replace(FLEET, targets=tuple(replace(each, origin="sets.yaml:3") for each in FLEET.targets))
+    assert linked(replace(PLACES, web_url=""), placed) == [f"{settings}/-/blob/{'ab' * 20}/sets.yaml#L3"]
+    assert linked(Places(), placed) == ["", None]
+    html = page(FLEET, known(FLEET), LINKED)
+    assert re.findall(r'<a href="([^"]*)"', html.partition('id="applies"')[2].partition("</section>")[0]) == [
+        f"{settings}/-/commit/{'1a' * 20}",
+        "https://git.example.com/job/7",
     ]
-    rows = texts(shown(run(0, *targets)), "coverage")
-    assert (len(rows), rows[1][:2], rows[-1][:2]) == (28, ["all targets", "42"], ["3 more groups", "3"])
+    assert f'<a href="{settings}/-/blob/{"ab" * 20}/sets.yaml#L5">milestones' in html
+    places = Places(pipeline="https://git.example.com/acme/settings/-/pipelines/9")
+    html = page(FLEET, known(FLEET), Style(links=lambda document: Links(document, places)))
+    assert '<a href="https://git.example.com/acme/settings/-/pipelines/9">Pipeline</a>' in html
+
+
+def test_what_was_merged_and_what_was_changed_on_the_service_are_two_things_to_do() -> None:
+    section = API.sections[0]
+    pending, changed = (
+        replace(API, sections=(replace(section, changes=(replace(section.changes[0], source=source),)),))
+        for source in ("pending", "service")
+    )
+    changed = replace(changed, target=LIB.target)
+    html = shown(run(0, pending, changed, CLI, ACME))
+    assert lines(html, "What to do</h2>") == [
+        "Fix 1 problem in 1 group. Most frequent fix: ask an owner.",
+        "Apply 1 change in 1 project: merged and not applied. reconciler apply Copy",
+        "Decide on 1 change in 1 project, changed on the service: apply puts it back, accept keeps it. "
+        "reconciler accept --diff Copy",
+        "Decide on 1 change in 1 project: apply makes it, accept changes the manifests instead. reconciler apply Copy",
+    ]
 
 
 def test_what_has_nothing_to_tell_says_so() -> None:
     calm = planned(Level.PROJECT, "acme/api", {"milestones": "-"})
     html = shown(run(2, calm), run(0, calm), run(1, calm))
     for text in (
-        "<h1>1 target in order</h1>",
+        "<h1><strong>100\u00a0%</strong> of 1 project in order</h1>",
         'data-tone="calm"',
-        "The service is as the manifests declare. Nothing new and nothing gone since the run before, 2026-12-02 12:00 UTC.",
-        "Nothing differed in 3 runs, since 2026-12-01.",
+        "<p>Nothing: the service is as the manifests declare.</p>",
         "<p>Nothing differs.</p>",
+        "<p>None.</p>",
+        "<p>This run did not read the log of applies. <code>reconciler log</code> shows it.</p>",
     ):
         assert text in html
-    assert "<svg" not in html
-    assert "All differences are new.</p>" in shown(run(0, API))
+    assert lines(html, "</h1>", "</div>") == [
+        "As on 2026-12-01. Nothing new and nothing gone since the run before, 2026-12-02 12:00 UTC."
+    ]
+    assert "<p>No apply is recorded yet.</p>" in shown(replace(run(0, calm), applies=()))
+    assert lines(shown(run(0, calm)), "</h1>", "</div>") == ["The trend begins with the next run of the whole fleet."]
+    assert "<svg" not in shown(run(0, calm)).partition("<main>")[0]
     assert "<h1>No target</h1>" in shown(run(0))
-    assert "Down: 2 differences on" in shown(run(1, calm), run(0, API))
-    assert "As before: 2 differences on" in shown(run(1, API), run(0, API))
+    assert "of 2 targets in order" in shown(run(0, planned(Level.USER, None, {"milestones": "-"}), ACME))
+    assert "of 1 group in order" in shown(run(0, ACME))
+    nowhere = shown(run(0, planned(Level.PROJECT, "acme/api", {"milestones": "n"})))
+    assert lines(nowhere, 'id="coverage-title">')[2:] == ["milestones", "applicable nowhere"]
+
+
+def test_the_trend_compares_with_a_week_ago() -> None:
+    calm = planned(Level.PROJECT, "acme/web/api", {"milestones": "-"})
+    for runs, words in (
+        ([run(0, API), run(1 / 24, calm)], "Up from 0\u00a0% at 2026-12-01 12:00 UTC."),
+        ([run(0, calm), run(1, calm), run(8, API)], "Down from 100\u00a0% on 2026-12-02."),
+        ([run(0, calm), run(6, API)], "Down from 100\u00a0% on 2026-12-01."),
+    ):
+        html = shown(runs[-1], *runs[:-1])
+        assert f'<p class="advice">{words}' in html.replace('<span class="date">', "").replace("</span>", "")
 
 
 def test_a_part_of_the_fleet_is_called_a_part() -> None:
     html = shown(run(1, LIB, narrowed=True), run(0, API, CLI, LIB))
-    assert "<h1>1 change in 1 of 1 target, 3 differences not looked at</h1>" in html
-    assert "This run looked at some targets or sections: the matrix and the coverage show these 1 target." in html
-    assert texts(html, "drift")[1:] == [
-        ["2026-12-01", "unseen 2 differences", "project acme/tools/cli and 1 more"],
-        ["2026-12-01", "unseen 1 difference", "project acme/web/api"],
-        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
+    assert lines(html, "</p>", "<section")[:2] == [
+        "0 % of 1 project in order",
+        "1 change in 1 of 1 target; 3 differences not looked at",
     ]
-    assert "This run looked at shard 2/3: the" in shown(replace(run(0, API), shard=Shard(2, 3)))
+    note = (
+        "the numbers, the matrix and the coverage are about these 1 target. Differences elsewhere are listed as a run"
+    )
+    assert f"This run looked at some targets or sections: {note} last saw them." in html
+    assert lines(html, 'id="list"', "</ul>") == [
+        *("2026-12-01", "unseen 2 differences", "last seen 2026-12-01 12:00 UTC"),
+        "project acme/tools/cli, project acme/web/api",
+        *("2026-12-01", 'create milestone "1.0"', "due_date: 2026-12-31", "project acme/web/lib"),
+        *("2026-12-01", "unseen 1 difference", "last seen 2026-12-01 12:00 UTC", "project acme/web/api"),
+    ]
+    sharded = lines(shown(replace(run(0, API), shard=Shard(2, 3))), '<ul class="notes">', "</ul>")
+    assert sharded[0].startswith("This run looked at shard 2/3: the numbers")
+    same = shown(run(0, API, narrowed=True), run(0, API, LIB))
+    assert "unseen 1 difference" in lines(same, 'id="list"', "</ul>")
     for minutes, age in ((5, "less than an hour old"), (60, "1 hour old"), (300, "5 hours old")):
         later = replace(run(0, API), created_at=NOON + timedelta(minutes=minutes))
-        assert f"The oldest difference is {age}: " in shown(later, run(0, API))
+        assert f'"{age}",1,' in shown(later, run(0, API))
+
+
+def test_long_lists_show_the_worst_first_and_count_the_rest() -> None:
+    soon = TODAY + DAY
+    targets = [
+        excepted(
+            planned(Level.PROJECT, f"group-{number:02}/p{each}", {"milestones": "u" if number == 20 else "-"}),
+            DeclaredException("milestones", soon, f"OPS-{number}" if number < 7 else "all"),
+        )
+        for number in range(28)
+        for each in range(1 + number % 2)
+    ]
+    html = shown(run(40, *targets))
+    teams = lines(html, 'id="teams-title">')
+    assert (len(teams), teams[4], teams[-1]) == (
+        30,
+        "group-20 0 % 0 of 1 1 0 2027-01-10",
+        "3 more 100 % 5 of 5 0 0 \u2013",
+    )
+    exceptions = lines(html, 'id="exceptions-title">')
+    assert exceptions[-9:] == [
+        *("2 more", "2027-01-11 in 1 day", "milestones", "OPS-6", "project group-06/p0"),
+        *("2027-01-11 in 1 day", "milestones", "all"),
+        "project group-07/p0, project group-07/p1, project group-08/p0 and 29 more",
+    ]
 
 
 def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
@@ -186,103 +456,149 @@ def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
     back = SectionPlan("job_token_scope", 1, restored=restored)
     api = replace(API, sections=(replace(changes, changes=(change,)), tokens, back))
     saved = replace(run(0, api, CLI), restored_since=NOON - 7 * DAY)
-    html = shown(saved)
-    details = [(row[6], row[7]) for row in json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]]
+    html = page(saved, known(saved), LINKED)
+    details = [(row[7], row[8]) for row in json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]]
     assert details == [
         ('milestone "1.0"', "due_date: 2026-12-31, by mona, 2026-11-22 14:02 UTC (1 of 2)"),
         ('token "1.0"', "state: closed"),
     ]
-    assert '<h2 id="restored-title">Changed and put back since 2026-11-24 12:00 UTC: 2</h2>' in html
-    assert texts(html, "restored") == [
-        ["back since", "difference", "where"],
-        [
-            "2026-11-23",
-            "job token scope enabled: true -&gt; false by mona, 2026-11-22 14:02 UTC; back by &lt;b&gt;Ada, 2026-11-23 08:30 UTC",
-            "project acme/web/api",
-        ],
-        [
-            "2026-11-22",
-            "allowlisted project &#34;acme/lib&#34; added by mona, 2026-11-22 14:02 UTC; removed again by mona, 2026-11-22 14:02 UTC",
-            "project acme/web/api",
-        ],
+    assert lines(html, 'aria-labelledby="restored-title">') == [
+        "Changed and put back since 2026-11-24 12:00 UTC: 2",
+        "back since 2026-11-23",
+        "job token scope",
+        "enabled: true -> false by mona, 2026-11-22 14:02 UTC; back by <b>Ada, 2026-11-23 08:30 UTC",
+        "project acme/web/api",
+        "back since 2026-11-22",
+        'allowlisted project "acme/lib"',
+        "added by mona, 2026-11-22 14:02 UTC; removed again by mona, 2026-11-22 14:02 UTC",
+        "project acme/web/api",
     ]
-    places = Places(web_url="https://git.example.com")
-    linked = render_plan(saved, "fleet", Style(links=lambda document: Links(document, places)))
-    assert linked.count('<td><a href="https://git.example.com/acme/web/api">project acme/web/api</a></td>') == 2
     assert "put back" not in shown(run(0, API)).partition("<main>")[2].partition("<script")[0]
 
 
-def test_links_lead_where_ci_says() -> None:
-    places = Places(web_url="https://git.example.com", pipeline="https://git.example.com/acme/settings/-/pipelines/9")
-    html = render_plan(run(0, ACME, API), "fleet", Style(links=lambda document: Links(document, places)))
-    assert '<a href="https://git.example.com/acme/settings/-/pipelines/9">Pipeline</a>' in html
-    assert '"pages":["https://git.example.com/acme/web/api","https://git.example.com/groups/acme"]' in html
-    assert "<a " not in shown(run(0, API)).partition("<header")[2]
-
-
 def test_no_string_becomes_markup() -> None:
-    html = render_plan(hostile(EVIL), "fleet")
+    saved = hostile(EVIL)
+    evil = DeclaredException(EVIL, TODAY, EVIL, EVIL, (EVIL,), EVIL)
+    apply = PastApply(EVIL, NOON, EVIL, {EVIL: 1}, EVIL, 1, EVIL, EVIL, EVIL)
+    targets = tuple(replace(each, labels={EVIL: EVIL}, exceptions=(evil,)) for each in saved.targets)
+    html = render_plan(replace(saved, targets=targets, applies=(apply,), created_at=NOON + 40 * DAY), "fleet", LINKED)
     assert "<img" not in html
+    assert "javascript:y" not in "".join(re.findall('href="[^"]*"', html))
     assert json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]
 
 
-def opened(chromium: Browser, folder: Path, html: str, fragment: str = "") -> None:
+def opened(chromium: Browser, folder: Path, html: str, fragment: str = "", **view: Any) -> None:
     file = folder / "fleet.html"
     file.write_text(html, encoding="utf-8")
-    chromium.open(file, fragment=fragment)
+    chromium.open(file, fragment=fragment, **view)
 
 
 def rows(chromium: Browser) -> list[list[str]]:
     found: list[list[str]] = chromium.run(
-        "return [...document.querySelectorAll(arguments[0])].map((row) => [row.querySelector('.label').textContent, row.lastChild.textContent])",
+        "return [...document.querySelectorAll(arguments[0])].map((row) => [row.querySelector('.name').textContent, "
+        "row.querySelector('.where').firstChild.textContent])",
         LIST,
     )
     return found
 
 
-def test_the_matrix_and_the_ages_filter_the_differences(chromium: Browser, tmp_path: Path) -> None:
-    html = shown(run(40, ACME, API, CLI, LIB), run(0, API, CLI), run(38, API, CLI, LIB))
-    html = html.replace('"pages":[null,', '"pages":["https://git.example.com/acme/web/api",')
+EVERYTHING = [
+    ['milestone "1.0"', "2 projects"],
+    ['token "1.0"', "project acme/web/api"],
+    ['milestone "1.0"', "project acme/web/lib"],
+    ['token "1.0"', "group acme"],
+]
+"""What the list shows of the fleet."""
+
+
+def test_teams_sections_ages_and_the_matrix_filter_the_differences(chromium: Browser, tmp_path: Path) -> None:
+    html = page(FLEET, known(*PAST, FLEET), LINKED)
     opened(chromium, tmp_path, html)
     assert chromium.run("return document.querySelector('#list a').href") == "https://git.example.com/acme/web/api"
-    everything = [
-        ['milestone "1.0"', "2 projects"],
-        ['token "1.0"', "project acme/web/api"],
-        ['milestone "1.0"', "project acme/web/lib"],
-        ['token "1.0"', "group acme"],
-    ]
-    assert rows(chromium) == everything
+    assert rows(chromium) == EVERYTHING
     assert chromium.texts("#shown") == ["5 differences"]
-    assert chromium.texts(".age") == ["40 days old", "40 days old", "2 days old", "new"]
-
-    chromium.driver.find_element(By.CSS_SELECTOR, f"{LIST} summary").click()
-    chromium.wait_for("return document.querySelectorAll('#list li').length === 2")
-    assert chromium.texts("#list li") == ["project acme/web/api", "project acme/tools/cli"]
+    assert chromium.texts("#list .age") == ["40 days old", "40 days old", "2 days old", "new"]
+    seen = "return [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility()).map((each) => each.textContent)"
+    assert chromium.run(seen, ".teams th[scope=row]") == ["web", "tools", "no team"]
+    assert chromium.run(seen, ".lacking") == ["missing by team: tools 1, web 1 and no team 1"]
 
     def click(selector: str, number: int) -> list[list[str]]:
         chromium.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
         return rows(chromium)
 
-    assert click(".matrix-section", 1) == [everything[1], everything[3]]
-    assert (chromium.fragment, chromium.texts("#shown")) == ("section=tokens", ["2 of 5 differences"])
-    assert click(".matrix-chip", 0) == [everything[1]]
-    assert click(".matrix-chip", 1) == [everything[3]]
-    assert chromium.fragment == "section=tokens&state=problem"
-    chromium.driver.find_element(By.ID, "all").click()
-    assert (rows(chromium), chromium.fragment) == (everything, "")
+    assert click("th[data-team] button", 0) == [['milestone "1.0"', "project acme/web/api"], *EVERYTHING[1:3]]
+    assert chromium.texts("#shown") == ["3 of 5 differences"]
+    chromium.wait_for("return location.hash === '#team=web'")
+    assert click("th[data-section] button", 1) == [EVERYTHING[1]]
+    assert click("th[data-team] button", 0) == [EVERYTHING[1], EVERYTHING[3]]
+    assert click(".matrix-chip", 0) == [EVERYTHING[1]]
+    assert click(".matrix-chip", 1) == [EVERYTHING[3]]
+    chromium.wait_for("return location.hash === '#section=tokens&state=problem'")
+    assert click("#all", 0) == EVERYTHING
+    chromium.wait_for("return location.hash === ''")
     assert not chromium.run("return document.getElementById('all').checkVisibility()")
     Select(chromium.driver.find_element(By.ID, "age")).select_by_visible_text("older")
-    assert (rows(chromium), chromium.fragment) == (everything[:2], "age=older")
+    assert rows(chromium) == EVERYTHING[:2]
+    Select(chromium.driver.find_element(By.ID, "age")).select_by_visible_text("any")
+    Select(chromium.driver.find_element(By.ID, "section")).select_by_visible_text("milestones")
+    assert rows(chromium) == [EVERYTHING[0], EVERYTHING[2]]
+    Select(chromium.driver.find_element(By.ID, "by")).select_by_visible_text("group")
+    assert chromium.run(seen, ".teams th[scope=row]") == ["acme", "acme/web", "acme/tools"]
+    Select(chromium.driver.find_element(By.ID, "team")).select_by_visible_text("acme/tools")
+    assert rows(chromium) == [['milestone "1.0"', "project acme/tools/cli"]]
+    chromium.wait_for("return location.hash === '#by=group&team=acme%2Ftools&section=milestones'")
     assert chromium.complaints() == []
 
-    opened(chromium, tmp_path, html, "group=acme%2Ftools&age=older")
+
+def test_a_link_leads_to_what_it_names(chromium: Browser, tmp_path: Path) -> None:
+    html = page(FLEET, known(*PAST, FLEET), LINKED)
+    opened(chromium, tmp_path, html, "group=acme%2Ftools&age=older&q=1.0")
     assert rows(chromium) == [['milestone "1.0"', "project acme/tools/cli"]]
     assert chromium.texts("#shown") == ["1 of 5 differences"]
     assert chromium.texts("[aria-selected=true] bdi") == ["tools"]
-    chromium.run("location.hash = 'target=project acme/web/lib&age=never'")
+    chromium.run("location.hash = 'target=project acme/web/lib&age=never&by=nobody'")
     chromium.wait_for("return document.querySelector('#list').textContent.includes('acme/web/lib')")
-    assert rows(chromium) == [everything[2]]
-    assert chromium.obstacles() == []
+    assert rows(chromium) == [EVERYTHING[2]]
+    chromium.run("location.hash = 'by=tier&team=gold&section=milestones'")
+    chromium.wait_for("return document.querySelector('#list').textContent.includes('acme/tools/cli')")
+    assert rows(chromium) == [['milestone "1.0"', "project acme/tools/cli"]]
+    assert chromium.run("return document.querySelector('.matrix-link').href") == "https://git.example.com/groups/acme"
+
+    opened(chromium, tmp_path, html)
+    lib = f"{LIST}:nth-child(3) .acts button"
+    chromium.driver.find_element(By.CSS_SELECTOR, f"{lib}:first-child").click()
+    assert chromium.clipboard == "reconciler plan --target acme/web/lib --section milestones"
+    chromium.driver.find_element(By.CSS_SELECTOR, "[data-copy]").click()
+    assert chromium.clipboard == "reconciler apply"
+    chromium.driver.find_element(By.CSS_SELECTOR, f"{lib}:last-child").click()
+    opened(chromium, tmp_path, html, chromium.clipboard.partition("#")[2])
+    assert "acme/web/lib" in chromium.focused()
+    chromium.driver.find_element(By.ID, "text").send_keys("tools")
+    chromium.driver.find_element(By.ID, "copy-link").click()
+    assert chromium.clipboard == f"{(tmp_path / 'fleet.html').as_uri()}#q=tools"
+
+
+def test_keys_search_and_go_from_one_difference_to_the_next(chromium: Browser, tmp_path: Path) -> None:
+    opened(chromium, tmp_path, page(FLEET, known(*PAST, FLEET), LINKED))
+    chromium.press("j", "j", "k")
+    assert "2 projects" in chromium.focused()
+    chromium.press(Keys.ENTER)
+    chromium.wait_for("return document.querySelectorAll('#list details li').length === 2")
+    assert chromium.texts("#list details li") == ["project acme/tools/cli", "project acme/web/api"]
+    chromium.press(Keys.ESCAPE)
+    assert chromium.run("return document.querySelector('#list details').open") is False
+    chromium.press("/", "lib")
+    assert rows(chromium) == [EVERYTHING[2]]
+    chromium.press(Keys.ESCAPE)
+    assert rows(chromium) == EVERYTHING
+    chromium.press("k")
+    assert "2 projects" in chromium.focused()
+    chromium.press("?")
+    assert chromium.run("return document.getElementById('help').open") is True
+    chromium.press(Keys.ESCAPE)
+    chromium.run("document.getElementById('keys').checked = false")
+    chromium.press("j")
+    assert "2 projects" in chromium.focused() or chromium.run("return document.activeElement === document.body")
 
 
 def test_long_lists_are_shown_in_parts(chromium: Browser, tmp_path: Path) -> None:
@@ -295,3 +611,53 @@ def test_long_lists_are_shown_in_parts(chromium: Browser, tmp_path: Path) -> Non
     assert not chromium.run("return document.getElementById('more').checkVisibility()")
     opened(chromium, tmp_path, shown(run(0)))
     assert not chromium.run("return document.getElementById('controls').checkVisibility()")
+
+
+BROKEN = """
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const range = document.createRange();
+while (walker.nextNode()) {
+  const { parentElement, textContent } = walker.currentNode;
+  if (!parentElement.checkVisibility() || parentElement.closest("script, code, option, .fields, .brief, .aside")) continue;
+  for (const word of textContent.matchAll(/[\\p{L}\\p{N}.]+/gu)) {
+    range.setStart(walker.currentNode, word.index);
+    range.setEnd(walker.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) found.push(word[0]);
+  }
+}
+return found;
+"""
+"""Returns the words that stand on two lines; values may be longer than a line."""
+
+CUT = """
+const isCut = (each) => {
+  const { overflowX, overflowY } = getComputedStyle(each);
+  return (overflowX !== "visible" && each.scrollWidth > each.clientWidth + 1) || each.getBoundingClientRect().right > innerWidth + 1
+    || (["hidden", "clip"].includes(overflowY) && each.scrollHeight > each.clientHeight + 1);
+};
+return [...document.body.querySelectorAll("*")]
+  .filter((each) => each.checkVisibility() && !each.closest(".aside, .skip, svg, caption, thead") && isCut(each))
+  .map((each) => `${each.tagName} ${each.className}`);
+"""
+"""Returns what does not have its whole width, or is cut at its end."""
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("name", ["fleet", "plan"])
+def test_nothing_is_cut_or_broken_within_a_word(chromium: Browser, tmp_path: Path, name: str) -> None:
+    saved = fleet(400)
+    html = page(saved, history(400), LINKED) if name == "fleet" else render_plan(saved, "html", LINKED)
+    for width in (360, 768, 1024, 1280, 2560):
+        opened(chromium, tmp_path, html, size=(width, 900))
+        assert (chromium.run(BROKEN), chromium.run(CUT)) == ([], []), width
+
+
+@pytest.mark.untraced
+def test_a_page_with_everything_is_easy_to_use_for_everybody(chromium: Browser, tmp_path: Path) -> None:
+    html = page(FLEET, known(*PAST, FLEET), LINKED)
+    for size, look in product((DESKTOP, PHONE), ("light", "dark")):
+        opened(chromium, tmp_path, html, size=size, look=look)
+        assert chromium.obstacles() == [], (size, look)
+    chromium.emulate("print")
+    assert chromium.obstacles() == []

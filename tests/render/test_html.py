@@ -43,6 +43,10 @@ def data_of(page: str) -> dict[str, Any]:
     return data
 
 
+BREAK = '<span class="break"></span>'
+"""Where a long name may be broken."""
+
+
 def cards_of(page: str, *, kind: str = "") -> list[dict[str, Any]]:
     """Return the cards, without the names that links have for them."""
     cards = [each for each in data_of(page)["cards"] if each["kind"].startswith(kind)]
@@ -66,7 +70,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
     assert page[page.index("<title>") : page.index("</title>")] == (
         "<title>Plan: 1 to create, 2 to update, 1 to delete, 1 problem"
     )
-    assert page[page.index("<header") : page.index("<noscript>")] == (
+    assert page[page.index("<header") : page.index("<noscript>")].replace(BREAK, "") == (
         """\
 <header class="verdict" data-tone="care">
 <p class="crumbs"><strong>reconciler</strong> <span>Plan</span> <span>https://git.example.com/api/v4</span> <time datetime="2026-12-01T12:00:00Z">2026-12-01T12:00:00Z</time></p>
@@ -85,7 +89,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
 <section id="decisions" tabindex="-1" aria-label="Decisions">
 """
     )
-    about = page[page.index('<section class="numbers"') : page.index("</main>")]
+    about = page[page.index('<section class="numbers"') : page.index("</main>")].replace(BREAK, "")
     rows = re.findall(r"<tr>.*?</tr>", about)
     assert [re.sub("(<[^>]+>)+", "|", row).strip("|") for row in rows] == [
         "section|+| |create|~| |update|\u2212| |delete|!| |problems",
@@ -661,7 +665,7 @@ def test_no_string_breaks_out(text: str) -> None:
         (render_plan(saved, "html"), render_plan(plain, "html")),
         (render_report(carried_out(saved, 2), "html"), render_report(carried_out(plain, 2), "html")),
     ]:
-        assert Reader(page).tags == Reader(harmless).tags
+        assert Reader(page.replace(BREAK, "")).tags == Reader(harmless.replace(BREAK, "")).tags
         assert not re.search("[<>&]", page[page.index('id="data">') + 10 :].partition("</script>")[0])
         assert sum(len(card["rows"]) for card in data_of(page)["cards"]) == 5
 

@@ -36,14 +36,14 @@ def matrix_of(
 ) -> None:
     """Show a page with nothing but a matrix, whose choices are kept."""
     html = resources.files("reconciler.render") / "html"
-    files = {name: (html / name).read_text("utf-8") for name in ("page.css", "matrix.css", "matrix.js")}
+    files = {name: (html / name).read_text("utf-8") for name in ("page.css", "matrix.css", "elements.js", "matrix.js")}
     data = {"targets": [*rows], "sections": sections, "states": STATES, "cells": "".join(rows.values())}
     text = json.dumps(data).replace("<", "\\u003c")
     file = folder / "matrix.html"
     file.write_text(
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>m</title>"
         f"<style>{files['page.css']}</style><style>{files['matrix.css']}</style><main><div id=here></div></main>"
-        f"<script>{files['matrix.js']}</script><script>window.chosen = []; window.matrix = "
+        f"<script>{files['elements.js']}</script><script>{files['matrix.js']}</script><script>window.chosen = []; window.matrix = "
         f"createMatrix(document.getElementById('here'), {text}, (choice) => chosen.push(choice));</script>",
         encoding="utf-8",
     )

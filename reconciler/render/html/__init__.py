@@ -40,7 +40,7 @@ from reconciler.render.wording import (
 )
 
 STYLES = ("page.css", "matrix.css")
-SCRIPTS = ("compare.js", "matrix.js", "page.js")
+SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")
 
 SIGNS = {kind.name: kind.sign for kind in (*cards.PLAN_CARDS, *cards.DONE_CARDS)} | {
     "problems": "!",

@@ -1,7 +1,8 @@
 """An HTML document of its own: it loads nothing from anywhere, and runs no script and no style sheet but its own."""
 
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -11,6 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from reconciler.documents.coverage import SEVERITY, Matrix, State
 from reconciler.model.protocols import Json
 from reconciler.system.terminal import escaped
+
+MAX_FIRST_ENTRIES = 6
+"""How many entries of a list are shown before anybody asks for more."""
+
+BREAK = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})|(?<=[/_])(?=[^/_\s])")
+"""A date, which is never broken, or where a name may be; `broken` of `elements.js` does the same."""
 
 
 def document(template: str, *, styles: Iterable[str], scripts: Iterable[str], **values: object) -> str:
@@ -39,6 +46,16 @@ def cells(fleet: Matrix) -> Mapping[str, Json]:
     }
 
 
+def parted(text: str) -> list[str | None]:
+    """Return the parts of a text; between two of them is a date, or None where a line may end: see `broken.html`."""
+    return BREAK.split(text)
+
+
+def in_two(entries: Sequence[Json]) -> list[Sequence[Json]]:
+    """Return the first entries of a list, and, if there are more, the others, which a page shows when asked."""
+    return [entries[:MAX_FIRST_ENTRIES], *([entries[MAX_FIRST_ENTRIES:]] if len(entries) > MAX_FIRST_ENTRIES else [])]
+
+
 def _files(names: Iterable[str]) -> list[str]:
     return [resources.files(__package__).joinpath(name).read_text("utf-8") for name in names]
 
@@ -59,6 +76,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {"in_two": in_two, "parted": parted}
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     return environment
 

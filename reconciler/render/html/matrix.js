@@ -5,7 +5,7 @@
 //   const matrix = createMatrix(container, data, select);
 //
 // `data` has `targets` ("project acme/api"), `sections`, `states`, and `cells`: one digit for each target and section, row
-// by row, which is an index into `states`. When somebody chooses a group, a target, a section or a state, by mouse or by
+// by row, which is an index into `states`; and it may have `pages`, the address that each target leads to, or null. When somebody chooses a group, a target, a section or a state, by mouse or by
 // keyboard, `select` is called with { group, target, section, state }, each a text or null. `matrix.show(filter)` marks
 // such a choice that was made elsewhere. Choosing the same thing again takes the choice back.
 //
@@ -25,6 +25,8 @@ function createMatrix(container, data, select) {
   const SEARCHED = 12; // so many targets have a field to search them
   const BEYOND = 4; // so many rows are kept above and below those in sight
   const PRINTED = 100; // so many rows are printed at most
+  const DEEPEST = 8; // so many steps are indented at most
+  const SHARE = 0.45; // the share of the width that names may have
   const ITSELF = "(itself)"; // the row of a group's own settings, below the group
   const NOTHING = { group: null, target: null, section: null, state: null };
 
@@ -34,13 +36,6 @@ function createMatrix(container, data, select) {
   const stateOf = (target, section) => rankOf[Number(data.cells[target * width + section])];
   const collator = new Intl.Collator(undefined, { numeric: true });
   const number = new Intl.NumberFormat("en");
-
-  function make(tag, attributes, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
 
   // --- The tree: groups by the parts of their paths; targets are its leaves. ---
 
@@ -219,8 +214,7 @@ function createMatrix(container, data, select) {
   function drawHead() {
     head.append(part("columnheader", "matrix-name", 0, {}, "Target"));
     data.sections.forEach((section, index) => {
-      const text = make("span", {}, ...section.split(/(?<=_)/).flatMap((word) => [word, make("wbr", {})]));
-      head.append(part("columnheader", "matrix-section", index + 1, {}, text));
+      head.append(part("columnheader", "matrix-section", index + 1, {}, make("span", {}, section)));
     });
   }
 
@@ -228,9 +222,11 @@ function createMatrix(container, data, select) {
     const place = { "aria-level": node.level, "aria-posinset": node.position, "aria-setsize": node.siblings, "aria-rowindex": node.row + 2 };
     const row = make("div", { role: "row", class: "matrix-row", "data-row": node.row, ...place });
     row.style.setProperty("--at", node.row);
-    row.style.setProperty("--level", Math.min(node.level - 1, 8));
+    row.style.setProperty("--level", Math.min(node.level - 1, DEEPEST));
     const isGroup = node.children.length > 0;
     const name = part("rowheader", "matrix-name", 0, { title: node.target ?? `group ${node.path}` }, make("bdi", {}, node.label));
+    const page = data.pages?.[node.index];
+    if (page) name.append(make("a", { class: "matrix-link", href: page, tabindex: "-1", "aria-label": `Open ${node.target}` }, "\u2197"));
     if (isGroup) {
       row.setAttribute("aria-expanded", node.open);
       row.classList.add("is-group");
@@ -270,10 +266,20 @@ function createMatrix(container, data, select) {
     return cell(section, heard, make("span", { class: "matrix-counts" }, ...numbers), bar);
   }
 
+  const depthOf = (node) => (node.parent === root ? 0 : Math.min(1 + depthOf(node.parent), DEEPEST));
+  const lengthOf = (node) => node.label.length + 2 * depthOf(node);
+  const longest = nodes.reduce((most, node) => (lengthOf(most) >= lengthOf(node) ? most : node), nodes[0] ?? newGroup("", ""));
   let height = 0; // of a row, in pixels
   let isPrinting = false;
 
+  // Names are never cut: where the longest would leave little room for the cells, it stands above them.
   function measure() {
+    const name = body.appendChild(make("div", { class: "matrix-longest" }, longest.label));
+    name.style.setProperty("--level", longest.parent ? depthOf(longest) : 0);
+    const space = name.getBoundingClientRect().width;
+    name.remove();
+    grid.classList.toggle("is-stacked", space > SHARE * scroll.clientWidth);
+    grid.style.setProperty("--longest", `${Math.ceil(space)}px`);
     const probe = body.appendChild(make("div", { class: "matrix-row" }));
     height = probe.getBoundingClientRect().height || 32;
     probe.remove();
@@ -413,7 +419,7 @@ function createMatrix(container, data, select) {
   function activate(takesFocus) {
     for (const each of grid.querySelectorAll("[tabindex='0']")) each.tabIndex = -1;
     const chosen = partOf(active) ?? head.firstChild;
-    chosen.tabIndex = 0;
+    for (const each of [chosen, ...chosen.parentNode.querySelectorAll(".matrix-link")]) each.tabIndex = 0;
     if (takesFocus && chosen !== document.activeElement) chosen.focus({ preventScroll: true });
   }
 
@@ -425,7 +431,7 @@ function createMatrix(container, data, select) {
   }
 
   function press(event) {
-    if (event.altKey || event.metaKey) return;
+    if (event.altKey || event.metaKey || event.target.matches(".matrix-link")) return;
     const { node, column } = active;
     const at = node ? node.row : -1;
     const row = (index) => rows[Math.min(Math.max(index, 0), rows.length - 1)] ?? null;
@@ -455,7 +461,7 @@ function createMatrix(container, data, select) {
 
   function click(event) {
     const clicked = event.target.closest("[data-column]");
-    if (!clicked) return;
+    if (!clicked || event.target.matches(".matrix-link")) return;
     const holder = clicked.closest("[data-row]");
     const node = holder ? rows[holder.dataset.row] : null;
     const column = Number(clicked.dataset.column);

@@ -26,31 +26,6 @@
   let built = 0; // how many of them are in the page
   let matrix = null;
 
-  // --- Small helpers ---------------------------------------------------------------------------------------------
-
-  function make(tag, attributes, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  function counted(number, noun) {
-    return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-  }
-
-  function short(text, length) {
-    return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
-  }
-
-  function later(milliseconds, task) {
-    let timer = 0;
-    return () => {
-      clearTimeout(timer);
-      timer = setTimeout(task, milliseconds);
-    };
-  }
-
   // --- Filtering -------------------------------------------------------------------------------------------------
 
   // All words of a card but those of its rows, put together when they are first looked for.
@@ -413,50 +388,6 @@
       const group = groupsOf(path).find(isWhole);
       return group === undefined ? asGlob(path) : `${asGlob(group)}/**`;
     }));
-  }
-
-  // Return a glob that matches nothing else.
-  function asGlob(text) {
-    return text.replace(/[[*?]/g, "[$&]");
-  }
-
-  function quoted(word) {
-    return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-  }
-
-  function copyButton(name, text) {
-    const button = make("button", { type: "button" }, name);
-    button.addEventListener("click", () => copy(button, text()));
-    return button;
-  }
-
-  async function copy(button, text) {
-    button.dataset.name ??= button.textContent;
-    let said = "Copied";
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      said = copyBySelection(text) ? said : "Not copied";
-    }
-    button.textContent = said;
-    by("said").textContent = said;
-    setTimeout(() => {
-      button.textContent = button.dataset.name;
-      by("said").textContent = "";
-    }, 1500);
-  }
-
-  // Browsers that do not let a page from disk use the clipboard let it copy what is selected.
-  function copyBySelection(text) {
-    const area = make("textarea", { class: "aside" });
-    const before = document.activeElement;
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    before.focus();
-    return done;
   }
 
   // --- Controls --------------------------------------------------------------------------------------------------
