@@ -37,7 +37,8 @@ from reconciler.apply.verify import (
     with_created,
 )
 from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
-from reconciler.fleet.causes import NO_RECORD, UNKNOWN_CALLER, ProjectRecord, read_record, why_refused
+from reconciler.fleet.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
+from reconciler.live.caller import UNKNOWN_CALLER, ask_caller
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
@@ -474,22 +475,21 @@ class TargetRun:
             return advised(str(error), collection_of(change.address, self.kinds).names.taken)
         if not isinstance(error, Forbidden) or self.options.stop.reason:
             return advised(str(error), error.remedy)
-        if self.record is None and (needs.archived is not Archived.OPEN or needs.barrier):
-            self.record = self._read_record()
-        obstacle = why_refused(self.target.target, needs, self.record or NO_RECORD)
+        caller = UNKNOWN_CALLER
+        try:
+            caller = ask_caller(self.service)
+            if self.record is None and (needs.archived is not Archived.OPEN or needs.barrier):
+                read = read_membership if self.target.target.level is Level.GROUP else read_record
+                record = read(self.target.target, self.service, caller)
+                self.record = record if isinstance(record, ProjectRecord) else NO_RECORD
+        except ServiceError as ending:
+            self.options.stop.after(ending)
+        obstacle = why_refused(self.target.target, needs, self.record or NO_RECORD, caller)
         if not obstacle.reason:
             return advised(str(error), obstacle.remedy)
         if needs.barrier is None or needs.barrier.is_whole or obstacle.reason != needs.barrier.reason:
             self.closed[section] = obstacle.reason
         return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
-
-    def _read_record(self) -> ProjectRecord:
-        try:
-            record = read_record(self.target.target, self.service, UNKNOWN_CALLER)
-        except ServiceError as error:
-            self.options.stop.after(error)
-            return NO_RECORD
-        return record if isinstance(record, ProjectRecord) else NO_RECORD
 
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""

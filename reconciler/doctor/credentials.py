@@ -22,6 +22,8 @@ from reconciler.errors import (
     Unreachable,
 )
 from reconciler.fleet.causes import whole_url
+from reconciler.live.caller import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of
+from reconciler.live.subjects import recalled
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
 
@@ -82,7 +84,7 @@ def check_service(reader: Reader, api_url: str, today: date, *, exposed: bool = 
 
 
 def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
-    record = _ask(reader, "personal_access_tokens/self")
+    record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:
         return ServiceCheck(api_url, findings=(obstacle,))
@@ -96,7 +98,9 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
     if isinstance(answer, Unauthorized):
         token = JOB_TOKEN if isinstance(record, Refused) else _refused(answer)
         return ServiceCheck(api_url, token=token, findings=(reached,))
-    token = _token(record, _ask(reader, "user"), today)
+    owner, fields = _ask(reader, OWNER), record if isinstance(record, dict) else {}
+    caller = caller_of(owner if isinstance(owner, dict) else {}, fields, reader)
+    token = _token(record, owner, caller, today)
     if isinstance(answer, ServiceError):
         return ServiceCheck(
             api_url, token=token, findings=(reached, Finding(Verdict.UNKNOWN, "version", f"not reported: {answer}"))
@@ -109,7 +113,7 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
 
 def _ask(reader: Reader, path: str) -> Json | ServiceError:
     try:
-        return reader.get(path)
+        return recalled(reader, path)
     except ServiceError as error:
         return error
 
@@ -156,14 +160,14 @@ def _refused(error: Unauthorized) -> Token:
     return Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
 
 
-def _token(record: Json | ServiceError, user: Json | ServiceError, today: date) -> Token:
+def _token(record: Json | ServiceError, user: Json | ServiceError, caller: Caller, today: date) -> Token:
     fields: Mapping[str, Json] = record if isinstance(record, dict) else {}
     owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
     scopes = _strings(fields.get("scopes"))
     token = Token(
         kind=_kind(record, owner),
-        owner=owner["username"] if isinstance(owner.get("username"), str) else None,
-        admin=owner.get("is_admin") is True,
+        owner=caller.name,
+        caller=caller,
         scopes=scopes,
         expires_at=_day(fields.get("expires_at")),
         reads=_suffices(scopes, {"api", "read_api"}),
@@ -186,7 +190,7 @@ def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
 
 def _identity(token: Token, fields: Mapping[str, Json]) -> Finding:
     name = f' "{fields["name"]}"' if isinstance(fields.get("name"), str) else ""
-    admin = ", an administrator" if token.admin else ""
+    admin = ", an administrator" if token.caller.admin or token.caller.lacks_admin_mode else ""
     text = f"{KINDS[token.kind]}{name} of {token.owner or 'an unknown user'}{admin}"
     if fields.get("revoked") is True or fields.get("active") is False:
         return Finding(Verdict.ERROR, "token", f"{text}, which is no longer active", NEW_TOKEN)
@@ -205,6 +209,9 @@ def _scopes(token: Token) -> Finding:
         return Finding(Verdict.WARNING, "scopes", f"{listed}: enough to read, not to write", remedy)
     if token.writes is Permission.UNKNOWN:
         return Finding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
+    if token.caller.shortfall:
+        said = f"{listed}: enough only where {token.owner} is a member: {token.caller.shortfall}"
+        return Finding(Verdict.WARNING, "scopes", said, ADMIN_MODE)
     return Finding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
 
 

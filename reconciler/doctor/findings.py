@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, PlainSerializer, PositiveInt, TypeAdapter, computed_field
 
 from reconciler.documents.checksum import DOCUMENT
+from reconciler.live.caller import UNKNOWN_CALLER, Caller
 from reconciler.model.plan import Targeted
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
@@ -73,8 +74,8 @@ class Token:
     """The token's type."""
     owner: str | None = None
     """Username of the token's owner; null if unknown."""
-    admin: Annotated[bool, Field(exclude=True)] = False
-    """Whether the owner is an administrator; false if unknown."""
+    caller: Annotated[Caller, Field(exclude=True)] = UNKNOWN_CALLER
+    """The token's owner, as far as known."""
     scopes: tuple[str, ...] | None = None
     """The token's scopes; null if unknown."""
     expires_at: date | None = None

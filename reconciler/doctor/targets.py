@@ -14,17 +14,18 @@ from reconciler.fleet.causes import (
     NO_RECORD,
     REFUSALS,
     UNARCHIVE,
-    Caller,
     ProjectRecord,
     not_found,
     other_way_out,
+    read_membership,
     read_record,
     record_would_tell,
-    role_missing,
     role_name,
     why_absent,
     why_unread,
+    without_right,
 )
+from reconciler.live.caller import Caller
 from reconciler.live.read import side_by_side
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds, Needs
@@ -32,7 +33,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
-from reconciler.model.targets import Target
+from reconciler.model.targets import Level, Target
 
 Record = ProjectRecord | ServiceError | Obstacle
 """The record of a target, or why there is none; or why nothing of the target is visible."""
@@ -59,9 +60,7 @@ class CheckContext:
     @property
     def caller(self) -> Caller:
         """The owner of the token."""
-        token = self.service.token
-        admin_mode = None if token.scopes is None else "admin_mode" in token.scopes
-        return Caller(token.owner, token.admin, self.service.enterprise, admin_mode)
+        return replace(self.service.token.caller, enterprise=self.service.enterprise)
 
     def needs(self, section: Section) -> Needs:
         """Return what a section needs to be read and written."""
@@ -76,15 +75,15 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
     """
     unseen = {each.target: each for each in context.desired.targets if context.live.shows_nothing_of(each)}
     hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}
-    asked = [
-        settings.target
-        for settings in context.desired.targets
-        if settings.target in hidden or _record_would_tell(settings, context)
-    ]
+    explained = {each.target for each in context.desired.targets if _record_would_explain(each, context)}
+    writing = {each.target for each in context.desired.targets if _role_would_tell(each, context)}
+    asked = [each.target for each in context.desired.targets if each.target in hidden | explained | writing]
 
     def ask(target: Target) -> Record:
         if target in hidden:
             return why_absent(target, reader, context.caller)
+        if target.level is Level.GROUP and target not in explained:
+            return read_membership(target, reader, context.caller)
         record = read_record(target, reader, context.caller)
         return not_found(target, context.caller) if isinstance(record, NotFound) and target in unseen else record
 
@@ -101,8 +100,8 @@ def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
     return target.target.ref is not None and not (licensed and not context.service.enterprise)
 
 
-def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
-    """Whether the record is worth a request: to explain a refusal, or to show whether writing is possible."""
+def _record_would_explain(target: DesiredTarget, context: CheckContext) -> bool:
+    """Whether the record is worth a request to explain a refusal."""
     if target.target.identity in context.live.absent:
         return False
     refused = [
@@ -110,11 +109,15 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
         for section in target.sections
         if any(part.status in REFUSALS for part in context.live.unread(section).values())
     ]
-    if record_would_tell(target.target, refused):
-        return True
+    return record_would_tell(target.target, refused)
+
+
+def _role_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
+    """Whether the role is worth a request, since who can read need not be able to write."""
+    if target.target.identity in context.live.absent or target.target in context.moved:
+        return False
     writing = not context.read_only and context.service.token.writes is not Permission.NO
-    open_to_readers = (target.target.level in context.needs(section).readers for section in target.sections)
-    return writing and target.target not in context.moved and any(open_to_readers)
+    return writing and any(target.target.level in context.needs(section).readers for section in target.sections)
 
 
 def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, context: CheckContext) -> TargetState:
@@ -195,16 +198,18 @@ def _obstacle_to_writing(
     """Return why a caller who can read cannot write, or that this is unknown."""
     needs, where = context.needs(section), section.target.address
     if not isinstance(record, ProjectRecord):
-        return Permission.UNKNOWN, Obstacle(where, f"the project's record cannot be read: {record}")
+        what = "role in the group" if section.target.level is Level.GROUP else "project's record"
+        return Permission.UNKNOWN, Obstacle(where, f"the {what} cannot be read: {record}")
     if record.archived and needs.archived is Archived.READ_ONLY:
         return Permission.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
     least = needs.roles[section.target.level]
-    if record.role is not None and record.role < least:
-        return Permission.NO, role_missing(least, section.target, record, context.caller)
+    obstacle = without_right(least, section.target, record, context.caller)
+    if obstacle is not None:
+        return Permission.NO, obstacle
     if record.role is None:
         reason = f"the role of {context.caller} is not reported; {role_name(least)} is needed"
         return Permission.UNKNOWN, Obstacle(where, reason)
-    if record.archived is None:
+    if record.archived is None and section.target.level is Level.PROJECT:
         return Permission.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
     return None
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
 
-from reconciler.errors import ConfigurationError, ServiceError
+from reconciler.errors import ConfigurationError, NotFound, ServiceError
 from reconciler.fleet.survey import Added, Survey
+from reconciler.live.caller import ADMIN_MODE, UNKNOWN_CALLER, Caller, ask_caller
 from reconciler.live.read import TRY_AGAIN, answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
@@ -43,28 +44,6 @@ REQUEST_REFUSED = "the service does not take this request, now or later: correct
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """The user behind the token, as far as known.
-
-    Attributes:
-        name: the username; None if unknown.
-        admin: whether an administrator; false if unknown.
-        enterprise: whether the service has the code of the paid editions; None if unknown.
-        admin_mode: whether the token has the scope by which an administrator may see everything where the service uses
-            admin mode; None if unknown.
-    """
-
-    name: str | None = None
-    admin: bool = False
-    enterprise: bool | None = None
-    admin_mode: bool | None = None
-
-    def __str__(self) -> str:
-        """The username, or words for it."""
-        return self.name or "the token's owner"
-
-
-@dataclass(frozen=True, slots=True)
 class ProjectRecord:
     """The record of a project or a group, as far as it explains what may be read and written there.
 
@@ -87,7 +66,8 @@ class ProjectRecord:
 
 
 NO_RECORD = ProjectRecord()
-UNKNOWN_CALLER = Caller()
+NO_MEMBER = 0
+"""The role of a user who has none."""
 
 
 def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
@@ -109,6 +89,25 @@ def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord
         off=frozenset(key for key, value in record.items() if is_off(value)),
         nested=record["parent_id"] is not None if "parent_id" in record else None,
     )
+
+
+def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
+    """Ask for the caller's role in a group, which the group's record does not show.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    if caller.admin:
+        return ProjectRecord(role=Role.OWNER)
+    if caller.number is None:
+        return NO_RECORD
+    answer = answer_or_error(lambda: reader.get(f"{group.url}members/all/{caller.number}"))
+    match answer:
+        case {"access_level": int(role)}:
+            return ProjectRecord(role=role)
+        case NotFound():
+            return ProjectRecord(role=NO_MEMBER)
+    return answer if isinstance(answer, ServiceError) else NO_RECORD
 
 
 def role_name(role: int) -> str:
@@ -145,10 +144,9 @@ def the_other(target: Target) -> Obstacle:
 
 def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:
     """Return as much as is known of a target that is not there or not visible; or of many `inside` a group."""
-    if caller.admin and caller.admin_mode is False:
-        hidden = f"not found{inside}, or hidden from {caller}, an administrator, because the service uses admin mode"
-        remedy = "correct it in the manifest, or use a token that has the scope admin_mode too"
-        return Obstacle(target.address, hidden, remedy)
+    if caller.shortfall:
+        reason = f"not found{inside}, or hidden: {caller.shortfall}"
+        return Obstacle(target.address, reason, f"{ADMIN_MODE}, or correct it in the manifest")
     reason = f"not found{inside}, or not visible to {caller}"
     if licensed:
         reason = f"not found, not visible to {caller}, or not in this edition"
@@ -167,6 +165,9 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
     target = Target(Level.GROUP, group)
     if isinstance(answer_or_error(lambda: fetch_record(target, reader)), TargetRecord):
         return not_found(target, caller, inside=f" in {group}")
+    if caller.shortfall:
+        reason = f"not found, and group {group} is hidden too: {caller.shortfall}"
+        return Obstacle(target.address, reason, f"{ADMIN_MODE}, or correct the path in the manifest")
     return Obstacle(
         target.address,
         f"not found, and group {group} is not visible to {caller} either",
@@ -212,16 +213,14 @@ def why_unread(
     return Obstacle(where, unread.reason, remedy)
 
 
-def why_refused(target: Target, needs: Needs, record: ProjectRecord) -> Obstacle:
+def why_refused(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Obstacle:
     """Return why a change to a section of a target was forbidden, and what to do; without a reason if none is known."""
     if record.archived and needs.archived is not Archived.OPEN:
         return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
-    least = needs.roles.get(target.level)
-    if least is not None and record.role is not None and record.role < least:
-        return role_missing(least, target, record, UNKNOWN_CALLER)
-    if needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
+    obstacle = without_right(needs.roles.get(target.level), target, record, caller)
+    if obstacle is None and needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
         return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
-    return Obstacle(target.address, "", _asks(target, needs))
+    return obstacle or Obstacle(target.address, "", _asks(target, needs))
 
 
 def together(obstacles: Sequence[Obstacle]) -> Obstacle:
@@ -235,11 +234,16 @@ def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-def role_missing(least: Role, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle:
-    """Return that the caller's role is not the least that suffices."""
-    needed, role = role_name(least), role_name(record.role or 0)
-    reason, shared = f"{caller} is {role} there, and {needed} is needed", INHERITED if record.inherited else ""
-    return Obstacle(target.address, reason, f"make {caller} {needed}", shared)
+def without_right(least: Role | None, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle | None:
+    """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
+    suffices = record.role is not None and least is not None and record.role >= least
+    if caller.shortfall and not suffices:
+        return Obstacle(target.address, caller.shortfall, ADMIN_MODE, INHERITED)
+    if suffices or record.role is None or least is None:
+        return None
+    needed, role = role_name(least), "no member" if record.role == NO_MEMBER else role_name(record.role)
+    reason = f"{caller} is {role} there, and {needed} is needed"
+    return Obstacle(target.address, reason, f"make {caller} {needed}", INHERITED if record.inherited else "")
 
 
 def whole_url(api_url: str) -> str:
@@ -272,7 +276,8 @@ def with_causes(
 ) -> LiveState:
     """Return live state in which each part that could not be read has its cause.
 
-    It takes at most one request for each target that fails, and one for each cause that many of them share.
+    It takes at most one request for each target that fails, and one for each cause that many of them share; and those
+    of `ask_caller`, once a run.
 
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible.
@@ -290,19 +295,19 @@ def with_causes(
             if failure.may_lack_edition
         ]
         failures = [failure for failure in failures if not failure.may_lack_edition]
+    caller = ask_caller(reader) if any(failure.is_refusal for failure in failures) else UNKNOWN_CALLER
     if MIN_TARGETS_OF_CAUSE <= sum(failure.absent for failure in failures) == len(desired.targets):
-        caller = _caller(reader)
-        scope = ", and the token's scope admin_mode if the service uses admin mode" if caller.admin else ""
-        raise ConfigurationError(
-            f"none of the {len(failures)} targets is visible to {caller}: check the token and the service{scope}"
-        )
+        remedy = f"{caller.shortfall}; {ADMIN_MODE}" if caller.shortfall else "check the token and the service"
+        raise ConfigurationError(f"none of the {len(failures)} targets is visible to {caller}: {remedy}")
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
+    explanations = side_by_side(
+        partial(_explain_alike, reader=reader, kinds=kinds, caller=caller), batches.values(), concurrency
+    )
     left = [failure for _, others in explanations for failure in others]
     explained += [parts_explained for parts_explained, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds, caller=caller), left, concurrency)
     parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 
@@ -345,6 +350,11 @@ class _Failure:
         return self.absent and self.licensed
 
     @property
+    def is_refusal(self) -> bool:
+        """Whether something of it is refused or not found, rather than not answered."""
+        return any(part.status in REFUSALS for part in self.unread.values())
+
+    @property
     def likeness(self) -> object:
         """A key that failures of one group share if they are alike."""
         refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
@@ -365,13 +375,15 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
             yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
 
 
-def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
+def _explain_alike(
+    failures: list[_Failure], reader: Reader, kinds: Kinds, caller: Caller
+) -> tuple[Explained, list[_Failure]]:
     """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
     first, *others = failures
     if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
-        cause = why_group_absent(_group(first.target), reader, UNKNOWN_CALLER)
+        cause = why_group_absent(_group(first.target), reader, caller)
         return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
-    explained = _explain(first, reader, kinds)
+    explained = _explain(first, reader, kinds, caller)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
     if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
@@ -379,18 +391,17 @@ def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tu
     return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 
-def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
+def _explain(failure: _Failure, reader: Reader, kinds: Kinds, caller: Caller) -> Explained:
     """Explain one failure by itself."""
     target = failure.target
     if failure.absent:
-        return failure.because(why_absent(target, reader, UNKNOWN_CALLER, licensed=failure.licensed))
+        return failure.because(why_absent(target, reader, caller, licensed=failure.licensed))
     refused = [kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-    record = read_record(target, reader, UNKNOWN_CALLER) if record_would_tell(target, refused) else NO_RECORD
+    record = read_record(target, reader, caller) if record_would_tell(target, refused) else NO_RECORD
     known = record if isinstance(record, ProjectRecord) else NO_RECORD
     return {
         place: replace(
-            part,
-            cause=why_unread(part, target, kinds[name].needs, known, UNKNOWN_CALLER, way_out=failure.ways_out[name]),
+            part, cause=why_unread(part, target, kinds[name].needs, known, caller, way_out=failure.ways_out[name])
         )
         for place, part in failure.unread.items()
         for name in [place[1]]
@@ -421,8 +432,9 @@ def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller,
         yield Obstacle(target.address, *AT_THE_TOP)
     yield from unfit(target.address, needs, record, way_out)
     least = needs.readers.get(target.level, needs.roles.get(target.level))
-    if least is not None and record.role is not None and record.role < least:
-        yield role_missing(least, target, record, caller)
+    obstacle = without_right(least, target, record, caller)
+    if obstacle is not None:
+        yield obstacle
 
 
 def _asks(target: Target, needs: Needs) -> str:
@@ -441,13 +453,6 @@ def _no_edition(target: Target) -> Obstacle:
 def _version(reader: Reader) -> Mapping[str, Json]:
     answer = answer_or_error(lambda: reader.get("version"))
     return answer if isinstance(answer, dict) else {}
-
-
-def _caller(reader: Reader) -> Caller:
-    answer = answer_or_error(lambda: reader.get("user"))
-    record = answer if isinstance(answer, dict) else {}
-    name = record.get("username")
-    return Caller(name if isinstance(name, str) else None, record.get("is_admin") is True)
 
 
 def _group(target: Target) -> str:

@@ -12,8 +12,9 @@ from threading import Condition, Lock
 from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
+from reconciler.live.caller import ADMIN_MODE, ask_caller
 from reconciler.live.read import TRY_AGAIN, UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
-from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths
+from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths, way_to_see
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
@@ -266,7 +267,9 @@ def _list(
         return answer
     reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
     if isinstance(answer, Forbidden):
-        return Obstacle(target.address, reason, "use a token of a member of the group")
+        caller = ask_caller(reader)
+        remedy = f"{caller.shortfall}: {ADMIN_MODE}" if caller.shortfall else "use a token of a member of the group"
+        return Obstacle(target.address, reason, remedy)
     if not isinstance(answer, NotFound):
         return Obstacle(target.address, reason, TRY_AGAIN)
     if is_the_other(target, reader):
@@ -275,8 +278,8 @@ def _list(
     return Obstacle(
         target.address,
         f"{reason}: there is no such group, or none this token may see",
-        "correct the group, or use a token that can see it; if the service cannot list the projects of any group, list "
-        "them here, as `projects` instead of `group`",
+        f"{way_to_see(reader, 'group')}; if the service cannot list the projects of any group, list them here, as "
+        "`projects` instead of `group`",
         cause=NO_SUCH_GROUP,
     )
 

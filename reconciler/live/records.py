@@ -7,6 +7,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
+from reconciler.live.caller import ADMIN_MODE, ask_caller
 from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
@@ -115,9 +116,19 @@ def correction(target: Target, reader: Reader) -> str:
     paths = [record.get(PATH_FIELDS[target.level]) for record in records if isinstance(record, dict)]
     beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
     similar = closest(str(target.ref).rpartition("/")[2], beside)
-    return (
-        f"the most similar path is {beside[similar]}" if similar else "correct the path, or use a token that can see it"
-    )
+    return f"the most similar path is {beside[similar]}" if similar else way_to_see(reader)
+
+
+def way_to_see(reader: Reader, what: str = "path") -> str:
+    """Return what to do about what is not found: it may be there, and hidden from the token.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    shortfall = ask_caller(reader).shortfall
+    if shortfall:
+        return f"{shortfall}: {ADMIN_MODE}, or correct the {what}"
+    return f"correct the {what}, or use a token that can see it"
 
 
 def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
@@ -134,7 +145,7 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         if is_the_other(target, reader):
             other = OTHER[target.level]
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-        return Obstacle(target.address, _reason(answer), "correct the path, or use a token that can see it")
+        return Obstacle(target.address, _reason(answer), way_to_see(reader))
     return Obstacle(target.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
 
 

@@ -227,7 +227,9 @@ class Call:
             if self.state.deployed:
                 suffices.add("read_api")  # production lists the scopes of the endpoint, whatever the method
             raise _lacking_scope(" ".join(sorted(suffices)))
-        self.user, self.token = user, token
+        lacks_mode = self.state.instance.admin_mode and "admin_mode" not in token.scopes
+        self.user = user.model_copy(update={"admin": False}) if lacks_mode else user
+        self.token = token
 
     def _impersonate(self, key: str) -> None:
         """Go on as another user, given by ID or name, which administrators may whose token has the scope for it."""

@@ -37,6 +37,7 @@ class Instance(Record):
 
     Attributes:
         licensed: whether its licence has the features of the paid tiers.
+        admin_mode: whether administrators are such only with a token that has the scope `admin_mode`.
     """
 
     dialect: Dialect = "spec"
@@ -45,6 +46,7 @@ class Instance(Record):
     version: str = "18.9.0-ee"
     revision: str = "5a0d6b0c1f2"
     licensed: bool = True
+    admin_mode: bool = False
     throttle_authenticated_api_enabled: bool = False
     throttle_authenticated_api_requests_per_period: Annotated[int, Field(gt=0)] = 7200
     throttle_authenticated_api_period_in_seconds: Annotated[int, Field(gt=0)] = 3600
@@ -301,7 +303,7 @@ class SandboxState:
         self.arrivals: dict[int, Callable[[Any], None]] = {}
         self.events: list[Any] = []
         self._numbers: dict[tuple[str, str, str], IdSequence] = {}
-        self._access: dict[tuple[str, str], int] = {}
+        self._access: dict[tuple[str, bool, str], int] = {}
         self._reach: dict[str, set[str]] = {}
 
     @property
@@ -391,7 +393,7 @@ class SandboxState:
         """Return the user's role as a number, inherited ones included; 0 for none."""
         if user is None:
             return 0
-        key = (user.username, place.path)
+        key = (user.username, user.admin, place.path)
         if key not in self._access:
             self._access[key] = self._find_access(user, place)
         return self._access[key]

@@ -24,6 +24,7 @@ from reconciler.errors import (
     ConfigurationError,
     Forbidden,
     Moved,
+    NotFound,
     RateLimited,
     ServiceError,
     Stopped,
@@ -119,7 +120,7 @@ class Client:
         self._moves = Moves()
         self._closed: dict[str, bool] = {}
         self._refusing = Lock()
-        self._recalled: dict[str, Json] = {}
+        self._recalled: dict[str, Json | ServiceError] = {}
         self._asking: dict[str, Lock] = {}
         self._secrets: frozenset[str] = frozenset()
         self._heard = False
@@ -177,13 +178,19 @@ class Client:
         return value
 
     def recall(self, path: str) -> Json:
-        """See `protocols.Remembering`. What could not be read is asked for again."""
+        """See `protocols.Remembering`. A refusal is remembered too; what failed for another reason is asked again."""
         with self._refusing:
             asking = self._asking.setdefault(path, Lock())
         with asking:
             if path not in self._recalled:
-                self._recalled[path] = self.get(path)
-            return self._recalled[path]
+                try:
+                    self._recalled[path] = self.get(path)
+                except (Forbidden, NotFound) as refusal:
+                    self._recalled[path] = refusal
+            answer = self._recalled[path]
+            if isinstance(answer, ServiceError):
+                raise answer
+            return answer
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `protocols.Reader`. A list that changes while it is read is read again."""
@@ -295,7 +302,7 @@ class Client:
         with self._refusing:
             if reason not in self._closed:
                 try:
-                    self.get(OWNER)
+                    self._recalled[OWNER] = self.get(OWNER)
                     self._closed[reason] = False
                 except ServiceError as error:
                     self._closed[reason] = error.status == FORBIDDEN and error.reason == reason

@@ -156,7 +156,7 @@ project acme/sub/team/app
 ~ approval settings allow_committer_approval: true -> false
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 7 requests were made to plan.
+Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 8 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub
@@ -168,7 +168,7 @@ project acme/sub/team/app
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 15 requests made.
+Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 16 requests made.
 """
 UNKNOWN_ENTRY = (
     '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server (GET '
@@ -182,12 +182,12 @@ APPLIED_WHERE_APPLICABLE = """
 3 projects (acme/sub/pipelines, acme/sub/plain and 1 more)
 + milestone "a" done
 group acme/old
-! group acme/old: not found, or not visible to the token's owner; correct it in the manifest, make the token's owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path
+! group acme/old: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path
 project acme-other/far
-! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, make the token's owner a member, or create it: `create: {}` in its document
+! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
 project acme/old/moved
 ! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
-Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 38 requests made.
+Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 39 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/old/moved

@@ -81,24 +81,25 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         ("Group", "path: acme/docs", "approval_settings: {}"),
         ("Group", "path: nope", "approval_settings: {}"),
     )
-    lacking = f"{NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
-    invisible = f"correct it in the manifest, or make {NOBODY} a member"
-    nowhere = f"correct it in the manifest, make {NOBODY} a member, or create it: `create: {{}}` in its document"
+    lacking = "bob is Developer there, and Maintainer is needed; make bob Maintainer"
+    invisible = "correct it in the manifest, or make bob a member"
+    nowhere = "correct it in the manifest, make bob a member, or create it: `create: {}` in its document"
     assert (done.code, done.err) == (3, "")
     assert problems(done) == [
         "group acme/docs: this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47",
-        f"group nope: not found, not visible to {NOBODY}, or not in this edition; {nowhere}; a group whose deletion is scheduled has another path     manifests/all.yaml:53",
+        f"group nope: not found, not visible to bob, or not in this edition; {nowhere}; a group whose deletion is scheduled has another path     manifests/all.yaml:53",
         "trigger_tokens: cannot be read: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:6",
         "trigger_tokens: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
         "manifests/all.yaml:12",
-        f"project acme/nope: not found, or not visible to {NOBODY}; {nowhere}     manifests/all.yaml:29",
+        f"project acme/nope: not found, or not visible to bob; {nowhere}     manifests/all.yaml:29",
         "project acme/tools: this is a group, not a project; declare it with `kind: Group`     manifests/all.yaml:23",
         f"approval_settings: cannot be read: {lacking}     manifests/all.yaml:20",
         f"job_token_scope: cannot be read: {lacking}     manifests/all.yaml:19",
         "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`     manifests/all.yaml:35",
-        f"project 999: not found, or not visible to {NOBODY}; {invisible}     manifests/all.yaml:41",
+        f"project 999: not found, or not visible to bob; {invisible}     manifests/all.yaml:41",
     ]
     assert requests(cli_runner)[13:] == [
+        "user",
         "projects/acme%2Fdocs",
         "projects/acme%2Fapi",
         "groups/acme%2Fnope?with_projects=false",
@@ -122,23 +123,23 @@ def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(
     done = planned(cli_runner, state, *fleet("job_token_scope: {enabled: true}", "api", "lib", "web"))
     assert done.out.splitlines()[:2] == [
         "3 projects                                                           (acme/api, acme/lib and 1 more)",
-        f"  ! job_token_scope: cannot be read: {NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} "
+        "  ! job_token_scope: cannot be read: bob is Developer there, and Maintainer is needed; make bob "
         "Maintainer     manifests/all.yaml:5 and 2 more",
     ]
-    assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
+    assert requests(cli_runner)[3:] == ["user", "projects/acme%2Fapi"]
     names = ("old-a", "old-b", "old-c")
     done = planned(cli_runner, state, *fleet("milestones: {}", "api", *names))
     assert problems(done) == [
-        f"project <path>: not found in acme, or not visible to {NOBODY}; correct it in the manifest, make {NOBODY} a "
+        "project <path>: not found in acme, or not visible to bob; correct it in the manifest, make bob a "
         "member, or create it: `create: {}` in its document     manifests/all.yaml:7 and 2 more"
     ]
-    assert requests(cli_runner)[4:] == ["groups/acme?with_projects=false"]
+    assert requests(cli_runner)[4:] == ["user", "groups/acme?with_projects=false"]
     done = planned(cli_runner, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
     assert problems(done) == [
-        f"project <path>: not found, and group acme/x is not visible to {NOBODY} either; correct the path in the "
-        f"manifest, or make {NOBODY} a member of the group     manifests/all.yaml:7 and 2 more"
+        "project <path>: not found, and group acme/x is not visible to bob either; correct the path in the "
+        "manifest, or make bob a member of the group     manifests/all.yaml:7 and 2 more"
     ]
-    assert requests(cli_runner)[4:] == ["groups/acme%2Fx?with_projects=false"]
+    assert requests(cli_runner)[4:] == ["user", "groups/acme%2Fx?with_projects=false"]
 
 
 def test_what_holds_for_one_project_alone_is_asked_for_each(cli_runner: CliRunner, state: dict[str, Any]) -> None:
@@ -150,7 +151,7 @@ def test_what_holds_for_one_project_alone_is_asked_for_each(cli_runner: CliRunne
         "trigger_tokens: cannot be read: the project is archived",
         "trigger_tokens: cannot be read: switched off in the project: CI/CD",
     ]
-    assert requests(cli_runner)[2:] == ["projects/acme%2Fapi", "projects/acme%2Flib"]
+    assert requests(cli_runner)[2:] == ["user", "projects/acme%2Fapi", "projects/acme%2Flib"]
 
 
 def test_a_token_that_sees_nothing_is_told_once(cli_runner: CliRunner, state: dict[str, Any]) -> None:
@@ -260,17 +261,71 @@ def test_settings_that_a_whole_group_is_refused_are_asked_about_once(
         "Maintainer and an edition with this feature (Premium or Ultimate); otherwise leave the section out     "
         "manifests/all.yaml:5 and 2 more"
     ]
-    assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
+    assert requests(cli_runner)[3:] == ["user", "projects/acme%2Fapi"]
 
 
-def test_an_administrator_who_sees_nothing_is_reminded_of_admin_mode(
-    cli_runner: CliRunner, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+LACKING = "root is an administrator, but the token lacks the scope admin_mode, and the service uses Admin Mode"
+SCOPE = "use a token that has the scope admin_mode too"
+OF_ROOT = ["user", "personal_access_tokens/self", "keys/0"]
+
+
+@pytest.fixture
+def powerless(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The tokens of an administrator, of which the one in use lacks the scope that the service asks for."""
     monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
-    assert planned(cli_runner, state, *fleet("milestones: {}", "one", "two", "three")).err == (
-        "reconciler: none of the 3 targets is visible to root: check the token and the service, and the token's scope "
-        "admin_mode if the service uses admin mode\n"
+    state["instance"]["admin_mode"] = True
+    tokens: list[dict[str, Any]] = [{"token": "root-token", "scopes": ["api"]}]
+    state["users"][0]["tokens"] = tokens
+    return tokens
+
+
+@pytest.mark.usefixtures("powerless")
+def test_an_administrator_without_admin_mode_is_one_cause_in_every_command(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
+    state["projects"][2]["visibility"] = "public"
+    documents = (
+        *fleet("milestones: {a: {}}", "api"),
+        *fleet("job_token_scope: {enabled: true}; milestones: {a: {}}", "web"),
+        ("Instance", "", "service_accounts: {}"),
     )
+    done = planned(cli_runner, state, *documents)
+    assert problems(done) == [
+        f"service_accounts: cannot be read: {LACKING}; {SCOPE}     manifests/all.yaml:18",
+        f"project acme/api: not found, or hidden: {LACKING}; {SCOPE}, or correct it in the manifest     manifests/all.yaml:1",
+        f"job_token_scope: cannot be read: {LACKING}; {SCOPE}     manifests/all.yaml:11",
+    ]
+    asked = requests(cli_runner)
+    assert [asked.count(path) for path in OF_ROOT] == [1, 1, 1]
+    done = cli_runner("doctor --verbose")
+    assert (done.code, done.out.count(LACKING), done.out.count(SCOPE)) == (3, 5, 5)
+    assert (
+        f"  warning  scopes                                    api: enough only where root is a member: {LACKING}; {SCOPE}"
+        in done.out
+    )
+    refused = f"  error    milestones                                read: yes, write: no: {LACKING}; {SCOPE}"
+    assert refused in done.out.splitlines()
+    done = cli_runner("apply --yes --target acme/web --section milestones")
+    assert f'milestone "a"                             failed: {LACKING}; {SCOPE} (POST ' in done.out
+    assert f"{LACKING}: {SCOPE}, or correct the path" in cli_runner("export --group acme -o out").err
+    select = "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: a}\nselect: {group: acme}\nspec: {milestones: {a: {}}}\n"
+    cli_runner.write("manifests/all.yaml", select)
+    assert f"{LACKING}: {SCOPE}, or correct the group" in cli_runner("plan").out
+
+
+def test_an_administrator_who_sees_nothing_is_told_of_admin_mode_where_the_service_has_it(
+    cli_runner: CliRunner, state: dict[str, Any], powerless: list[dict[str, Any]]
+) -> None:
+    documents = fleet("milestones: {}", "one", "two", "three")
+    none = "reconciler: none of the 3 targets is visible to root"
+    assert planned(cli_runner, state, *documents).err == f"{none}: {LACKING}; {SCOPE}\n"
+    assert requests(cli_runner)[3:] == OF_ROOT
+    state["instance"]["admin_mode"] = False
+    assert planned(cli_runner, state, *documents).err == f"{none}: check the token and the service\n"
+    assert requests(cli_runner)[3:] == OF_ROOT
+    powerless[0]["scopes"].append("admin_mode")
+    assert planned(cli_runner, state, *documents).err == f"{none}: check the token and the service\n"
+    assert requests(cli_runner)[3:] == OF_ROOT[:2]
 
 
 @pytest.mark.parametrize("dialect", ["deployed", "spec"])
@@ -325,7 +380,7 @@ def test_a_plan_has_the_words_of_the_doctor(cli_runner: CliRunner, state: dict[s
     plan = problems(done)
     doctor = json.loads(cli_runner("doctor --read-only --format json").out)
     told = {
-        f"{each['said']}; {each['remedy']}".replace("bob", NOBODY)
+        f"{each['said']}; {each['remedy']}"
         for target in doctor["targets"]
         for each in (*target["findings"], *target["sections"])
         if each["verdict"] == "error" and each["said"]

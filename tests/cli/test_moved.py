@@ -112,8 +112,8 @@ def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliR
     assert (done.code, done.err) == (3, f"project acme/tools/cli is to be deleted, as {doomed}\n")
     assert [line.partition("     manifests/")[0] for line in done.out.splitlines()] == [
         "group acme/tools",
-        "  ! group acme/tools: not found, or not visible to the token's owner; correct it in the manifest, make the token's "
-        "owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path",
+        "  ! group acme/tools: not found, or not visible to ada; correct it in the manifest, make ada a member, "
+        "or create it: `create: {}` in its document; a group whose deletion is scheduled has another path",
         "project acme/api",
         f'  ! allowlisted project "acme/tools/cli": scheduled for deletion, and called {doomed} until then; restore it, or '
         "remove the entry",
@@ -123,7 +123,7 @@ def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliR
         "project acme/web",
         '  + milestone "b"                             done',
         "Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. "
-        "11 requests made.",
+        "12 requests made.",
     ]
     [cli] = [each for each in cli_runner.sandbox.state()["projects"] if each["id"] == 103]
     assert cli["milestones"] == []

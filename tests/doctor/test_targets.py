@@ -312,17 +312,43 @@ def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: 
     assert said == f"  error    approval_settings                         {NOT_LICENSED}; {TAKES.format('Maintainer')}"
 
 
-def test_an_administrator_whose_token_lacks_admin_mode_is_told_so(
-    patient: Patient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patient.project("acme/none", "milestones: {one: {}}")
-    hidden = "not found, or hidden from root, an administrator, because the service uses admin mode"
+GROUP = "epics: {Payments: {}}"
+EPICS = "  {}  epics                                     read: yes, write: {}"
+REQUIRED = "ada is {} there, and Planner is needed; make ada Planner"
+
+
+@pytest.mark.parametrize(
+    ("role", "line"),
+    [
+        ("owner", EPICS.format("ok     ", "yes")),
+        ("maintainer", EPICS.format("ok     ", "yes")),
+        ("guest", EPICS.format("error  ", f"no: {REQUIRED.format('Guest')}")),
+        (None, EPICS.format("error  ", f"no: {REQUIRED.format('no member')}")),
+    ],
+)
+def test_the_role_in_a_group_is_that_of_its_member(patient: Patient, role: str | None, line: str) -> None:
+    acme, tools = patient.state["groups"]
+    acme |= {"members": [{"user": "ada", "role": role}] if role else [], "visibility": "public"}
+    tools["visibility"] = "public"
+    patient.group("path: acme", GROUP)
+    patient.group("path: acme/tools", GROUP)
+    assert told(patient.examine().out) == ["group acme", line, "group acme/tools", line]
+    assert patient.requests()[-2:] == ["groups/acme/members/all/2", "groups/acme%2Ftools/members/all/2"]
+
+
+def test_an_administrator_needs_no_membership_of_a_group(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
-    for scopes, reason in ((["api"], hidden), (["api", "admin_mode"], "not found, or not visible to root")):
-        patient.state["users"][0]["tokens"] = [{"token": "root-token", "name": "ci", "scopes": scopes}]
-        patient.begin()
-        done = patient.ask()
-        assert (done.code, reason in done.out, "the scope admin_mode" in done.out) == (3, True, reason == hidden)
+    patient.group("path: acme", GROUP)
+    assert patient.examine().out.splitlines()[7:9] == ["group acme", EPICS.format("ok     ", "yes")]
+    assert not any("members" in request for request in patient.requests())
+
+
+def test_a_membership_that_is_refused_is_unknown(patient: Patient) -> None:
+    patient.group("path: acme", GROUP)
+    patient.begin()
+    patient.cli_runner.sandbox.set_faults(["status=403,match=members"])
+    refused = "unknown: the role in the group cannot be read: GET groups/acme/members/all/2: 403 Forbidden"
+    assert told(patient.ask().out) == ["group acme", EPICS.format("unknown", refused)]
 
 
 def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> None:

@@ -72,6 +72,7 @@ def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
         "projects/acme%2Flib": gone,
         "groups/acme%2Flib?with_projects=false": gone,
         "groups/acme?with_projects=false": gone,
+        "user": {"username": "ada"},
     }
     hidden = "not found, not visible to this token, or not served by this server (GET x: 404 Project Not Found)"
     elsewhere = "correct the path, or use a token that can see it"

@@ -136,7 +136,8 @@ class Lists:
         self.found = found
 
     def get(self, path: str) -> Any:
-        assert (path, type(self.found)) == ("projects/a%2Fb", NotFound)
+        assert path in {"projects/a%2Fb", "user"}
+        assert type(self.found) is NotFound
         raise self.found
 
     def pages(self, path: str, *, whole: bool = False) -> list[Any]:
@@ -249,7 +250,7 @@ Forbidden); use a token of a member of the group     manifests/sets.yaml:10
 project acme/tools/cli
   ! project acme/tools/cli: its sets are unknown, because the projects of group acme/tools cannot be listed     \
 manifests/cli.yaml:1
-Plan: 3 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 3 writes to apply; 5 requests were made to plan.
+Plan: 3 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
 """
 
 

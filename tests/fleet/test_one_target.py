@@ -129,11 +129,19 @@ def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> 
     twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents     manifests/"
     assert "group acme\n" + twins.format("acme", "10 (manifests/number.yaml:1)") in done.out
     assert "group 10\n" + twins.format("10", "acme (manifests/path.yaml:1)") in done.out
-    assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
+    assert [each for each in requests(cli_runner) if "approval" not in each] == [
+        "GET groups/acme",
+        "GET projects/999",
+        "GET user",
+    ]
     (cli_runner.folder / "manifests/number.yaml").unlink()
     cli_runner.sandbox.clear_log()
     assert "group acme\n  ~ approval settings" in cli_runner("plan").out
-    assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/999", "GET projects/999"]
+    assert [each for each in requests(cli_runner) if "approval" not in each] == [
+        "GET groups/999",
+        "GET projects/999",
+        "GET user",
+    ]
 
 
 @pytest.mark.parametrize("other", [("number", "id: 100"), ("present", "path: acme/api")])

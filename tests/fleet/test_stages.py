@@ -210,7 +210,7 @@ def test_read_reads_what_is_left_and_causes_explains_what_it_could_not(engine: E
     explained = after(run, causes)
     (unread,) = explained.live.unread(*explained.desired.targets[0].sections).values()
     assert unread.cause is not None
-    assert unread.cause.reason == "not found, or not visible to the token's owner"
+    assert unread.cause.reason == "not found, or not visible to ada"
     assert unread == part
     there = after(survey_of(engine, document("Project", "path: acme/api")), read)
     assert causes(there) == {}

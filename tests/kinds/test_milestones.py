@@ -270,7 +270,7 @@ def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(eng
         "skipped: milestone 1.0: the project is archived",
         "skipped: milestone 0.9: the project is archived",
     ]
-    assert engine.requests() == [f'POST {URL} {{"title": "1.1"}}', "GET projects/acme%2Fapi"]
+    assert engine.requests() == [f'POST {URL} {{"title": "1.1"}}', "GET user", "GET projects/acme%2Fapi"]
 
 
 def test_without_issues_and_merge_requests_milestones_cannot_be_read(engine: EngineDriver) -> None:

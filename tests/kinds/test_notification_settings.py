@@ -300,7 +300,7 @@ def test_events_without_the_level_custom_beside_them_contradict_themselves(targe
 )
 def test_a_place_that_cannot_be_seen_is_one_problem(engine: EngineDriver, target: Target) -> None:
     assert engine.problems(wanted({"level": "watch"}, target)) == [
-        f"{target.level}.None: not found, or not visible to the token's owner"
+        f"{target.level}.None: not found, or not visible to ada"
     ]
 
 

@@ -165,8 +165,10 @@ def test_who_cannot_be_seen_stays_a_number(engine: EngineDriver) -> None:
     service(engine, rule)
     engine.sandbox.set_faults([{"kind": "status", "status": 404, "match": "/users/4"}])
     assert engine.step(branches({"main": {"allowed_to_push": [{"user": 4}]}})) == []
-    engine.sandbox.set_faults([])
-    service(engine, rule)
+
+
+def test_who_can_be_seen_has_a_name(engine: EngineDriver) -> None:
+    service(engine, {"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user": "Eve"}]})
     plan = engine.plan(branches({"main": {"allowed_to_push": ["admin"]}}))
     assert [change.read.fields["allowed_to_push"] for change in plan.changes if not isinstance(change, Create)] == [
         [{"user": "eve"}]

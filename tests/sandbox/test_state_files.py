@@ -33,6 +33,7 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
         "version": "18.9.0-ee",
         "revision": "5a0d6b0c1f2",
         "licensed": True,
+        "admin_mode": False,
         "throttle_authenticated_api_enabled": False,
         "throttle_authenticated_api_requests_per_period": 7200,
         "throttle_authenticated_api_period_in_seconds": 3600,

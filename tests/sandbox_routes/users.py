@@ -6,7 +6,7 @@ from reconciler.sandbox.answers import Answer, refused
 from reconciler.sandbox.call import Call, Route, invalid
 from reconciler.sandbox.parameters import boolean, day, integer, read, text, texts
 from reconciler.sandbox.routes.instance import show_token, show_user
-from reconciler.sandbox.routes.users import list_members, role_in, seen_place, show_member, user_of
+from reconciler.sandbox.routes.users import get_member, list_members, seen_place, show_member, user_of
 from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, AccessToken, Group, MemberRole, Role
 
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
@@ -86,17 +86,6 @@ def add_member(call: Call) -> Answer:
     return Answer(201, show_member(call, user, level))
 
 
-def get_member(call: Call) -> Answer:
-    """`GET /groups/:id/members/:user_id`, and for projects, and with `all`."""
-    number = call.number("user_id")
-    place = seen_place(call)
-    user = user_of(call, number, "404 Not found")
-    role = role_in(call, user, place)
-    if not role:
-        raise refused(404, "404 Not found")
-    return Answer(200, show_member(call, user, role))
-
-
 def update_member(call: Call) -> Answer:
     """`PUT /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
@@ -139,7 +128,6 @@ ROUTES = (
         for route in (
             Route("GET", f"/{level}/:id/members", list_members, anonymous=True),
             Route("GET", f"/{level}/:id/members/:user_id", get_member, anonymous=True),
-            Route("GET", f"/{level}/:id/members/all/:user_id", get_member, anonymous=True),
             Route("POST", f"/{level}/:id/members", add_member),
             Route("PUT", f"/{level}/:id/members/:user_id", update_member),
             Route("DELETE", f"/{level}/:id/members/:user_id", remove_member),

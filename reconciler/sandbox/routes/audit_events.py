@@ -71,7 +71,8 @@ def _listed(call: Call, place: GroupOrProject, whole: int) -> Answer:
     _require_licence(call)
     user = call.caller()
     sees_all = call.state.access(user, place) >= whole
-    events = [event for event in _within(call, sent) if event.place is place and (sees_all or event.author is user)]
+    here = (event for event in _within(call, sent) if event.place is place)
+    events = [event for event in here if sees_all or event.author.id == user.id]
     return page_of(call, events, lambda event: _show(call, event))
 
 

@@ -68,7 +68,7 @@ def get_user(call: Call) -> Answer:
         two_factor_enabled=False,
         external=False,
     )
-    if user.admin:
+    if call.state.users[user.id].admin:
         record["is_admin"] = True
     return Answer(200, record)
 
@@ -93,6 +93,13 @@ def get_token(call: Call) -> Answer:
         reason = "This endpoint requires token type to be a personal access token"
         raise refused(400, f"400 Bad request - {reason}")
     return Answer(200, {**show_token(call.state, user, token), "last_used_ips": []})
+
+
+def get_key(call: Call) -> Answer:
+    """`GET /keys/:id`, which only administrators may ask for; nobody has an SSH key here."""
+    call.number("id")
+    call.instance()
+    raise refused(404, "404 Key Not Found")
 
 
 def show_token(state: SandboxState, user: User, token: AccessToken) -> dict[str, Any]:
@@ -224,7 +231,10 @@ def get_namespace(call: Call) -> Answer:
     """`GET /namespaces/:id`: a group for its members, a personal namespace for its user and for administrators."""
     user, state = call.caller(), call.state
     namespace = state.find_namespace(call.parts["id"])
-    mine = state.access(user, namespace) > 0 if isinstance(namespace, Group) else user.admin or namespace is user
+    if isinstance(namespace, Group):
+        mine = state.access(user, namespace) > 0
+    else:
+        mine = namespace is not None and (user.admin or namespace.id == user.id)
     if namespace is None or not mine:
         raise refused(404, "404 Namespace Not Found")
     return Answer(200, _show_namespace(state, namespace, call.url))
@@ -301,6 +311,7 @@ ROUTES = (
     Route("GET", "/user", get_user, scopes=("read_user",)),
     Route("GET", "/version", get_version, scopes=("read_user",)),
     Route("GET", "/personal_access_tokens/self", get_token, scopes=("any",)),
+    Route("GET", "/keys/:id", get_key),
     Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),

@@ -129,7 +129,7 @@ def may_create(state: SandboxState, user: User, namespace: Group | User, role: i
     """Whether the user has that role in a group, or the personal namespace is theirs or they are an administrator."""
     if isinstance(namespace, Group):
         return state.access(user, namespace) >= role
-    return user.admin or namespace is user
+    return user.admin or namespace.id == user.id
 
 
 def lowered(visibility: Visibility, parent: Group | None) -> Visibility:

@@ -66,6 +66,17 @@ def list_members(call: Call) -> Answer:
     return page_of(call, members, lambda pair: show_member(call, *pair))
 
 
+def get_member(call: Call) -> Answer:
+    """`GET /groups/:id/members/:user_id`, and for projects, and with `all`."""
+    number = call.number("user_id")
+    place = seen_place(call)
+    user = user_of(call, number, "404 Not found")
+    role = role_in(call, user, place)
+    if not role:
+        raise refused(404, "404 Not found")
+    return Answer(200, show_member(call, user, role))
+
+
 def role_in(call: Call, user: User, place: GroupOrProject) -> int:
     """Return the level of a user in a place: with `all` in the path, the inherited one too."""
     return call.state.membership(user, place) if "/members/all" in call.route.path else place.role_of(user)
@@ -85,5 +96,9 @@ def seen_place(call: Call) -> GroupOrProject:
 ROUTES = (
     Route("GET", "/users/:user_id", get_user, scopes=("read_user",)),
     Route("DELETE", "/users/:user_id", delete_user),
-    *(Route("GET", f"/{level}/:id/members/all", list_members, anonymous=True) for level in ("groups", "projects")),
+    *(
+        Route("GET", f"/{level}/:id/members/all{member}", answer, anonymous=True)
+        for level in ("groups", "projects")
+        for member, answer in (("", list_members), ("/:user_id", get_member))
+    ),
 )
