@@ -89,9 +89,11 @@ EXIT_CODES = {
     2: "Changes are pending (`drift`, and `plan --detailed-exitcode`), whether or not there are problems too.",
     3: "Partly done: the plan has problems (with `--allow-problems`: 0), or some changes were not made.",
     64: "The command line is wrong; no request was made.",
-    129: "Ended by SIGHUP, after the report. A signal that arrives after everything was done changes nothing.",
-    130: "Ended by SIGINT (Ctrl-C), after the report.",
-    143: "Ended by SIGTERM (a cancelled CI job), after the report.",
+    **dict.fromkeys(
+        (129, 130, 143),
+        "Ended by SIGHUP, SIGINT (Ctrl-C) or SIGTERM (a cancelled CI job), after the report. A signal after everything "
+        "was done changes nothing.",
+    ),
 }
 
 ENVIRONMENT = {
@@ -343,10 +345,15 @@ def _configuration() -> Iterator[str]:
         if option.name not in whole["properties"]:
             for variable in _names(option)[1:]:
                 variables.setdefault(variable, f"Same as `{option.opts[-1]}`.")
-    alike: dict[str, list[str]] = {}
-    for name, words in sorted(variables.items()):
-        alike.setdefault(words, []).append(f"`{name}`")
-    yield table(["variable", "means"], ([", ".join(names), words] for words, names in alike.items()))
+    yield table(["variable", "means"], _alike(sorted(variables.items())))
+
+
+def _alike(meanings: Iterable[tuple[object, str]]) -> Iterator[list[str]]:
+    """Yield a row for each meaning, with all names that have it."""
+    names: dict[str, list[str]] = {}
+    for name, words in meanings:
+        names.setdefault(words, []).append(f"`{name}`")
+    yield from ([", ".join(each), words] for words, each in names.items())
 
 
 def _names(option: click.Option) -> list[str]:
@@ -363,7 +370,7 @@ def _commands() -> Iterator[str]:
     for heading, commands in COMMAND_GROUPS.items():
         yield f"- **{heading}**: {', '.join(f'[`{name}`](#{name})' for name in commands)}\n"
     yield "\n"
-    yield "## Exit codes\n\n" + table(["code", "means"], ([f"`{code}`", words] for code, words in EXIT_CODES.items()))
+    yield "## Exit codes\n\n" + table(["code", "means"], _alike(EXIT_CODES.items()))
     for name in COMMANDS:
         yield from _help(name)
     yield "## Shared options\n\n"

@@ -68,10 +68,10 @@ def _each(schema: Schema) -> str:
 
 WORDS = {
     "any": "any value",
-    "boolean": "`true` or `false`",
+    "boolean": "boolean",
     "date": "day",
     "date-time": "time",
-    "integer": "whole number",
+    "integer": "integer",
     "null": "`null`",
     "number": "number",
     "object": "mapping",

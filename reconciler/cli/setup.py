@@ -219,12 +219,11 @@ def _unprotected(client: "Client") -> "Iterator[Finding]":
 def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     """Print the JSON Schemas of manifests and outputs.
 
-    NAME prints one schema, such as config. For editors with the YAML language server, keep a copy beside the manifests,
-    and begin each document with its path, also after each ---:
+    NAME prints one schema, such as config. Editors with the YAML language server use a copy that a document names:
 
         # yaml-language-server: $schema=../schemas/manifest.schema.json
 
-    reconciler.yaml may begin with the path of config.schema.json. --check skips schemas that have no copy in DIR.
+    --check skips schemas that have no copy in DIR.
     """
     import json
 
