@@ -48,10 +48,10 @@ SHA_PREFIX = re.compile("[0-9a-fA-F]{4,64}")
     help="Format of the result on stdout.",
 )
 def log(given: Given, number: int, form: str) -> int:
-    """List the last applies, and runs of this clone that were killed. Read-only.
+    """List the last applies. Read-only.
 
     Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
-    takes the ID in the first column.
+    takes the ID in the first column. Runs of this clone that were killed come first, until another run ends.
     """
     from reconciler.render.log import log_json, log_text
 
