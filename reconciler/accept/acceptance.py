@@ -33,6 +33,7 @@ from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placing import Membership, Rename, is_merged
+from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.manifests.validation import check_section
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
@@ -264,10 +265,13 @@ class _Accepting:
             yield replace(problem, reason=reason, remedy=problem.remedy if reason == problem.reason else "")
 
     def _places(self, problem: Problem) -> Iterator[tuple[Key | None, str | None]]:
-        """Yield the names and fields under which a difference may have been refused, the nearest first."""
+        """Yield the names and fields under which a difference may have been refused, the nearest first.
+
+        A problem of a whole object may be about its former names.
+        """
         name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
         identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
-        yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None)))
+        yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None, OLD_NAMES)))
 
 
 def _collected(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def some(**fields: Any) -> st.SearchStrategy[Plain]:
 
 
 BOOLEANS = st.booleans()
+PRIORITIES = st.sampled_from([1, 1, 0])
 EVENTS = st.dictionaries(st.sampled_from(["failed_pipeline", "new_issue"]), BOOLEANS | st.none(), min_size=1)
 STATES = st.sampled_from(["active", "closed"])
 DUES = st.sampled_from([None, "2027-01-29", "2027-03-31"])
@@ -95,12 +97,17 @@ def fleets(draw: st.DrawFn) -> tuple[bool, Texts]:
     """Draw manifests, each line of which has a comment of its own, and whether all members of a set have one order."""
     orderly = draw(BOOLEANS)
     names = st.lists(st.sampled_from(["base", "extra"]), unique=True)
-    profiles = [document("Profile", {"name": name}, draw(specs())) for name in ("base", "extra")]
+    base, extra = draw(specs()), draw(specs())
+    locked = draw(st.sets(st.sampled_from([name for name in base if name != "prune"] or [""]), max_size=1)) - {""}
+    locks = {"locks": dict.fromkeys(locked, "all")} if locked else {}
+    profiles = [document("Profile", {"name": "base", **locks}, base), document("Profile", {"name": "extra"}, extra)]
     selects = st.sampled_from([{"group": "acme"}, {"projects": ["acme/api", "acme/lib"]}])
     sets = [
         {
             **document(
-                "ProjectSet", {"name": f"set{number}", "priority": number, "profiles": draw(names)}, draw(specs())
+                "ProjectSet",
+                {"name": f"set{number}", "priority": number and draw(PRIORITIES), "profiles": draw(names)},
+                draw(specs()),
             ),
             "select": draw(selects) if number else {"group": "acme"},
         }
@@ -250,10 +257,37 @@ def test_the_plan_is_empty_afterwards_and_no_line_changes_without_need(
     plan = planned(read(after), state)
     left = {(each.address.target, each.address.name) for each in accepted.refused}
     assert {(each.address.target, each.address.name) for each in (*plan.changes, *plan.problems)} == left
-    assert {each.reason.rpartition(", ")[2] for each in accepted.refused} <= {"and lists unite", CONTRADICTION}
+    unlocked = [
+        problem.reason for problem in accepted.refused if not problem.reason.startswith("locked by profile base")
+    ]
+    assert {reason.rpartition(", ")[2] for reason in unlocked} <= {"and lists unite", CONTRADICTION}
     assert accepted_by(read(after), state).texts == {}
+    assert [*undeclared(manifests, read(after))] == []
+    assert [*touched(fleet, after)] == []
     if orderly:
         check_each_hunk(accepted, after, state)
+
+
+def undeclared(before: Manifests, after: Manifests) -> Iterator[tuple[Target, str, object]]:
+    """Yield what a target declares in a section that is not pruned, and none of its layers declared before."""
+    for merged in after.targets.values():
+        stack, earlier = merged.stack, before.of(merged.desired.target).stack
+        for name in stack.sections.keys() - set(stack.prune):
+            sections = [
+                layer.section(stack.specs[name], earlier.values) for layer in earlier.layers if name in layer.sections
+            ]
+            known = {key for section in sections for key in section}
+            items = [item for section in sections for item in section.values() if isinstance(item, dict)]
+            known |= {item["renamed_from"] for item in items if "renamed_from" in item}
+            yield from ((stack.target, name, key) for key in stack.sections[name].keys() - known)
+
+
+def touched(before: Texts, after: Texts) -> Iterator[str]:
+    """Yield each document whose text changes and whose value does not."""
+    for path, text in before.items():
+        for old, new in zip(text.split("---\n"), after[path].split("---\n"), strict=False):
+            if old != new and yaml.safe_load(old) == yaml.safe_load(new):
+                yield old
 
 
 def check_each_hunk(accepted: Acceptance, after: Texts, state: LiveState) -> None:

@@ -257,6 +257,14 @@ def test_what_would_contradict_what_stays_is_refused() -> None:
     ]
 
 
+def test_a_former_name_under_a_lock_is_refused_by_the_lock() -> None:
+    renamed = profile("  milestones:\n    New: {renamed_from: Old}\n")
+    locked = renamed.replace("{name: base}", "{name: base, locks: {milestones: all}}") + project("acme/api")
+    assert reasons(locked, of("milestones", {100: milestones("Old", "New")})) == [
+        ("New", None, "locked by profile base (manifests/fleet.yaml:3:32): change it there")
+    ]
+
+
 def test_what_a_layout_does_not_survive_is_refused() -> None:
     odd = project("acme/api", "  milestones:\n    ? m1\n    # see: above\n    : null\n    m2: {}\n", "")
     assert reasons(odd, of("milestones", {100: milestones("m1", "m2", state="closed")})) == [

@@ -252,6 +252,18 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]
         {},
         ["own, beside profile base: milestones.m1 = Put(value={'state': 'closed'})"],
     ),
+    "a new item of all targets, of which one prunes by itself": (
+        (PRUNED, own(API, "{prune: [milestones], milestones: {}}"), own(LIB)),
+        (Add({}), M1),
+        {LIB: {M1: Add({})}},
+        ["profile base: milestones.m1 = Put(value={})"],
+    ),
+    "a new item of the one target, which prunes by itself": (
+        (PRUNED, own(API, "{prune: [milestones], milestones: {}}")),
+        (Add({}), M1),
+        {},
+        ["own, beside own: milestones.m1 = Put(value={})"],
+    ),
     "a new rule of each target": (
         (RULES, own(API), own(LIB)),
         (Add({}), RULE),

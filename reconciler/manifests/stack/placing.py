@@ -11,12 +11,14 @@
    the new name, and the whole item under the former one.
 8. An entry of lists that unite leaves all layers or stays: no document can take it from the others' lists.
 9. A field that is to go leaves the topmost layer or stays: no document can take it from another.
-10. What is new goes into the layer whose `prune` counts, if all its targets that may have the section wish for it.
+10. What is new goes into a profile or set whose `prune` counts for any target, if all its targets that may have the
+    section wish for it; else into the own document.
 """
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -136,6 +138,10 @@ class Membership:
     def agree_to_add(self, layer: Layer, at: Steps, wish: Wish) -> bool:
         """Whether a layer may declare something new: all its targets that may have the section wish for it."""
         return not layer.title or self._all(layer, at, wish, lambda stack: _receiving(stack, at))
+
+    def prunes(self, layer: Layer) -> bool:
+        """Whether the `prune` of a layer counts for any of its targets."""
+        return layer.prune is not None and any(_pruning(stack) is layer for stack in self.stacks[layer])
 
     def _all(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Stack], Steps | None]) -> bool:
         """Whether all targets that are concerned wish the same: many of them ask the same question."""
@@ -360,15 +366,23 @@ def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> 
 
 def _add(wish: Add, steps: Steps, stack: Stack, members: Membership) -> Placing:
     section, name, *_ = steps
-    spec, layer = stack.specs[section], next(layer for layer in reversed(stack.layers) if layer.prune is not None)
+    spec, pruning = stack.specs[section], _pruning(stack)
+    shared = [layer for layer in dict.fromkeys(stack.layers) if layer.title and members.prunes(layer)]
     if spec.items is None:
-        is_agreed, at = members.agree_to_add(layer, steps, wish), steps[:2]
-        return InLayers(((layer, at),), wish) if is_agreed else override(wish, at, stack, members, (layer, at))
-    change, own = Put(wish.value), (section, literal(name))
-    for at in dict.fromkeys(((section, spec.shared_key(name, stack.target)), own)) if layer.title else ():
+        change: Put | Add = wish
+        own, places = steps[:2], [steps]
+    else:
+        change, own = Put(wish.value), (section, literal(name))
+        places = [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
+    for layer, at in product(shared, places):
         if members.agree_to_add(layer, at, wish):
-            return InLayers(((layer, at),), change)
-    return override(change, own, stack, members, (layer, own))
+            return InLayers(((layer, at[:2]),), change)
+    return override(change, own, stack, members, (pruning, own))
+
+
+def _pruning(stack: Stack) -> Layer:
+    """Return the layer whose `prune` counts for a target."""
+    return next(layer for layer in reversed(stack.layers) if layer.prune is not None)
 
 
 def _held(stack: Stack, wishes: Iterable[Steps]) -> Mapping[Steps, NoPlace]:
