@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.comparison import unseen
+from reconciler.documents.comparison import news_of
 from reconciler.documents.coverage import Matrix, Row, State, matrix
 from reconciler.documents.ledger import marks
 from reconciler.documents.merge import merge_reports
@@ -219,7 +219,7 @@ def test_a_damaged_target_that_is_in_order_is_refused() -> None:
 
 def test_what_a_baseline_has_too_is_still_no_order() -> None:
     saved = plan()
-    news = unseen(saved, marks(saved.targets)).plan
+    news = news_of(saved, marks(saved.targets)).plan
     assert not any(news.plan.changes)
     assert not any(news.plan.problems)
     # of what a baseline has too, it is known that it differs, not how

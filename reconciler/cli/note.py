@@ -215,7 +215,7 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
 
 def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
-    from reconciler.documents.comparison import unseen
+    from reconciler.documents.comparison import news_of
     from reconciler.documents.plan_file import utc
     from reconciler.render import Style, render_plan
 
@@ -226,7 +226,7 @@ def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
         f"Live settings differ from the manifests. {origin} reconciler updates this issue in place, and closes it when "
         "everything is in order."
     ]
-    news = unseen(saved, before.marks)
+    news = news_of(saved, before.marks)
     if before.marks and news.is_new:
         new = replace(news.plan, known=None)
         parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
@@ -235,9 +235,9 @@ def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
 
 def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory") -> Sequence[str]:
     """Return the usernames of those who are responsible for targets in which something is new."""
-    from reconciler.documents.comparison import unseen
+    from reconciler.documents.comparison import news_of
 
-    news = unseen(saved, before.marks).plan
+    news = news_of(saved, before.marks).plan
     labels = [each.labels for each in news.targets if any(each.changes) or any(each.problems)]
     owners = (responsible.get(name, {}).get(value, ()) for each in labels for name, value in each.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))

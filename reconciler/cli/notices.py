@@ -12,7 +12,7 @@ from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
-    from reconciler.documents.comparison import Unseen
+    from reconciler.documents.comparison import PlanNews
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.model.targets import Target
@@ -54,7 +54,7 @@ def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
     _post(hook, saved.service, [plan_in_a_line(saved), _named("In", targets), *guard_notes(saved)])
 
 
-def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "Unseen") -> None:
+def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "PlanNews") -> None:
     """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
     if hook is None:
         return

@@ -122,7 +122,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     `issue`, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import Unseen, seen_before, unmanaged_in, unseen
+    from reconciler.documents.comparison import PlanNews, news_of, seen_before, unmanaged_in
     from reconciler.render import render_plan
     from reconciler.render.wording import access_notes, with_reasons
 
@@ -140,7 +140,9 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         saved = draw(
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
-    news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved), unmanaged_in(before.plan))
+    news = (
+        PlanNews(saved, 0) if before is None else news_of(saved, seen_before(before, saved), unmanaged_in(before.plan))
+    )
 
     saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))
 

@@ -11,7 +11,7 @@ from reconciler.documents.groups import (
     GROUP_FROM_TARGETS,
     Entry,
     EntryGroup,
-    Grouped,
+    Grouping,
     SavedGroup,
     arranged,
     equal,
@@ -159,7 +159,7 @@ class Chapter:
             for section in target.not_applicable
         )
 
-    def grouped(self, least: float, where: Callable[[Entry], bool]) -> Grouped[Entry]:
+    def grouped(self, least: float, where: Callable[[Entry], bool]) -> Grouping[Entry]:
         """Return the groups of at least so many targets, and the rest by target.
 
         Args:
@@ -170,21 +170,21 @@ class Chapter:
         groups = () if isinf(least) else tuple(group for group in self.groups if where(group.sample))
         return arranged(entries, groups, least)
 
-    def changes(self, least: float) -> Grouped[Change | Outcome]:
+    def changes(self, least: float) -> Grouping[Change | Outcome]:
         """Return the changes of a plan, or those that were done."""
-        return cast("Grouped[Change | Outcome]", self.grouped(least, _is_change))
+        return cast("Grouping[Change | Outcome]", self.grouped(least, _is_change))
 
-    def unfinished(self, least: float) -> Grouped[Outcome]:
+    def unfinished(self, least: float) -> Grouping[Outcome]:
         """Return the changes that were not done."""
-        return cast("Grouped[Outcome]", self.grouped(least, _is_unfinished))
+        return cast("Grouping[Outcome]", self.grouped(least, _is_unfinished))
 
-    def problems(self, least: float) -> Grouped[Problem]:
+    def problems(self, least: float) -> Grouping[Problem]:
         """Return what could not be planned."""
-        return cast("Grouped[Problem]", self.grouped(least, _is_problem))
+        return cast("Grouping[Problem]", self.grouped(least, _is_problem))
 
-    def excepted(self, least: float) -> Grouped[Excepted]:
+    def excepted(self, least: float) -> Grouping[Excepted]:
         """Return what exceptions hold back."""
-        return cast("Grouped[Excepted]", self.grouped(least, _is_excepted))
+        return cast("Grouping[Excepted]", self.grouped(least, _is_excepted))
 
     @cached_property
     def cards(self) -> tuple[Card, ...]:

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, computed_field
 
 from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.ledger import Item, Line, Subject, fingerprint, ledger
-from reconciler.documents.plan_file import Known, SavedPlan
+from reconciler.documents.plan_file import BaselineShare, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import (
@@ -26,10 +26,10 @@ from reconciler.model.targets import Address, Key, Level, Target
 
 T = TypeVar("T", Change, Problem, Unmanaged)
 
-Seen = Mapping[str, int]
+Fingerprints = Mapping[str, int]
 """How often each fingerprint occurs."""
 
-NONE_SEEN: Seen = MappingProxyType({})
+NO_FINGERPRINTS: Fingerprints = MappingProxyType({})
 
 FORMAT: Final = "reconciler.comparison/v1"
 
@@ -166,7 +166,7 @@ def _time(document: SavedPlan | Report) -> AwareDatetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class PlanNews:
     """A plan without the changes and problems that were seen before.
 
     Attributes:
@@ -207,7 +207,7 @@ def unmanaged_in(plan: Plan) -> Counter[str]:
     return Counter(map(fingerprint, plan.unmanaged))
 
 
-def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NONE_SEEN) -> Unseen:
+def news_of(saved: SavedPlan, seen: Fingerprints, unmanaged: Fingerprints = NO_FINGERPRINTS) -> PlanNews:
     """Compare a plan with what was seen before; of equal changes, so many are known as were seen.
 
     Args:
@@ -233,14 +233,14 @@ def unseen(saved: SavedPlan, seen: Seen, unmanaged: Seen = NONE_SEEN) -> Unseen:
     plan = replace(saved, targets=targets, hints=hints)
     now, new = saved.summary, plan.summary
     changes = sum(1 for _ in saved.plan.changes) - sum(1 for _ in plan.plan.changes)
-    known = Known(
+    known = BaselineShare(
         changes,
         now.problems - new.problems,
         changed=_places(saved.plan.changes) - _places(plan.plan.changes),
         troubled=_places(saved.plan.problems) - _places(plan.plan.problems),
         unmanaged=now.unmanaged - new.unmanaged,
     )
-    return Unseen(replace(plan, known=known), left.total())
+    return PlanNews(replace(plan, known=known), left.total())
 
 
 def _places(entries: Iterable[Change | Problem]) -> frozenset[tuple[Target, str]]:

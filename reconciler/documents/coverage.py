@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Self
 
-from reconciler.documents.plan_file import Known, SavedPlan
+from reconciler.documents.plan_file import BaselineShare, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import SectionPlan, Status, TargetPlan
 from reconciler.model.targets import Level, Target
@@ -155,7 +155,7 @@ def _states(section: SectionPlan) -> Iterator[State]:
         yield State.UNMANAGED
 
 
-def _known_states(known: Known | None, target: Target, section: str) -> Iterator[State]:
+def _known_states(known: BaselineShare | None, target: Target, section: str) -> Iterator[State]:
     """Yield the states of what a section holds and a baseline has too."""
     if known and (target, section) in known.troubled:
         yield State.PROBLEM

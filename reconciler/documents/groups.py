@@ -88,7 +88,7 @@ class Block(Generic[One_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Generic[One_co]):
+class Grouping(Generic[One_co]):
     """Entries by what they have in common.
 
     Attributes:
@@ -147,7 +147,7 @@ class SavedGroup:
     """The fix of a problem; empty if the reason contains it."""
 
 
-def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Grouped[One]:
+def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Grouping[One]:
     """Put together the entries that are equal for at least so many targets; problems, for `GROUP_FROM_PROBLEMS`.
 
     Args:
@@ -160,7 +160,7 @@ def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Groupe
 
 def arranged(
     entries: Iterable[One], groups: Iterable[EntryGroup[One]], least: float = GROUP_FROM_TARGETS
-) -> Grouped[One]:
+) -> Grouping[One]:
     """Put groups with the same targets into blocks; the entries of groups with too few targets stand alone.
 
     Args:
@@ -180,7 +180,7 @@ def arranged(
     for entry in entries:
         own = rest.setdefault(target_of(entry), [])
         own += () if id(entry) in together else (entry,)
-    return Grouped(
+    return Grouping(
         tuple(
             Block(targets, tuple(sorted(groups, key=lambda group: rank(group.sample)))) for targets, groups in ordered
         ),
@@ -194,7 +194,7 @@ def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
     Entries do the same if their canonical forms are equal: with placeholders for the path, the namespace and the name
     of their targets. Where all entries of one form have the same values, these count: others with them belong to it.
     """
-    owns = cache(_Own)
+    owns = cache(_Placeholders)
     forms: dict[tuple[int, str], list[tuple[int, One]]] = {}
     spellings: dict[tuple[int, str], set[str]] = {}
     seen = Counter[tuple[Target, str]]()
@@ -344,7 +344,7 @@ def _losses(entries: Iterable[Entry], forms: Sequence[Entry]) -> Iterator[str]:
         yield f"and {counted(len(some) - SHOWN_LOSSES, 'other')}"
 
 
-class _Own:
+class _Placeholders:
     """What depends on the path of one target."""
 
     def __init__(self, target: Target) -> None:

@@ -147,7 +147,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BaselineShare:
     """How much of a plan a baseline has too."""
 
     changes: int
@@ -217,7 +217,7 @@ class SavedPlan:
     inventory, and in other documents."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
-    known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)
+    known: Annotated[BaselineShare | None, Field(exclude=True)] = field(default=None, compare=False)
     """What was left out because a baseline has it too; null for a whole plan. No file has it."""
 
     @cached_property

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 
 from reconciler.documents.cards import Chapter, Table
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Entry, EntryGroup, Grouped, One_co, rank, subject_of
+from reconciler.documents.groups import Entry, EntryGroup, Grouping, One_co, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
@@ -209,7 +209,7 @@ def _table(table: Table) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _together(grouped: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[EntryGroup[One_co]]]]:
+def _together(grouped: Grouping[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[EntryGroup[One_co]]]]:
     """Yield groups by their targets, then what is left of each target."""
     yield from ((block.targets, block.groups) for block in grouped.blocks)
     for target, entries in grouped.rest.items():
@@ -217,7 +217,7 @@ def _together(grouped: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequ
             yield (target,), [EntryGroup((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _list(noun: str, grouped: Grouped[One_co], words: Callable[[EntryGroup[One_co]], str], links: Links) -> NoteBlock:
+def _list(noun: str, grouped: Grouping[One_co], words: Callable[[EntryGroup[One_co]], str], links: Links) -> NoteBlock:
     """Return a block with a line for each group and for each entry that is in none."""
     groups = [(targets, group) for targets, groups in _together(grouped) for group in groups]
     lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)

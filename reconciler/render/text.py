@@ -16,7 +16,7 @@ from reconciler.documents.groups import (
     GROUP_FROM_TARGETS,
     Entry,
     EntryGroup,
-    Grouped,
+    Grouping,
     grouped,
     is_done,
     rank,
@@ -273,7 +273,7 @@ def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:
 
 
 def _parts(
-    entries: Grouped[Entry], more: Mapping[Target, Sequence[str]], style: Style
+    entries: Grouping[Entry], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
     for block in entries.blocks:

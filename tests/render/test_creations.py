@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.apply import Status
-from reconciler.documents.comparison import compare, unseen
+from reconciler.documents.comparison import compare, news_of
 from reconciler.documents.coverage import State, matrix
 from reconciler.documents.ledger import marks
 from reconciler.documents.plan_file import SavedPlan
@@ -164,7 +164,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = unseen(creations(), marks(creations().targets)).plan
+    known = news_of(creations(), marks(creations().targets)).plan
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)

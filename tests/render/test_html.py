@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 
 from reconciler.apply import RUN_ENDED, Status
-from reconciler.documents.plan_file import Known, SavedPlan
+from reconciler.documents.plan_file import BaselineShare, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
@@ -427,7 +427,7 @@ def test_a_command_names_each_target_unless_the_plan_is_about_all() -> None:
         replace(saved, narrowed=True),
         replace(saved, narrowed=False),
         replace(saved, narrowed=False, shard=Shard(1, 2)),
-        replace(saved, narrowed=False, known=Known(1, 0)),
+        replace(saved, narrowed=False, known=BaselineShare(1, 0)),
     ]
     found = [data_of(render_plan(page, "html"))["commands"] for page in pages]
     assert found == ["none", "narrow", "wide", "narrow", "narrow"]
