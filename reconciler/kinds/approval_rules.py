@@ -211,6 +211,7 @@ RULES = Collection(
                 within="members/all",
                 unknown='the project has no member "{name}", or none that this token can see',
                 remedy="add the user to the project, or correct the username",
+                unlisted="use the token of a member, or leave `users` out",
             ),
             "groups": Named(shown="groups", sent="group_ids", key="full_path", hides="contains_hidden_groups"),
             "branches": Named(
@@ -221,6 +222,7 @@ RULES = Collection(
                 section="protected_branches",
                 unknown='no rule in protected_branches has the name "{name}"',
                 remedy="declare it there, or correct the name",
+                unlisted="switch the repository on if it is off, or leave `branches` out",
                 bare="holds for all branches then",
             ),
         }

@@ -523,6 +523,7 @@ class Named:
             count, and those that it deletes do not.
         unknown: why a name is not in the list, with `{name}`.
         remedy: what to do about that.
+        unlisted: what to do where the list cannot be read.
         hides: the key that says that there are more than those shown, which this token cannot see; a list that is sent
             leaves them. Empty where all are shown.
         bare: what an object is without any of those named, if it does not become the same then; said of each that loses
@@ -536,6 +537,7 @@ class Named:
     section: str = ""
     unknown: str = ""
     remedy: str = ""
+    unlisted: str = ""
     hides: str = ""
     bare: str = ""
 

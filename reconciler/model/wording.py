@@ -9,8 +9,9 @@ MAX_VALUE_LENGTH = 60
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 problem`, `2,000 problems`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return a number with its noun: `1 problem`, `2,000 problems`, `2 branches`."""
+    plural = "es" if noun.endswith(("ch", "sh", "x")) else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def one(noun: str) -> str:

@@ -88,7 +88,7 @@ def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obs
     else:
         names = names_in(at, named.within, named.key)
     if isinstance(names, Obstacle):
-        return Obstacle(names.where, f"cannot be checked: {names.reason}", names.remedy)
+        return Obstacle(names.where, f"cannot be checked: {names.reason}", names.remedy or named.unlisted)
     if isinstance(names, Vocabulary):
         return names
     return _by_name((named.canonical(called), numbers) for called, numbers in (names or {}).items())

@@ -121,7 +121,8 @@ def barred(
         return None
     those = ", ".join(sorted(map(str, keepers)))
     reason = f"only {those} may change this rule, by {at.part.writes.keepers}: not even an owner or an administrator"
-    return at.problem(name, reason, "use their token, or let them add you")
+    remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
+    return at.problem(name, reason, remedy)
 
 
 def keepers_of(

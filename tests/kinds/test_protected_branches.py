@@ -18,6 +18,7 @@ from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.plan import Create
 from reconciler.model.state import Section, Unreadable
+from reconciler.model.wording import counted
 from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
@@ -356,6 +357,11 @@ def test_a_user_who_cannot_be_asked_for_is_a_problem(engine: EngineDriver) -> No
     assert engine.problems(branches({"main": {"allowed_to_push": [{"user": "bob"}]}})) == [
         "protected branch.allowed_to_push: GET users: 403 Forbidden"
     ]
+
+
+def test_several_are_called_branches() -> None:
+    title = KINDS["protected_branches"].parts[0].title
+    assert [counted(number, title) for number in (1, 2)] == ["1 protected branch", "2 protected branches"]
 
 
 def test_two_projects_share_what_is_known_of_users(engine: EngineDriver) -> None:

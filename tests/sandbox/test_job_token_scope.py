@@ -85,6 +85,9 @@ def test_in_production_the_list_always_holds_the_project_itself(service: Sandbox
     del expected["default_branch"]
     assert (status, lib) == (200, expected)
     assert (web["id"], web["default_branch"], web["visibility"]) == (100, "main", "public")
+    service.given(a_service("deployed", web={"repository_enabled": False}))
+    status, (web,) = service.ask(f"GET {LIST}")
+    assert (status, "default_branch" in web) == (200, False)
 
 
 @BOTH

@@ -179,7 +179,7 @@ def _show(call: Call, place: GroupOrProject) -> dict[str, Any]:
     record = show_basic_project(call.state, place, call.url)
     if call.state.deployed:
         if place.visibility != "public":
-            del record["default_branch"]
+            record.pop("default_branch", None)  # a project without a repository has none
         record["visibility"] = place.visibility
     return record
 
