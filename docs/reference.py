@@ -44,7 +44,7 @@ WRITES = ("no_verify", "tokens_to", "tokens_command", "journal")
 
 GROUPS: Mapping[str, Sequence[click.Option]] = {
     "Manifests": MANIFESTS.options,
-    "Targets and sections": PLACES.options,
+    "Targets": PLACES.options,
     "Selection": SELECTION.options,
     "Fleet": FLEET.options,
     "Inventory": INVENTORY.options,
@@ -382,7 +382,7 @@ def _help(name: str) -> Iterator[str]:
     """Yield the section of a command."""
     command = _command(name)
     context = click.Context(command, info_name=f"reconciler {name}")
-    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)[1:]])
     text = cleandoc(command.help or "").replace("\b\n", "")
     yield f"## {name}\n\n`{usage}`\n\n{_without_indented_code(text)}\n\n"
     own = {option.name: option for option in command.params if isinstance(option, click.Option)}

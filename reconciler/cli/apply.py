@@ -164,7 +164,7 @@ def apply(given: Given, **own: Any) -> int:
     Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. After a
     signal, requests in flight finish, the report follows, and the exit code is 128 plus the signal's number.
 
-    In a job of GitLab CI, writes its reports below .reconciler; with `parallel`, each job applies its part of the plan.
+    In a job of GitLab CI, writes below .reconciler; with `parallel`, each job applies its part of the plan.
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)

@@ -117,8 +117,7 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
     A merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
     Exits with 3 if the plan has problems, and for reports as one apply of all shards would have.
 
-    In a job of GitLab CI, writes the reports of `plan`, `drift` (if all files are named drift-*) or `apply` below
-    .reconciler, and posts a merged plan as `plan` does.
+    In a job of GitLab CI, writes and posts what `plan`, `drift` (if all files are named drift-*) or `apply` would.
     """
     from reconciler.documents import merge as merging
     from reconciler.documents.report import FORMAT

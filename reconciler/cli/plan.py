@@ -56,8 +56,8 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 
     Exits with 3 if the plan has problems. Such a plan can be saved and applied; the rest of it is done.
 
-    In a job of GitLab CI, plans what the merge request changes, elsewhere what is not as it was last applied; saves the
-    plan and its reports below .reconciler; posts the plan on the merge request, with RECONCILER_NOTE_TOKEN.
+    In a job of GitLab CI, plans what the merge request changes, elsewhere what is not as it was last applied; writes
+    below .reconciler; posts a note, with RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
 
@@ -115,11 +115,10 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     allowlists of job tokens. --who reads the events since the last apply, or of the last 30 days without an inventory.
     --restored leaves the exit code alone, because nothing is left to do.
 
-    --report fleet=FILE writes a page about the fleet, and keeps its history beside it: public/index.history.json for
-    public/index.html.
+    --report fleet=FILE.html writes a page about the fleet, and keeps its history in FILE.history.json.
 
-    In a job of GitLab CI, writes its reports below .reconciler, and keeps the issue about drift if reconciler.yaml has
-    `issue`, with RECONCILER_NOTE_TOKEN.
+    In a job of GitLab CI, writes below .reconciler; keeps an issue if reconciler.yaml has `issue`, with
+    RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import PlanNews, news_of, seen_before, unmanaged_in
