@@ -75,12 +75,14 @@ def test_an_endpoint_and_each_capability_of_it_can_be_taken_in_at_a_glance() -> 
     assert {value.__name__: len(fields(value)) for value in values if len(fields(value)) > MOST_FIELDS} == {}
 
 
-MOST_NAMELESS = 200
+MOST_NAMELESS = 102
 """How many variables are called `each` or `found`, which name nothing: the figure may fall, and never rise."""
 
 NAMED = (
+    "accept",
     "apply",
     "documents",
+    "export",
     "fleet",
     "gitops",
     "kinds",

@@ -46,9 +46,9 @@ class Drift:
     def _out(self) -> Set[Target]:
         """The targets of which nothing can be accepted: they are to be created, or cannot be read at all."""
         targets = self.plan.targets
-        created = {each.target for each in targets if each.creation}
+        created = {plan.target for plan in targets if plan.creation}
         return created | {
-            each.target for each in targets if any(p.address == each.target.address for p in each.problems)
+            plan.target for plan in targets if any(p.address == plan.target.address for p in plan.problems)
         }
 
     @property
@@ -65,8 +65,8 @@ class Drift:
     def held(self) -> Iterator[Problem]:
         """What cannot be accepted, whatever the manifests say."""
         yield from (p for p in self.plan.problems if (p.address.target, p.address.section) not in self.planned)
-        created = (each for each in self.plan.targets if each.creation)
-        yield from (Problem(each.target.address, TO_CREATE) for each in created)
+        created = (plan.target for plan in self.plan.targets if plan.creation)
+        yield from (Problem(target.address, TO_CREATE) for target in created)
 
     @property
     def asked(self) -> Counter[Hashable]:
@@ -124,10 +124,10 @@ def plan_again(
 ) -> tuple[Plan, LiveState]:
     """Return the plan of some targets and sections for what was read, and what was read with all lookups answered."""
     targets = (
-        replace(each, sections=tuple(s for s in each.sections if (each.target, s.kind) in planned))
-        for each in desired.targets
+        replace(target, sections=tuple(s for s in target.sections if (target.target, s.kind) in planned))
+        for target in desired.targets
     )
-    desired = replace(desired, targets=tuple(each for each in targets if each.sections))
+    desired = replace(desired, targets=tuple(target for target in targets if target.sections))
     plan, missing = make_plan(desired, live, kinds)
     while missing:
         live = _unasked(live, missing)
@@ -156,9 +156,9 @@ def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
 
 def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
     """Return what was read, with what nobody has looked up as unknown: accepting asks for nothing."""
-    unknown = {each: Obstacle(each.target.address, UNASKED) for each in missing}
-    references = {each: why for each, why in unknown.items() if isinstance(each, Reference)}
-    lists = {each: why for each, why in unknown.items() if isinstance(each, Vocabulary)}
+    unknown = {lookup: Obstacle(lookup.target.address, UNASKED) for lookup in missing}
+    references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}
+    lists = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Vocabulary)}
     return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
 
 

@@ -206,7 +206,7 @@ def _drop(spec: Any, steps: Steps, *, kept: bool) -> None:
 def _except(exceptions: list[Any], exception: Mapping[str, Any]) -> None:
     """Add an exception; it takes the place of the one that is about the same, such as one that has ended."""
     about = _about(exception)
-    exceptions[:] = [each for each in exceptions if _about(each) != about]
+    exceptions[:] = [other for other in exceptions if _about(other) != about]
     exceptions.append(dict(exception))
 
 

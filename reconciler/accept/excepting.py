@@ -104,16 +104,17 @@ class _Excepting:
         sound = manifests.with_documents(changed)
         plan, live = plan_again(sound.desired, planned, self.drift.live, self.kinds)
         asked = Counter(map(place, differences_of(plan)))
-        reasons = {place(each): why for each in differences_of(plan) if (why := self._refusal(each, sound))}
-        edits = [*self._edits((each for each in differences_of(plan) if place(each) not in reasons), sound)]
+        reasons = {place(problem): why for problem in differences_of(plan) if (why := self._refusal(problem, sound))}
+        excepted = (problem for problem in differences_of(plan) if place(problem) not in reasons)
+        edits = [*self._edits(excepted, sound)]
         read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
-        excepted = returned.edited(edits, read, {})
-        changed, new = excepted.documents
+        drafts = returned.edited(edits, read, {})
+        changed, new = drafts.documents
         revised = manifests.with_documents(changed, new.values())
         plan, _ = plan_again(revised.desired, planned, live, self.kinds)
         left = [*differences_of(plan)]
         covered = (asked - Counter(map(place, left))).total()
-        return excepted, covered, [self._told(each, reasons) for each in left]
+        return drafts, covered, [self._told(problem, reasons) for problem in left]
 
     def _returned(self) -> Iterator[Edit]:
         """Yield the edits that take out what breaks locks, in the sections that are compared."""
@@ -125,8 +126,9 @@ class _Excepting:
         """Yield an edit for each exception."""
         wholes = {whole.target: whole for whole in sound.stacks}
         fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
-        for each in differences:
-            fields.setdefault((each.address.target, each.address.section, each.address.name), []).append(each.field)
+        for problem in differences:
+            address = problem.address
+            fields.setdefault((address.target, address.section, address.name), []).append(problem.field)
         for (target, section, item), differing in fields.items():
             named = [] if None in differing else [field for field in dict.fromkeys(differing) if field]
             exception = self.deferral.exception(section, item, named)

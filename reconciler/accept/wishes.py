@@ -51,8 +51,8 @@ class Wishes:
         for change in plan.changes:
             drift.add(change)
         held: dict[Address, set[str]] = {}
-        for each in plan.excepted:
-            held.setdefault(each.address, set()).update(each.before, each.after)
+        for deviation in plan.excepted:
+            held.setdefault(deviation.address, set()).update(deviation.before, deviation.after)
         for problem in plan.problems:
             drift.solve(problem, held.get(problem.address, set()))
 
@@ -99,7 +99,7 @@ class _Drift:
         """Declare of objects without names how they are now."""
         assert self.kind.join  # noqa: S101 - see the caller
         parts = {part.name: self._objects(part) for part in self.kind.parts if isinstance(part, Collection)}
-        names = {name: [found.names[0] for found in objects] for name, objects in parts.items()}
+        names = {name: [record.names[0] for record in objects] for name, objects in parts.items()}
         for name, value in self.kind.join(names).items():
             self.wishes.wishes[self.section.kind, name] = Put(value)
 
@@ -114,8 +114,8 @@ class _Drift:
             case Update(renamed_from=former):
                 if former is not None:
                     self._put((name,), Rename(str(literal(former))))
-                found = self._found(part, name if former is None else former)
-                self._put_fields(name, found, change.after)
+                record = self._record(part, name if former is None else former)
+                self._put_fields(name, record, change.after)
             case _:
                 self._add(part, name)
 
@@ -127,7 +127,7 @@ class _Drift:
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
         elif isinstance(read, LiveRecord):
-            self._put_fields(None, read, [each for each in differences(declared, read)[1] if each not in excepted])
+            self._put_fields(None, read, [path for path in differences(declared, read)[1] if path not in excepted])
         else:
             self._solve_item(part, problem, declared.get(name), excepted)
 
@@ -135,29 +135,29 @@ class _Drift:
         self, part: Collection, problem: Problem, wanted: Resource | None, excepted: Container[str]
     ) -> None:
         name = problem.address.name
-        former = [each for old in getattr(wanted, OLD_NAMES, ()) for each in self._named(part, old)]
+        former = [record for old in getattr(wanted, OLD_NAMES, ()) for record in self._named(part, old)]
         match wanted, self._named(part, name), former:
             case None, [_], _:
                 self._add(part, name)
             case Resource(), [], []:
                 self._drop(part, name)
-            case Resource() as resource, [], [found]:
-                self._put((name,), Rename(str(literal(found.names[0]))))
-                self._put_fields(name, found, self._differing(part, resource, found, excepted))
-            case Resource() as resource, [found], _ if former or self._differing(part, resource, found, excepted):
-                self._put_fields(name, found, self._differing(part, resource, found, excepted))
+            case Resource() as resource, [], [record]:
+                self._put((name,), Rename(str(literal(record.names[0]))))
+                self._put_fields(name, record, self._differing(part, resource, record, excepted))
+            case Resource() as resource, [record], _ if former or self._differing(part, resource, record, excepted):
+                self._put_fields(name, record, self._differing(part, resource, record, excepted))
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
                 self._refuse(name, problem.reason)
 
-    def _part(self, each: Create | Update | Delete | Problem) -> Any:
+    def _part(self, step: Create | Update | Delete | Problem) -> Any:
         """Return the endpoint that a step of the plan is about."""
-        return self.kind.part(each.address.part)
+        return self.kind.part(step.address.part)
 
-    def _differing(self, part: Collection, wanted: Resource, found: LiveRecord, excepted: Container[str]) -> list[str]:
+    def _differing(self, part: Collection, wanted: Resource, record: LiveRecord, excepted: Container[str]) -> list[str]:
         referring = part.referring(wanted, self._names(part).unique)
-        return [each for each in differences(referring, found)[1] if each not in excepted]
+        return [path for path in differences(referring, record)[1] if path not in excepted]
 
     def _drop(self, part: Collection, name: Key | None) -> None:
         """Wish that an item, or each entry that stands for an object, is not declared."""
@@ -171,8 +171,8 @@ class _Drift:
 
     def _add(self, part: Collection, name: Key | None) -> None:
         """Wish that an object is declared which is there."""
-        found = self._found(part, name)
-        shown = found.names[0]
+        record = self._record(part, name)
+        shown = record.names[0]
         error = part.name_error(shown)
         if error or len(self._named(part, shown)) > 1:
             self._refuse(name, error or f"{len(self._named(part, shown))} objects have this name")
@@ -180,7 +180,7 @@ class _Drift:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
             self._keep_empty()
         else:
-            fields = literal(item_fields(found))
+            fields = literal(item_fields(record))
             declared = self._names(part).entries.get(self._canonical(part, shown))
             self._put(*((shown,), Add(fields)) if declared is None else ((declared[0],), Revive(fields)))
 
@@ -191,15 +191,15 @@ class _Drift:
             if part.name not in self.merged and not self._objects(part):
                 self._put((part.name,), Put([]))
 
-    def _put_fields(self, name: Key | None, found: LiveRecord, fields: Iterable[str]) -> None:
-        shown = fields_of(found.resource)
+    def _put_fields(self, name: Key | None, record: LiveRecord, fields: Iterable[str]) -> None:
+        shown = fields_of(record.resource)
         for path in fields:
             steps = (*(() if name is None else (name,)), *path.split(".", 1))
-            if path.partition(".")[0] in found.unshown:
+            if path.partition(".")[0] in record.unshown:
                 continue
             if path in shown:
                 self._put(steps, Put(literal(shown[path])))
-            elif path in found.unknown:
+            elif path in record.unknown:
                 self._refuse(name, "no manifest can declare its value", path)
             else:
                 self._put(steps, Drop())
@@ -215,7 +215,7 @@ class _Drift:
         objects = read.own if isinstance(read, Objects) else ()
         return without_itself(DeclaredPart(self.section, part, self.live), objects)
 
-    def _found(self, part: Any, name: Key | None) -> LiveRecord:
+    def _record(self, part: Any, name: Key | None) -> LiveRecord:
         """Return what a change is about: a settings record, or the object of a name."""
         read = self.live.parts[self.target, self.section.kind, part.name]
         return read if isinstance(read, LiveRecord) else self._named(part, name)[0]
@@ -228,9 +228,9 @@ class _Drift:
         if part.name not in self.named:
             there = self._objects(part)
             objects: dict[Key, list[LiveRecord]] = {}
-            for found in there:
-                for name in {self._canonical(part, each) for each in found.names}:
-                    objects.setdefault(name, []).append(found)
+            for record in there:
+                for name in {self._canonical(part, name) for name in record.names}:
+                    objects.setdefault(name, []).append(record)
             entries: dict[Key, list[Key]] = {}
             has_items = self.whole.specs[self.section.kind].items is not None
             for entry in self.merged if has_items else self.merged.get(part.name, ()):

@@ -51,7 +51,7 @@ class Cause:
     def __str__(self) -> str:
         """Return one line, with the number of targets if they are several."""
         first = self.entries[0]
-        targets = list(dict.fromkeys(each.target for each in self.entries))
+        targets = list(dict.fromkeys(entry.target for entry in self.entries))
         where = str(first.target) if len(targets) == 1 else counted(len(targets), str(first.target.level))
         if first.sort:
             return f"{counted(len(self.entries), first.sort)} of {where}: {first.shared}"

@@ -67,7 +67,7 @@ def read_all(
     ]
     progress.begin("reading", (target for target, _, _ in tasks))
 
-    numbers = {each.target: each.id for each in resolved.targets}
+    numbers = {target.target: target.id for target in resolved.targets}
 
     def read(task: tuple[Target, Kind, Part]) -> LivePart:
         target, kind, part = task
@@ -87,7 +87,7 @@ def read_all(
     }
     live = LiveState(parts, ids | learn_ids(parts, kinds))
     return LiveSnapshot(
-        tuple(each for each in resolved.targets if each.target in readable),
+        tuple(target for target in resolved.targets if target.target in readable),
         live,
         resolved.warnings,
         tuple(_unreadable(_explained(live, resolved, reader, kinds, concurrency), readable)),
@@ -108,8 +108,10 @@ def _explained(
     live: LiveState, resolved: ResolvedTargets, reader: Reader, kinds: Kinds, concurrency: Concurrency
 ) -> Iterator[tuple[PartAddress, Unreadable]]:
     """Yield the parts that could not be read, with their causes: by the lists of the groups, else by `with_causes`."""
-    listed = {each.id: each for members in resolved.members.values() for each in members}
-    members = {each.target: listed.get(each.id) for each in resolved.targets if each.target.level is Level.PROJECT}
+    listed = {member.id: member for members in resolved.members.values() for member in members}
+    members = {
+        target.target: listed.get(target.id) for target in resolved.targets if target.target.level is Level.PROJECT
+    }
     explained: dict[PartAddress, LivePart] = {}
     sections: dict[Target, list[Section]] = {}
     for place, part in live.parts.items():

@@ -172,7 +172,7 @@ def draw_export(
     )
     left_out = (
         *snapshot.left_out,
-        *(each for exported in draft.exported for section in exported.left_out.values() for each in section),
+        *(entry for exported in draft.exported for section in exported.left_out.values() for entry in section),
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
     count = len(draft.exported)

@@ -52,7 +52,7 @@ def hoist(projects: Sequence[Exported], shapes: SectionSpecs, share: float) -> S
     common = _Common(_with_placeholders(projects, shapes), shapes, {}, share)
     sections = Counter(name for project in projects for name in project.spec)
     usual = {name for name, count in sections.items() if count >= common.enough}
-    all_usual = [each for each in common.members if usual <= each.whole.keys()]
+    all_usual = [member for member in common.members if usual <= member.whole.keys()]
     spec = common.among(all_usual if len(all_usual) >= common.enough else common.members).spec
     return spec if any(map(any, map(_values, spec.values()))) else {}
 
@@ -126,7 +126,9 @@ def agreeing(
     for resolved, (profile, own) in pairs.items():
         beneath = profiles.setdefault(id(profile), profile_document(f"profile-{len(profiles)}", profile))
         documents.append(target_document(resolved.target, own, [beneath["metadata"]["name"]]))
-    texts = {Path(str(number)): write_yaml([each]) for number, each in enumerate((*profiles.values(), *documents))}
+    texts = {
+        Path(str(number)): write_yaml([document]) for number, document in enumerate((*profiles.values(), *documents))
+    }
     try:
         return frozenset(pairs.keys() - {resolved for resolved, _ in disagreeing(texts, [*pairs], live, kinds)})
     except ManifestErrors:
@@ -220,7 +222,7 @@ class _Common:
         together = accumulate(in_the_way, lambda one, other: one | other)
         for left_out in chain(in_the_way, together):
             if 0 < len(left_out) <= len(self.members) / 2:
-                yield self.among([each for each in self.members if each not in left_out])
+                yield self.among([member for member in self.members if member not in left_out])
         yield from (replace(self, omitted=self.omitted | {name}) for name in self.spec)
 
     @property
@@ -240,16 +242,18 @@ class _Common:
             return {}
         spec: Spec = {}
         for name, shape in self.shapes.items():
-            if name not in self.omitted and all(name in each.whole or name in each.unfit for each in self.members):
+            if name not in self.omitted and all(
+                name in member.whole or name in member.unfit for member in self.members
+            ):
                 spec[name] = self._items(shape) if shape.items else self._fields(shape)
         return {name: section for name, section in spec.items() if section is not None}
 
     @cached_property
     def lines(self) -> int:
         """How many lines the profile and all documents have."""
-        members = {id(each) for each in self.members}
-        inside = [self.lines_of(each) for each in self.projects if id(each) in members]
-        outside = [each.lines for each in self.projects if id(each) not in members]
+        members = {id(member) for member in self.members}
+        inside = [self.lines_of(project) for project in self.projects if id(project) in members]
+        outside = [project.lines for project in self.projects if id(project) not in members]
         return height(self.spec, 2) + sum(inside) + sum(outside)
 
     @cached_property
@@ -288,20 +292,20 @@ class _Common:
     def _in_the_way(self) -> Iterator[set[_Project]]:
         """Yield the projects without which the profile may become longer, and all documents shorter."""
         for name, shape in self.shapes.items():
-            having = [each for each in self.members if name in each.whole]
+            having = [member for member in self.members if name in member.whole]
             yield {*self.members} - {*having}
-            yield {each for each in having if name in each.left_out}
+            yield {member for member in having if name in member.left_out}
             for field in shape.lists if not shape.items else ():
-                lists = {each: {*map(dumps, each.whole[name].get(field, ()))} for each in having}
+                lists = {member: {*map(dumps, member.whole[name].get(field, ()))} for member in having}
                 entries = Counter(chain.from_iterable(lists.values()))
                 for entry in [entry for entry, count in entries.items() if count >= len(self.members) / 2]:
-                    yield {each for each, names in lists.items() if entry not in names}
-        yield {each for each in self.members if self.lines_of(each) >= each.lines}
+                    yield {member for member, names in lists.items() if entry not in names}
+        yield {member for member in self.members if self.lines_of(member) >= member.lines}
 
     def _fields(self, shape: SectionSpec) -> dict[str, Any] | None:
         """Return the fields of a section of settings."""
         name = shape.kind.name
-        sections = [each.whole[name] for each in self.members if name in each.whole]
+        sections = [member.whole[name] for member in self.members if name in member.whole]
         usual = self._usual(shape, sections)
         of_all = {field: value for field, value in usual.items() if all(field in section for section in sections)}
         choices = [self._choice(shape, value) for value in (usual, of_all)]
@@ -356,7 +360,7 @@ class _Common:
     def _choice(self, shape: SectionSpec, value: dict[str, Any]) -> _Choice:
         """Return a value of a section with its lines."""
         above = map(self._lines_above(shape.kind.name, value), self.members)
-        own = sum(each.lines if lines is None else lines for each, lines in zip(self.members, above, strict=True))
+        own = sum(member.lines if lines is None else lines for member, lines in zip(self.members, above, strict=True))
         return _Choice(height({shape.kind.name: value}, 2) + own, value)
 
 
@@ -424,7 +428,7 @@ def _overlay(shape: SectionSpec, lower: Mapping[str, Any], whole: Mapping[str, A
             rest = [entry for entry in value if entry not in below]
             own |= {field: rest} if rest else {}
         elif isinstance(value, dict) and isinstance(below, dict):
-            inner = {key: each for key, each in value.items() if key not in below or below[key] != each}
+            inner = {key: nested for key, nested in value.items() if key not in below or below[key] != nested}
             own |= {field: inner} if inner else {}
         elif value != below:
             own[field] = value

@@ -60,7 +60,11 @@ class ResolvedTarget:
 
 def paths_of(targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
     """Return the paths of targets, for manifests that give them by ID."""
-    return {Target(each.target.level, each.id): each.path for each in targets if each.path and each.id is not None}
+    return {
+        Target(target.target.level, target.id): target.path
+        for target in targets
+        if target.path and target.id is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,8 @@ class _Section:
         new = dict(own)
         for part in self.shape.kind.parts:
             match self.parts.get(part.name), wanted.get(part.name):
-                case LiveRecord() as found, Resource() | None as resource:
-                    self._update_fields(new, resource, found, self.read, self.read)
+                case LiveRecord() as record, Resource() | None as resource:
+                    self._update_fields(new, resource, record, self.read, self.read)
                 case Objects(own=live), entries if isinstance(part, Collection) and (
                     entries is not None or self.declared.complete
                 ):
@@ -106,16 +106,17 @@ class _Section:
         self, part: Collection, live: tuple[LiveRecord, ...], own: Iterable[Key], lower: Iterable[Key]
     ) -> list[Key]:
         """Keep the entries that are live, in their order and spelling, and add those that no layer names yet."""
-        found = [{part.identity(name) for name in each.names} for each in entries_of(part, live, self.resolved)]
-        alive = set().union(*found)
+        entries = entries_of(part, live, self.resolved)
+        identities = [{part.identity(name) for name in record.names} for record in entries]
+        alive = set().union(*identities)
         names = {
             entry: part.identity(self.shape.normalize_entry(part.name, entry, self.declared.values)) for entry in own
         }
         kept = [entry for entry in own if names[entry] in alive]
         named = {names[entry] for entry in kept} | {part.identity(entry) for entry in lower}
         readable = {part.identity(entry): entry for entry in self.read.get(part.name, ())}
-        missing = [each & readable.keys() for each in found if not each & named]
-        return kept + [readable[name] for each in missing for name in each]
+        missing = [names & readable.keys() for names in identities if not names & named]
+        return kept + [readable[name] for names in missing for name in names]
 
     def _items(
         self,
@@ -128,7 +129,7 @@ class _Section:
         """Update the declared items, remove those that are gone, and add those that no layer declares yet."""
         (live,) = self.parts.values()
         assert isinstance(live, Objects)  # noqa: S101 - a section of items has one part, which is a collection
-        alive = {part.identity(found.names[0]): found for found in live.own}
+        alive = {part.identity(record.names[0]): record for record in live.own}
         raw = {self.shape.normalize_key(key, self.declared.values): key for key in own}
         for name in merged:
             key, item = raw.get(name, literal(name)), checked[name]
@@ -143,8 +144,8 @@ class _Section:
                 own[key] = literal(self.concise[name])
             else:
                 fields = dict(own.get(key) or {})
-                found = alive[part.identity(name)]
-                self._update_fields(fields, item, found, self.read[name], self.concise[name])
+                record = alive[part.identity(name)]
+                self._update_fields(fields, item, record, self.read[name], self.concise[name])
                 if any(part.identity(old) in alive for old in getattr(item, OLD_NAMES, ())):
                     fields.pop(OLD_NAMES, None)
                 if key in own or fields:
@@ -155,16 +156,16 @@ class _Section:
         self,
         fields: dict[str, Any],
         wanted: Resource | None,
-        found: LiveRecord,
+        record: LiveRecord,
         read: Mapping[str, Any],
         concise: Mapping[str, Any],
     ) -> None:
         """Set the declared fields that differ to what was read; for a complete export, add the concise ones."""
-        shown = fields_of(found.resource)
+        shown = fields_of(record.resource)
         flat = _flat(read, shown)
-        values = {name: literal(value) for name, value in shown.items() if name in found.read_only} | literal(flat)
+        values = {name: literal(value) for name, value in shown.items() if name in record.read_only} | literal(flat)
         declared = {} if wanted is None else fields_of(wanted)
-        differing = [] if wanted is None else [*differences(wanted, found)[1]]
+        differing = [] if wanted is None else [*differences(wanted, record)[1]]
         contradictory = [name for name in declared if name in shown and name not in values]
         added = [name for name in _flat(concise, shown) if name not in declared] if self.declared.complete else []
         for name in dict.fromkeys((*differing, *contradictory, *added)):

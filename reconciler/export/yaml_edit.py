@@ -168,11 +168,11 @@ def _parse(event: Any, events: Iterator[Any], text: str) -> _Node:
 
 def _indents_of(roots: Sequence[_Node]) -> Indents:
     """Return how the first mapping and the first list below a key are indented."""
-    found: dict[bool, int] = {}
+    indents: dict[bool, int] = {}
     for root in roots:
         for is_mapping, columns in _indented(root):
-            found.setdefault(is_mapping, columns)
-    return Indents(found.get(True, STANDARD.mapping), found.get(False, STANDARD.dash))
+            indents.setdefault(is_mapping, columns)
+    return Indents(indents.get(True, STANDARD.mapping), indents.get(False, STANDARD.dash))
 
 
 def _indented(node: _Node) -> Iterator[tuple[bool, int]]:
@@ -224,11 +224,11 @@ class _Editor:
 
     def expand_aliases(self, node: _Node, value: Any) -> None:
         """Replace each alias of a document whose anchor is gone by the value that it stands for."""
-        nodes = [each for each in _walk(node, value) if each[0].anchor]
-        gone = {each.anchor for each, _ in nodes if not each.is_alias and self._is_gone(each)}
-        for each, inner in nodes:
-            if each.is_alias and each.anchor in gone and not self._is_gone(each):
-                self.edits.append((each.start, each.end, inline(inner)))
+        nodes = [(inner, inner_value) for inner, inner_value in _walk(node, value) if inner.anchor]
+        gone = {inner.anchor for inner, _ in nodes if not inner.is_alias and self._is_gone(inner)}
+        for inner, inner_value in nodes:
+            if inner.is_alias and inner.anchor in gone and not self._is_gone(inner):
+                self.edits.append((inner.start, inner.end, inline(inner_value)))
 
     def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
         """Change the value of a key, whose colon ends at `start`."""
@@ -321,5 +321,5 @@ def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:
     """Yield a node and all nodes within it, each with its plain value."""
     yield node, value
     if node.values:
-        for inner, each in zip(node.values, value.values() if node.keys else value, strict=True):
-            yield from _walk(inner, each)
+        for inner, inner_value in zip(node.values, value.values() if node.keys else value, strict=True):
+            yield from _walk(inner, inner_value)
