@@ -58,15 +58,19 @@ def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obsta
     for section in target.sections:
         kind, is_skipped = kinds[section.kind], section.kind in listed.skipped
         where = _place(section, kinds)
-        way_out = other_way_out(section)
-        obstacles = list(unfit(where, kind.needs, record, way_out))
+        obstacles = list(unfit(where, kind.needs, record, other_way_out(section)))
         if obstacles:
             about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
             effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"
             yield replace(together(obstacles), effect=effect, exceptions=about)
         elif listed.archived and kind.needs.archived is Archived.READ_ONLY:
-            effect = "not applicable" if is_skipped else "read only"
-            yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect=effect)
+            yield replace(unchangeable(section, kinds), effect="not applicable" if is_skipped else "read only")
+
+
+def unchangeable(section: Section, kinds: Kinds) -> Obstacle:
+    """Return that a section of an archived project cannot be changed."""
+    remedy = UNARCHIVE.format(other_way_out(section))
+    return Obstacle(_place(section, kinds), ARCHIVED, remedy, effect="read only")
 
 
 def _place(section: Section, kinds: Kinds) -> Address:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from reconciler.fleet.archived_targets import archived_targets
+from reconciler.fleet.asked_once import AskedOnce
 from reconciler.fleet.audit import audit
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
@@ -31,14 +33,14 @@ Stage = Callable[[Surveyed], Added]
 DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, missing_targets, archived_projects)
 """What is wanted."""
 
-PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins)
+PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins, archived_targets)
 """What becomes of what was read."""
 
 STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources, audit)
 """From manifests to a plan."""
 
-CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, *PLANNED)
-"""What the doctor looks at: also the sections that would not be read, and nothing is explained on the way."""
+CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, look_up, moved_targets, twins)
+"""What the doctor looks at: also the sections that would not be read, and it finds the causes itself."""
 
 GIVEN: tuple[Stage[Survey], ...] = (read, causes, *PLANNED)
 """From a desired state that comes from no manifests."""
@@ -53,6 +55,7 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
         NothingSelected: a path or a label that is selected is nobody's.
         UsageError: no target declares a section that is selected.
     """
+    run = replace(run, reader=AskedOnce(run.reader))
     for stage in stages:
         run = replace(run, **stage(run))
     return run

@@ -12,6 +12,7 @@ from reconciler.live.existence import Answers
 from reconciler.live.read import EarlyParts
 from reconciler.live.records import is_doomed
 from reconciler.manifests import Inputs, Manifests, Member
+from reconciler.manifests.project_sets import projects_by_path
 from reconciler.model.creation import ToCreate
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.kind import Kinds
@@ -111,6 +112,11 @@ class Survey:
     moved: Mapping[Target, Move] = field(default_factory=dict, kw_only=True)
 
     @property
+    def listed(self) -> frozenset[str | int]:
+        """The projects that lists of projects have shown, by path in lower case and by number."""
+        return frozenset()
+
+    @property
     def plan(self) -> Plan:
         """The plan, with what is in its way."""
         return with_obstacles(self.planned, self.obstacles, self.kinds)
@@ -190,6 +196,12 @@ class FleetSurvey(Survey):
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
     then: tuple[DesiredTarget, ...] | None = field(default=None, kw_only=True)
+
+    @property
+    def listed(self) -> frozenset[str | int]:
+        """See `Survey`."""
+        members = projects_by_path(self.discovery.groups)
+        return frozenset((*members, *(member.id for member in members.values() if member.id is not None)))
 
     @property
     def archived_left_out(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ project acme/api
   + milestone "b"                             done
   - milestone "old"                           done
 Applied: 2 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. \
-5 requests made.
+6 requests made.
 """
 
 
@@ -45,7 +45,7 @@ def test_a_plan_is_carried_out_and_verified_and_then_there_is_nothing_to_do(cli_
 
 
 def test_what_was_changed_need_not_be_read_again(cli_runner: CliRunner) -> None:
-    assert cli_runner("apply --yes --no-verify").out.endswith("4 requests made.\n")
+    assert cli_runner("apply --yes --no-verify").out.endswith("5 requests made.\n")
 
 
 def test_without_a_terminal_nothing_is_applied_unasked(cli_runner: CliRunner) -> None:
@@ -71,7 +71,7 @@ def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, termina
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
         'project acme/api\n  + milestone "a"     manifests/project.yaml:4\n  + milestone "b"     manifests/project.yaml:4\n  - milestone "old"     manifests/project.yaml:4\n'
-        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 1 request was made to plan.\n"
+        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 2 requests were made to plan.\n"
         "Apply this plan? [y/N]: Interrupted.\n"
     )
     assert writes(cli_runner) == []
@@ -124,7 +124,7 @@ def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert done.out == REPORT
     assert cli_runner("show report.json").out == REPORT
     again = cli_runner("apply --plan plan.json --yes")
-    assert (again.code, again.out) == (0, REPORT.replace("5 requests", "1 request"))
+    assert (again.code, again.out) == (0, REPORT.replace("6 requests", "1 request"))
 
 
 def test_a_red_apply_in_ci_that_is_tried_again_does_what_is_left_and_names_the_way(

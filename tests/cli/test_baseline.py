@@ -98,7 +98,7 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
         '  + milestone "new"     manifests/lib.yaml:4\n'
         "2 changes as in the baseline, and 4 unmanaged objects\n"
         "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
-        "New: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 3 requests were made to "
+        "New: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 4 requests were made to "
         "plan.\n",
     )
     cli_runner.project(SPEC)

@@ -82,7 +82,7 @@ def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(
     ("fault", "found"),
     [
         ("status=403,method=POST,match=acme%2Fweb,nth=2", "failed: POST projects/acme%2Fweb/milestones: 403 Forbidden"),
-        ("status=500,method=GET,match=acme%2Fweb,nth=2", "failed: applied, but cannot be verified: "),
+        ("status=500,method=GET,match=acme%2Fweb,nth=3", "failed: applied, but cannot be verified: "),
     ],
 )
 def test_a_change_of_the_canary_that_is_not_done_and_verified_ends_the_run(
@@ -248,10 +248,10 @@ def test_settings_of_the_canary_that_depend_on_a_group_are_looked_at_after_the_g
     assert (done.code, done.err) == (0, "")
     assert without_time(done.out) == (
         f"{told}Applied: 1 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, "
-        "0 problems. 9 requests made.\n"
+        "0 problems. 10 requests made.\n"
     )
     log = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in cli_runner.sandbox.log()]
-    assert [line.partition("?")[0] for line in log[3:]] == requests
+    assert [line.partition("?")[0] for line in log[4:]] == requests
 
 
 def test_settings_that_a_group_still_locks_are_a_problem_of_the_canary(cli_runner: CliRunner) -> None:
@@ -282,7 +282,7 @@ project acme/web
   + milestone "v1"                            skipped: --max-failures 3 was reached
   + milestone "v2"                            skipped: --max-failures 3 was reached
 Applied: 0 created, 0 updated, 0 deleted; 3 failed, 0 stale, 3 skipped, 0 dropped by the service, 0 problems. \
-8 requests made.
+11 requests made.
 """
     )
     cli_runner.sandbox.clear_log()

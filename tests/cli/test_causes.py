@@ -107,7 +107,6 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         "groups/11?with_projects=false",
         "groups/999?with_projects=false",
         "projects/acme%2Flib",
-        "groups/acme%2Ftools?with_projects=false",
     ]
 
 

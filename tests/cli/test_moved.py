@@ -123,7 +123,7 @@ def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliR
         "project acme/web",
         '  + milestone "b"                             done',
         "Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. "
-        "12 requests made.",
+        "11 requests made.",
     ]
     [cli] = [each for each in cli_runner.sandbox.state()["projects"] if each["id"] == 103]
     assert cli["milestones"] == []

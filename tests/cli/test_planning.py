@@ -25,7 +25,7 @@ project acme/api
   ~ approval settings                         allow_author_approval: false -> true     manifests/project.yaml:10
   - allowlisted project "acme/web"     manifests/project.yaml:5
   - milestone "old"     manifests/project.yaml:9
-Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 4 requests were made to plan.
+Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 5 requests were made to plan.
 """
 
 
@@ -42,7 +42,7 @@ def test_a_plan_is_printed_and_nothing_is_written(cli_runner: CliRunner) -> None
     cli_runner.sandbox.clear_log()
     done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (0, PLAN, "")
-    assert [entry["method"] for entry in cli_runner.sandbox.log()] == ["GET"] * 4
+    assert [entry["method"] for entry in cli_runner.sandbox.log()] == ["GET"] * 5
 
 
 def test_a_plan_can_tell_by_its_exit_code_that_changes_are_pending(cli_runner: CliRunner) -> None:
@@ -63,7 +63,7 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(cli_runner: CliRunner) ->
 
 def test_a_problem_is_never_success(cli_runner: CliRunner) -> None:
     cli_runner.service(archived=True)
-    cli_runner.project("{trigger_tokens: {a: {}}, milestones: {b: {}}}")
+    cli_runner.project("{trigger_tokens: {a: {}}, approval_settings: {allow_author_approval: true}}")
     planned = cli_runner("plan")
     assert (planned.code, planned.err) == (3, "")
     assert "  ! trigger_tokens: cannot be read: the project is archived; unarchive it, or " in planned.out
@@ -128,7 +128,7 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
     )
     total = "Plan: 2 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. "
     planned = cli_runner("plan --out plan.json")
-    assert (planned.code, planned.out) == (0, f"{said}{total}3 writes to apply; 1 request was made to plan.\n")
+    assert (planned.code, planned.out) == (0, f"{said}{total}3 writes to apply; 2 requests were made to plan.\n")
     assert cli_runner("show plan.json").out.startswith(said)
     assert (
         '+ milestone "two"\n+     nothing named "a" or "b" to rename\n'
@@ -148,7 +148,7 @@ def test_the_log_can_be_json(cli_runner: CliRunner) -> None:
     lines = [json.loads(line) for line in cli_runner("plan -v --log-format json").err.splitlines()]
     assert {line["level"] for line in lines} == {"debug"}
     asked = [line["message"] for line in lines if line["message"].startswith("GET ")]
-    assert len(asked) == 4
+    assert len(asked) == 5
     assert asked[0].startswith("GET projects/acme%2Fapi/")
 
 
@@ -212,7 +212,7 @@ def test_a_run_can_be_narrowed(cli_runner: CliRunner) -> None:
     )
     only_milestones = (
         'project acme/lib\n  + milestone "a"     manifests/lib.yaml:4\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was made to plan.\n"
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert cli_runner("plan --selector team=core --section milestones").out == only_milestones
     assert cli_runner("plan --target acme/l* --section milestones").out == only_milestones

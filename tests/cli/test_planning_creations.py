@@ -274,7 +274,7 @@ def test_what_is_missing_and_not_selected_is_no_problem(cli_runner: CliRunner, d
     members = "ProjectSet {name: set}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}"
     write(cli_runner, TEAM, API, members, "Project acme/api\nspec: {milestones: {x: {}}}")
     done, asked = plan(cli_runner, "plan --target acme/api")
-    assert (done.code, asked) == (0, ["groups/acme/team", "projects/acme/api/milestones"])
+    assert (done.code, asked) == (0, ["groups/acme/team", "projects/acme/api/milestones", "projects/acme/api"])
     assert told(done) == ['+ milestone "x"']
 
 
@@ -417,7 +417,7 @@ def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_m
     service(cli_runner, dialect)
     write(cli_runner, TEAM, API, "Project {id: 100}\nspec: {milestones: {x: {}}}")
     done, asked = plan(cli_runner)
-    assert asked == ["groups/acme/team", "groups/acme", "projects/acme/team", "projects/100/milestones"]
+    assert asked == ["groups/acme/team", "groups/acme", "projects/acme/team", "projects/100/milestones", "projects/100"]
     assert told(done) == ["+ group acme/team", "+ project acme/team/api", '+ milestone "one"', '+ milestone "x"']
     write(cli_runner, "Project acme/api\ncreate: {}\nspec: {milestones: {x: {}}}", "Project {id: 100}")
     done, asked = plan(cli_runner)

@@ -217,7 +217,7 @@ def test_a_target_that_was_created_is_never_deleted(cli_runner: CliRunner) -> No
         "needs it\n"
         "This is a revert of the apply created.json; to finish it: reconciler revert created.json --yes\n"
         "Reverted: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. "
-        "3 requests made.\n",
+        "4 requests made.\n",
     )
     (created,) = [each for each in cli_runner.sandbox.state()["projects"] if each["path"] == "acme/fresh"]
     assert created["milestones"] == []

@@ -18,6 +18,8 @@ spec:
   trigger_tokens: {gone: null}
 """
 
+HEAD = "apiVersion: reconciler/v1\nkind: Project\n"
+
 OFF = {
     "issues_enabled": False,
     "merge_requests_enabled": False,
@@ -42,6 +44,13 @@ def fleet(cli_runner: CliRunner, dialect: str) -> CliRunner:
     cli_runner.sandbox.replace_state(state)
     cli_runner.write("manifests/set.yaml", SET)
     return cli_runner
+
+
+def archive(runner: CliRunner, *, is_archived: bool) -> None:
+    """Archive a project, or the reverse."""
+    state = runner.sandbox.state()
+    state["projects"][0]["archived"] = is_archived
+    runner.sandbox.replace_state(state)
 
 
 def asked(runner: CliRunner, project: str) -> list[str]:
@@ -184,11 +193,70 @@ def test_the_doctor_says_nothing_of_what_is_left_out_and_names_what_is_a_problem
     assert "read: no, write: no: switched off in the project: CI/CD; " in fleet("doctor").out
 
 
-def test_an_archived_project_without_a_list_is_found_out_by_the_first_refusal(fleet: CliRunner) -> None:
+def test_an_archived_project_that_no_list_shows_is_a_problem_of_the_plan(fleet: CliRunner) -> None:
+    fleet.write("manifests/set.yaml", "")
+    fleet.project("{milestones: {v1: null, v2: {}}, approval_settings: {allow_author_approval: true}}")
+    fleet.sandbox.clear_log()
+    planned = fleet("plan --out plan.json")
+    assert planned.code == 3
+    assert [line for line in planned.out.splitlines() if "milestone" in line] == [
+        "  ! milestones: the project is archived; unarchive it, or leave the section out     manifests/project.yaml:4",
+    ]
+    record = "GET /api/v4/projects/acme%2Fapi"
+    settings = "/api/v4/projects/acme%2Fapi/merge_request_approval_setting"
+    lists = f"{record}/milestones?include_ancestors=true&per_page=100&page=1"
+    assert sorted(asked(fleet, "acme/api")) == [record, f"GET {settings}", lists]
+    fleet.sandbox.clear_log()
+    assert fleet("apply --yes --plan plan.json").code == 3
+    assert asked(fleet, "acme/api") == [f"GET {settings}", f"PUT {settings}", f"GET {settings}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "requests"),
+    [
+        ("{milestones: {v1: {state: active}}}", 0),  # nothing is to be changed
+        ("{approval_settings: {allow_author_approval: true}}", 0),  # nor would the change be refused
+        ("{milestones: {v2: {}}, protected_branches: {main: {}}}", 1),
+        ("{milestones: {v2: {}}, trigger_tokens: {ci: {}}}", 1),  # one request explains what could not be read, too
+        ("{milestones: {v2: {}}, error_tracking_client_keys: {count: 1}}", 1),  # the record has the number of the path
+    ],
+)
+def test_a_project_is_asked_for_itself_once_where_an_archived_one_refuses_changes(
+    fleet: CliRunner, spec: str, requests: int
+) -> None:
+    fleet.write("manifests/set.yaml", "")
+    fleet.project(spec)
+    fleet.sandbox.clear_log()
+    planned = fleet("plan")
+    assert asked(fleet, "acme/api").count("GET /api/v4/projects/acme%2Fapi") == requests
+    assert ("the project is archived" in planned.out, planned.code) == (requests > 0, 3 if requests else 0)
+
+
+def test_nothing_is_asked_of_a_project_that_is_known_not_to_be_archived(fleet: CliRunner) -> None:
+    """A list shows one of them, another shows a section that no archived project does, and one is to be created."""
+    some = SET.replace("archived: true", "include: [acme/web]").partition("spec:")[0]
+    fleet.write("manifests/set.yaml", f"{some}spec: {{notification_settings: {{level: watch}}}}\n")
+    fleet.project("{milestones: {v2: {}}}", "acme/web", "manifests/web.yaml")
+    fleet.project("{milestones: {v2: {}}, trigger_tokens: {ci: {}}}", "acme/tools/cli", "manifests/cli.yaml")
+    fleet.write(
+        "manifests/next.yaml",
+        f"{HEAD}metadata: {{path: acme/next}}\ncreate: {{}}\nspec: {{milestones: {{v2: {{}}}}}}\n",
+    )
+    fleet.sandbox.clear_log()
+    assert fleet("plan --exclude acme/api").code == 0
+    records = [f"GET /api/v4/projects/{path}" for path in ("acme%2Fweb", "acme%2Ftools%2Fcli", "acme%2Fnext")]
+    log = [f"{each['method']} {each['target']}" for each in fleet.sandbox.log()]
+    assert [log.count(record) for record in records] == [0, 0, 1]
+
+
+def test_a_project_that_is_archived_after_its_plan_is_found_out_by_the_first_refusal(fleet: CliRunner) -> None:
     fleet.write("manifests/set.yaml", "")
     fleet.project("{milestones: {v1: null, v2: {}, v3: {}}, approval_settings: {allow_author_approval: true}}")
+    archive(fleet, is_archived=False)
+    assert fleet("plan --out plan.json").code == 0
+    archive(fleet, is_archived=True)
     fleet.sandbox.clear_log()
-    applied = fleet("apply --yes")
+    applied = fleet("apply --yes --plan plan.json")
     assert applied.code == 3
     assert [line for line in applied.out.splitlines() if "milestone" in line] == [
         '  + milestone "v2"                            failed: the project is archived; unarchive it, or leave the section '
@@ -203,7 +271,9 @@ def test_an_archived_project_without_a_list_is_found_out_by_the_first_refusal(fl
 def test_a_refusal_whose_cause_cannot_be_asked_for_stays_as_it_is(fleet: CliRunner, status: int) -> None:
     fleet.write("manifests/set.yaml", "")
     fleet.project("{milestones: {v2: {}, v3: {}}}")
-    fleet.sandbox.set_faults([f"status={status},method=GET,match=acme%2Fapi,nth=2"])
+    fleet.sandbox.set_faults(
+        ["status=501,method=GET,match=acme%2Fapi,nth=2", f"status={status},method=GET,match=acme%2Fapi,nth=3"]
+    )
     applied = fleet("apply --yes --no-verify")
     refused = "failed: POST projects/acme%2Fapi/milestones: 403 Forbidden; this needs the role Planner\n"
     assert (applied.code, applied.out.count(refused)) == (3, {501: 2, 401: 1}[status])

@@ -87,11 +87,19 @@ def test_the_story_is_read_from_the_list() -> None:
         "look_up",
         "moved_targets",
         "twins",
+        "archived_targets",
         "sources",
         "audit",
     ]
     assert [stage.__name__ for stage in CHECK_STAGES if stage not in STAGES] == ["inapplicable_sections"]
-    assert [stage.__name__ for stage in GIVEN] == ["read", "causes", "look_up", "moved_targets", "twins"]
+    assert [stage.__name__ for stage in GIVEN] == [
+        "read",
+        "causes",
+        "look_up",
+        "moved_targets",
+        "twins",
+        "archived_targets",
+    ]
 
 
 def test_a_stage_leaves_what_it_is_given_as_it_was(engine: EngineDriver) -> None:

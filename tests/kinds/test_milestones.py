@@ -13,6 +13,7 @@ from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, project_in, rewriting
 
 URL = "projects/acme%2Fapi/milestones"
+PROJECT = "GET projects/acme%2Fapi"
 
 
 def put(engine: EngineDriver, *milestones: Mapping[str, object]) -> None:
@@ -85,9 +86,14 @@ def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> N
     assert engine.step(section("milestones", {"1.0": None})) == []
 
 
-def test_a_plan_reads_the_list_once_and_nothing_else(engine: EngineDriver) -> None:
+def test_a_plan_reads_the_list_once_and_asks_whether_the_project_is_archived_before_it_changes_any(
+    engine: EngineDriver,
+) -> None:
+    read = f"GET {URL}?include_ancestors=true&per_page=100&page=1"
+    engine.plan(section("milestones", {"1.0": None}))
+    assert engine.requests() == [read]
     engine.plan(section("milestones", {"1.0": {}}))
-    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
+    assert engine.requests() == [read, PROJECT]
 
 
 def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDriver) -> None:
@@ -201,7 +207,8 @@ def test_more_than_a_page_of_milestones_is_read_page_by_page(engine: EngineDrive
     put(engine, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
     wanted = section("milestones", {f"m{number:03}": {} for number in range(1, 205)}, prune=True)
     assert engine.changes(wanted) == ["- milestone m205"]
-    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page={page}" for page in (1, 2, 3)]
+    pages = [f"GET {URL}?include_ancestors=true&per_page=100&page={page}" for page in (1, 2, 3)]
+    assert engine.requests() == [*pages, PROJECT]
     assert engine.step(wanted) == [f"DELETE {URL}/205"]
 
 
@@ -218,7 +225,7 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
         group = f"group {'acme' if dialect == 'deployed' else group_in(state)['id']}"
     wanted = section("milestones", {" 1.0": {}, "1.1": {}, "2.0": {"renamed_from": "old"}}, prune=True)
     plan = engine.plan(wanted)
-    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
+    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1", PROJECT]
     reason = "has one of this name, which no other below it may have; leave it out here, or choose another name"
     assert [f"{each.address.name}: {each.reason}; {each.remedy}" for each in plan.problems] == [
         f" 1.0: {group} {reason}",
@@ -259,18 +266,20 @@ def test_a_title_is_another_where_the_service_keeps_the_difference(engine: Engin
 
 def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(engine: EngineDriver) -> None:
     put(engine, {"id": 1, "title": "1.0"}, {"id": 2, "title": "0.9"})
-    with rewriting(engine) as state:
-        project_in(state)["archived"] = True
     wanted = section("milestones", {"1.0": {"state": "closed"}, "1.1": {}, "0.9": None})
     plan = engine.plan(wanted)
-    assert list(plan.problems) == []
+    with rewriting(engine) as state:
+        project_in(state)["archived"] = True
+    assert engine.problems(section("milestones", {"1.0": {}})) == []
+    assert engine.problems(wanted) == ["milestone.None: the project is archived"]
+    assert engine.changes(wanted) == []
     assert failures(engine.apply(plan)) == [
         "failed: milestone 1.1: the project is archived; unarchive it, or leave the section out "
         f"(POST {URL}: 403 Forbidden)",
         "skipped: milestone 1.0: the project is archived",
         "skipped: milestone 0.9: the project is archived",
     ]
-    assert engine.requests() == [f'POST {URL} {{"title": "1.1"}}', "GET user", "GET projects/acme%2Fapi"]
+    assert engine.requests() == [f'POST {URL} {{"title": "1.1"}}', "GET user", PROJECT]
 
 
 def test_without_issues_and_merge_requests_milestones_cannot_be_read(engine: EngineDriver) -> None:

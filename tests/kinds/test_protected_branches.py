@@ -134,6 +134,7 @@ def test_each_user_and_group_is_asked_for_once_a_run(engine: EngineDriver) -> No
         "GET users/4",
         "GET groups/acme%2Ftools?with_projects=false",
         "GET users?username=bob",
+        "GET projects/acme%2Fapi",
     ]
     assert len(engine.step(branches({"main": wanted, "old": wanted, "new": wanted}))) == 3
 
@@ -517,9 +518,14 @@ def test_a_list_is_as_an_event_left_it_if_all_its_roles_are_and_it_is_as_long() 
 def test_rules_of_an_archive_are_read_only_and_without_a_repository_there_are_none(engine: EngineDriver) -> None:
     """A rule with a role for those who may change it is locked while nobody may push."""
     entry = {"id": 240, "access_level": 40}
-    service(engine, {"id": 1, "name": "main", "unprotect_access_levels": [entry]}, archived=True)
+    rule = {"id": 1, "name": "main", "unprotect_access_levels": [entry]}
+    wanted = branches({"main": {"allow_force_push": True}, "new": {}})
+    service(engine, rule)
+    plan = engine.plan(wanted)
+    service(engine, rule, archived=True)
     assert engine.step(branches({"main": {}})) == []
-    refused = failures(engine.apply(engine.plan(branches({"main": {"allow_force_push": True}, "new": {}}))))
+    assert engine.problems(wanted) == ["protected branch.None: the project is archived"]
+    refused = failures(engine.apply(plan))
     assert [line.partition(" (POST")[0] for line in refused] == [
         "failed: protected branch new: the project is archived; unarchive it, or leave the section out",
         "skipped: protected branch main: the project is archived",

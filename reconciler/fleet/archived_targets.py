@@ -1,0 +1,68 @@
+"""The stage that asks which projects are archived, where an archived project would refuse what is planned.
+
+No list shows these projects, and what an archived project lets nobody change can be read there as anywhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reconciler.fleet.lacking_sections import unchangeable
+from reconciler.fleet.survey import Added, Survey
+from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.records import TargetRecord, fetch_record
+from reconciler.model.kind import Archived
+from reconciler.model.state import DesiredTarget, Reference, Section, Unreadable
+from reconciler.model.targets import Level, Target
+
+
+def archived_targets(run: Survey) -> Added:
+    """Ask for the record of each project that may be archived, and tell what cannot be changed there.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    doubtful = dict(_doubtful(run))
+    answers = ask_each(
+        lambda target: answer_or_error(lambda: fetch_record(target, run.reader)), doubtful, run.concurrency
+    )
+    records = {target: answer for target, answer in answers.items() if isinstance(answer, TargetRecord)}
+    obstacles = (
+        unchangeable(section, run.kinds)
+        for target, record in records.items()
+        if record.fields.get("archived") is True
+        for section in doubtful[target]
+    )
+    ids = {Reference(target.level, str(target.ref).casefold()): record.id for target, record in records.items()}
+    return {"live": replace(run.live, ids={**run.live.ids, **ids}), "obstacles": (*run.obstacles, *obstacles)}
+
+
+def _doubtful(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]]]:
+    """Yield the projects that may be archived, each with the sections that could not be changed then."""
+    changing = {
+        (planned.target, section.section)
+        for planned in run.planned.targets
+        for section in planned.sections
+        if section.section and section.changes and run.kinds[section.section].needs.archived is not Archived.OPEN
+    }
+    told = {(obstacle.where.target, obstacle.where.section) for obstacle in run.obstacles}
+    listed = run.listed if changing else frozenset()
+    for declared in run.desired.targets:
+        target = declared.target
+        refused = tuple(
+            section
+            for section in declared.sections
+            if (target, section.kind) in changing and told.isdisjoint(((target, section.kind), (target, "")))
+        )
+        is_known = target.identity in run.absent or target.identity[1] in listed or _is_active(declared, run)
+        if target.level is Level.PROJECT and refused and not is_known:
+            yield target, refused
+
+
+def _is_active(declared: DesiredTarget, run: Survey) -> bool:
+    """Return whether a section was read that archived projects do not show."""
+    return any(
+        not isinstance(run.live.parts[section.target, section.kind, part], Unreadable)
+        for section in declared.sections
+        if run.kinds[section.kind].needs.archived is Archived.CLOSED
+        for part in section.wanted
+    )

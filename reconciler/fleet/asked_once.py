@@ -1,0 +1,60 @@
+"""The service during a survey: each group and project is asked for itself once, whichever stage needs its record.
+
+The memory ends with the survey, so that an apply asks again where it has to know what holds now.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import quote
+
+from reconciler.fleet.survey import FleetReader
+from reconciler.live.records import PATH_FIELDS
+from reconciler.live.subjects import recalled
+from reconciler.model.protocols import Json, Keep, Kept, Spread
+from reconciler.model.targets import Level
+
+RECORD = re.compile(r"(group|project)s/[^/?]+(\?with_projects=false)?")
+"""The path of a group's or a project's own record."""
+
+
+class AskedOnce:
+    """A `FleetReader` that remembers the records of groups and projects, by number and by path."""
+
+    def __init__(self, reader: FleetReader) -> None:
+        self._reader = reader
+        self._records: dict[str, Json] = {}
+
+    @property
+    def moved(self) -> Mapping[tuple[Level, str], int]:
+        """See `FleetReader`."""
+        return self._reader.moved
+
+    def get(self, path: str) -> Json:
+        """See `Reader`. What could not be read is asked for again."""
+        record = RECORD.fullmatch(path)
+        if record is None:
+            return self._reader.get(path)
+        if path not in self._records:
+            answer = self._reader.get(path)
+            level, query = Level(record[1]), record[2] or ""
+            names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
+            urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
+            self._records |= dict.fromkeys((path, *urls), answer)
+        return self._records[path]
+
+    def recall(self, path: str) -> Json:
+        """See `Remembering`."""
+        return recalled(self._reader, path)
+
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        """See `Reader`."""
+        return self._reader.pages(path, whole=whole)
+
+    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
+        """See `Lister`."""
+        return self._reader.gather(path, keep, spread)
+
+    def now(self) -> datetime:
+        """See `TimedReader`."""
+        return self._reader.now()
