@@ -33,10 +33,10 @@ ALREADY: Mapping[Source | None, ChapterName] = {
 
 DONE = tuple(f"{action}d" for action in ACTIONS)
 
-PLANNED = (*ACTIONS, "problems")
+PLAN_COLUMNS = (*ACTIONS, "problems")
 """The columns of the table of a plan."""
 
-BECAME = (*DONE, "unfinished", "problems")
+REPORT_COLUMNS = (*DONE, "unfinished", "problems")
 """The columns of the table of a report; `unfinished` is failed, stale, skipped, or dropped by the service."""
 
 

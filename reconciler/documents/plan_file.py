@@ -23,7 +23,7 @@ from pydantic import (
     computed_field,
 )
 
-from reconciler.documents.cards import PLANNED, Chapter, Reach, Table, chapters_since, reaches, table, totals
+from reconciler.documents.cards import PLAN_COLUMNS, Chapter, Reach, Table, chapters_since, reaches, table, totals
 from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
@@ -264,7 +264,7 @@ class SavedPlan:
     @cached_property
     def table(self) -> Table:
         """The same by section."""
-        return table(self.chapters[:1], PLANNED)
+        return table(self.chapters[:1], PLAN_COLUMNS)
 
 
 def _counted(chapters: Sequence[Chapter]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import RESULT_UNKNOWN, CanaryRun
-from reconciler.documents.cards import BECAME, Chapter, Reach, Table, reaches, table, totals
+from reconciler.documents.cards import REPORT_COLUMNS, Chapter, Reach, Table, reaches, table, totals
 from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
@@ -188,7 +188,7 @@ class Report:
     @cached_property
     def table(self) -> Table:
         """The same by section."""
-        return table(self.chapters, BECAME)
+        return table(self.chapters, REPORT_COLUMNS)
 
     @computed_field
     @cached_property

@@ -57,27 +57,30 @@ COMMANDS_OF = {
 }
 """The commands that write a subject."""
 
-PLAIN = Style()
+PLAIN_STYLE = Style()
 """For files and other programs."""
 
 
-def render_plan(saved: "SavedPlan", format_: str = "text", style: Style = PLAIN) -> str:
+def render_plan(saved: "SavedPlan", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return a plan in a format; see `check_format`."""
     return _renderer("plan", format_)(saved, style)
 
 
-def render_report(report: "Report", format_: str = "text", style: Style = PLAIN) -> str:
+def render_report(report: "Report", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return the report of an apply in a format; see `check_format`."""
     return _renderer("report", format_)(report, style)
 
 
-def render_comparison(comparison: "Comparison", format_: str = "text", style: Style = PLAIN) -> str:
+def render_comparison(comparison: "Comparison", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return what has changed between two plans or reports in a format; see `check_format`."""
     return _renderer("comparison", format_)(comparison, style)
 
 
 def render_validation(
-    diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
+    diagnostics: Sequence[LocatedDiagnostic],
+    documents: Mapping[str, int],
+    format_: str = "text",
+    style: Style = PLAIN_STYLE,
 ) -> str:
     """Return the errors and warnings of the manifests in a format; see `check_format`.
 
@@ -90,7 +93,7 @@ def render_validation(
     return _renderer("validation", format_)(diagnostics, documents, style)
 
 
-def render_diagnosis(diagnosis: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:
+def render_diagnosis(diagnosis: "Diagnosis", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return the doctor's findings in a format; see `check_format`."""
     return _renderer("diagnosis", format_)(diagnosis, style)
 

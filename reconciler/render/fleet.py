@@ -24,7 +24,7 @@ from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
-from reconciler.render import PLAIN, Style
+from reconciler.render import PLAIN_STYLE, Style
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of, web_address
 from reconciler.render.wording import (
@@ -40,8 +40,8 @@ from reconciler.render.wording import (
 )
 from reconciler.system.terminal import escaped
 
-STYLES = ("page.css", "matrix.css", "fleet.css")
-SCRIPTS = ("elements.js", "matrix.js", "fleet.js")
+FLEET_STYLES = ("page.css", "matrix.css", "fleet.css")
+FLEET_SCRIPTS = ("elements.js", "matrix.js", "fleet.js")
 
 AGE_NAMES = ("new", "\u2264 1 day", "\u2264 7 days", "\u2264 30 days", "older")
 """The names of the columns of ages."""
@@ -94,7 +94,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     return page(saved, with_run(None, saved), style)
 
 
-def page(saved: SavedPlan, history: History, style: Style = PLAIN) -> str:
+def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
     """Return a page about a run and those before.
 
     Args:
@@ -106,8 +106,8 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN) -> str:
     names = _TargetLinks(saved, links)
     return document(
         "fleet.html",
-        styles=STYLES,
-        scripts=SCRIPTS,
+        styles=FLEET_STYLES,
+        scripts=FLEET_SCRIPTS,
         number=_percent(view.share.percent) if view.matrix.rows else "",
         of=_counted(view, view.share.all) + " in order" if view.matrix.rows else "No target",
         title=f"{_percent(view.share.percent)} {_counted(view, view.share.all)} in order"

@@ -39,8 +39,8 @@ from reconciler.render.wording import (
     waits,
 )
 
-STYLES = ("page.css", "matrix.css")
-SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")
+PAGE_STYLES = ("page.css", "matrix.css")
+PAGE_SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")
 
 SIGNS = {kind.name: kind.sign for kind in (*cards.PLAN_CARDS, *cards.DONE_CARDS)} | {
     "problems": "!",
@@ -151,8 +151,8 @@ def _page(
         sizes[card.kind] += len(card.entries)
     return document(
         "page.html",
-        styles=STYLES,
-        scripts=SCRIPTS,
+        styles=PAGE_STYLES,
+        scripts=PAGE_SCRIPTS,
         tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
         columns=[(column, SIGNS[column], column) for column in table.columns],
         rows=table.rows,

@@ -38,7 +38,7 @@ from reconciler.render.wording import (
 )
 from reconciler.system.terminal import escaped, escaped_lines
 
-MAX_TEXT_LENGTH = 10_000
+MAX_SHOWN_TEXT_LENGTH = 10_000
 """How many characters of a value are shown."""
 
 TEXT_CONTEXT_LENGTH = 100
@@ -461,12 +461,12 @@ def _text(value: Json) -> str:
 def _both(before: str, after: str) -> tuple[str, str]:
     """Shorten two long texts so that what is shown of them differs."""
     start = 0
-    if max(len(before), len(after)) > MAX_TEXT_LENGTH:
+    if max(len(before), len(after)) > MAX_SHOWN_TEXT_LENGTH:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
         start = max(0, sum(1 for _ in same) - TEXT_CONTEXT_LENGTH)
     return _clipped(before, start), _clipped(after, start)
 
 
 def _clipped(text: str, start: int) -> str:
-    rest = text[start : start + MAX_TEXT_LENGTH]
-    return f"{'…' if start else ''}{rest}{'…' if len(text) > start + MAX_TEXT_LENGTH else ''}"
+    rest = text[start : start + MAX_SHOWN_TEXT_LENGTH]
+    return f"{'…' if start else ''}{rest}{'…' if len(text) > start + MAX_SHOWN_TEXT_LENGTH else ''}"
