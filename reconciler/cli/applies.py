@@ -4,6 +4,7 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 import click
@@ -191,8 +192,8 @@ def _cut_off() -> "list[CutOff]":
 
 
 def _common() -> Path | None:
-    """Return the folder of the repository's data; None outside of a checkout."""
+    """Return the folder of the repository's data; None outside of a checkout, and without git."""
     from reconciler.gitops.kept_reports import common_folder
 
     top = repository(Path())
-    return None if top is None else common_folder(top)
+    return None if top is None or which("git") is None else common_folder(top)
