@@ -220,6 +220,9 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord, caller: Cal
     obstacle = without_right(needs.roles.get(target.level), target, record, caller)
     if obstacle is None and needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
         return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
+    if obstacle is None and record.role is not None and not caller.admin:
+        remedy = f"the role suffices, {caller} is {role_name(record.role)} there: ask an administrator what forbids it"
+        return Obstacle(target.address, "", remedy)
     return obstacle or Obstacle(target.address, "", _asks(target, needs))
 
 
