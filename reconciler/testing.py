@@ -91,6 +91,9 @@ def _check_declaration(kind: Kind) -> None:
     names, paths = [part.name for part in kind.parts], [part.suffix for part in kind.parts]
     _expect(kind.split or names == [kind.name], f"the only part of {kind.name} must have its name, not {names[0]}")
     _expect(len({*names}) == len({*paths}) == len(names), f"two parts of {kind.name} have one name or path")
+    for level, reader in kind.needs.readers.items():
+        is_lower = level in kind.needs.roles and reader < kind.needs.roles[level]
+        _expect(is_lower, f"the role to read {kind.name} in a {level} must be lower than that to write it")
     for part in kind.parts:
         rules = _fields_named(part) if isinstance(part, Collection) else set()
         strange = ", ".join(sorted(rules - part.model.model_fields.keys()))

@@ -10,7 +10,7 @@ import pytest
 from reconciler.kinds import milestones, protected_tags
 from reconciler.kinds.milestones import MILESTONES, Milestone
 from reconciler.model.endpoints import Collection, Existing, Names, Requests
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Role
 from reconciler.model.protocols import Request
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -72,6 +72,10 @@ def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path
             "Bare.state needs a description",
         ),
         (with_part(model=Bare), "milestones must be a dict[str, Bare | None]"),
+        (
+            replace(KIND, needs=replace(KIND.needs, readers={Level.PROJECT: Role.PLANNER})),
+            "the role to read milestones in a project must be lower than that to write it",
+        ),
         (with_part(name="other"), "the only part of milestones must have its name, not other"),
         (
             replace(KIND, parts=KIND.parts * 2, split=lambda _value, _prune: {}),
