@@ -124,7 +124,7 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
         "project acme/web\n"
         '  + milestone "a"                             skipped: the run ended before this change\n'
         "Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. "
-        "6 requests made.\n"
+        "9 requests made.\n"
     )
     events = [json.loads(each)["event"] for each in Path("journal").read_text().splitlines()]
     assert events == ["begin", "intent", "result", "intent", "result", "intent"]
@@ -187,7 +187,7 @@ def test_what_a_signal_leaves_unverified_is_done_all_the_same(cli_runner: CliRun
         f'project acme/lib\n  + milestone "a"                             {skipped}\n'
         f'project acme/web\n  + milestone "a"                             {skipped}\n'
         "Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. "
-        "5 requests made."
+        "8 requests made."
     )
     assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
 
