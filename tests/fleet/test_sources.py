@@ -75,7 +75,9 @@ def test_drift_beside_a_merged_change_of_the_same_project_is_told_apart(cli_runn
     git.commit("merged, and not applied")
     cli_runner.sandbox.clear_log()
     assert sources(cli_runner, "drift") == {"a": "service", "b": "pending", "c": "pending", "gone": "pending"}
-    assert len(cli_runner.sandbox.log()) == 1
+    requests = [request["target"] for request in cli_runner.sandbox.log()]
+    assert set(sources(cli_runner, "drift --no-inventory").values()) == {None}
+    assert [request["target"] for request in cli_runner.sandbox.log()] == requests * 2
     cli_runner.project("{milestones: {a: {description: x}, b: {description: z}, c: {}}}")
     assert sources(cli_runner, "plan --since HEAD") == {
         "a": "service", "b": "change", "c": "pending", "gone": "pending"
