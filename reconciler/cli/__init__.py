@@ -198,12 +198,23 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return cli.short_help_text(error.ctx)
     message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
-    message = (isinstance(error, click.NoSuchOption) and _of_another_command(error)) or message
+    message = _unknown_option(error) if isinstance(error, click.NoSuchOption) else message
     context = error.ctx if isinstance(error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
     example = "" if command is cli else first_example(command)
     shown = f"\nExample: {example}" if example else ""
     return concealed(f"reconciler: {message[:1].lower()}{message[1:]}{shown}\nAll options: {path} --help")
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    """Return that an option is unknown, and which was meant; or that it is one of other commands."""
+    from reconciler.model.wording import closest
+
+    parameters = error.ctx.command.params if error.ctx else []
+    names = [option.removeprefix("--") for parameter in parameters for option in parameter.opts]
+    meant = closest(error.option_name.lstrip("-"), names)
+    hint = f"; did you mean `--{meant}`?" if meant else ""
+    return _of_another_command(error) or f"unknown option `{error.option_name}`{hint}"
 
 
 def _of_another_command(error: click.NoSuchOption) -> str:

@@ -216,7 +216,8 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        write_stderr(f"{file} does not exist; without a baseline everything is new")
+        advice = f"check the path, or write it: reconciler drift --report json={file}"
+        write_stderr(f"{file} does not exist; without a baseline everything is new: {advice}")
         return None
     except Outdated:
         write_stderr(f"{file} was written by an older reconciler; without a baseline everything is new")

@@ -139,7 +139,8 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
     except (ConfigurationError, PlanRefused) as error:
         raise type(error)(f"{error}; reconciler log shows the last applies") from error
     if not is_about(report.service, client.api_url):
-        raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
+        there = f"revert it there, with --api-url {report.service} and a token of that service"
+        raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {there}")
     way_back = WayBack(report.targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client) as progress:

@@ -123,11 +123,9 @@ def _example(type_: Any, steps: Steps) -> str:
     own = [field for model in beside if (field := _by_key(model).get(str(steps[-1]))) and field.examples]
     if own:
         return inline((own[0].examples or [])[0])
-    for model in _models_at(type_, steps):
-        for name, field in _by_key(model).items():
-            if field.examples and name not in POLICIES:
-                return inline({name: field.examples[0]})
-    return ""
+    fields = [each for model in _models_at(type_, steps) for each in _by_key(model).items() if each[1].examples]
+    fields.sort(key=lambda named: (named[0] in POLICIES, named[0] == OLD_NAMES))
+    return next((inline({name: (field.examples or [])[0]}) for name, field in fields), "")
 
 
 def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:

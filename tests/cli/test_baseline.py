@@ -124,7 +124,11 @@ def test_two_of_a_name_are_not_one_of_it(cli_runner: CliRunner) -> None:
 
 def test_without_the_file_everything_is_new_and_a_broken_one_is_an_error(cli_runner: CliRunner) -> None:
     done = cli_runner("drift --baseline none.json")
-    assert (done.code, done.err) == (2, "none.json does not exist; without a baseline everything is new\n")
+    assert (done.code, done.err) == (
+        2,
+        "none.json does not exist; without a baseline everything is new: check the path, or write it: reconciler drift "
+        "--report json=none.json\n",
+    )
     assert done.out.splitlines()[-1].startswith("Plan: 1 to create, 1 to update, 1 to delete")
     cli_runner.sandbox.clear_log()
     cli_runner.write("broken.json", "{")
