@@ -276,8 +276,7 @@ def _merged(shapes: Mapping[str, Schema]) -> str:
     rows = [
         [*row, examples[row], "" if len(names) == len(shapes) else ", ".join(names)] for row, names in takers.items()
     ]
-    head = ["key", "takes", "means", "example", "only in"]
-    return table(head, rows) if any(row[-1] for row in rows) else table(head[:-1], (row[:-1] for row in rows))
+    return table(["key", "takes", "means", "example", "only in"], rows)
 
 
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:

@@ -8,9 +8,12 @@ Schema = dict[str, Any]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table and an empty line; nothing if there are no rows."""
-    lines = [f"| {' | '.join(_cell(each) for each in row)} |" for row in rows]
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines, "", ""]) if lines else ""
+    """Return a table, without columns that are empty, and an empty line; nothing if there are no rows."""
+    cells = [[_cell(text) for text in row] for row in rows]
+    shown = [number for number in range(len(head)) if any(row[number] for row in cells)]
+    lines = [f"| {' | '.join(row[number] for number in shown)} |" for row in [head, *cells]]
+    lines.insert(1, "|---" * len(shown) + "|")
+    return "\n".join([*lines, "", ""]) if cells else ""
 
 
 def _cell(text: str) -> str:
@@ -23,9 +26,7 @@ def keys(schema: Schema, name: str = "key") -> str:
         [f"`{key}`", type_words(inner), inner.get("description", ""), example(inner)]
         for key, inner in schema["properties"].items()
     ]
-    if any(row[-1] for row in rows):
-        return table([name, "takes", "means", "example"], rows)
-    return table([name, "takes", "means"], [row[:-1] for row in rows])
+    return table([name, "takes", "means", "example"], rows)
 
 
 def type_words(schema: Schema) -> str:
@@ -80,8 +81,9 @@ WORDS = {
 
 
 def example(schema: Schema) -> str:
-    """Return the first example of a value, as people write it; empty if there is none."""
-    return f"`{in_yaml(schema['examples'][0])}`" if schema.get("examples") else ""
+    """Return the first example of a value, as people write it; empty if there is none, or its type says it."""
+    said = schema.get("type") == "boolean" or "enum" in schema
+    return f"`{in_yaml(schema['examples'][0])}`" if schema.get("examples") and not said else ""
 
 
 def in_yaml(value: object) -> str:
