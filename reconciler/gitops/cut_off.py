@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reconciler.errors import OutputFailed
+from reconciler.errors import OutputFailed, ReconcilerError
 from reconciler.system.files import append_line, open_own
 
 
@@ -33,9 +33,9 @@ class CutOff:
 
 @contextmanager
 def marked(common: Path, run: CutOff) -> Iterator[None]:
-    """Mark a run while this block writes. If it ends without an error, the marks of runs that were cut off go too.
+    """Mark a run while this block writes. When it ends, the marks of runs that were cut off go too.
 
-    Where no mark can be written, there is none.
+    After an error, which has told of the run, they stay. Where no mark can be written, there is none.
 
     Args:
         common: the folder with the repository's data; see `kept_reports.common_folder`.
@@ -49,9 +49,10 @@ def marked(common: Path, run: CutOff) -> Iterator[None]:
         append_line(handle, json.dumps([run.began_at.isoformat(), run.manifests, run.reverts]))
     try:
         yield
-        for left in (path, *_left(common)):
-            with suppress(OSError):
-                left.unlink()
+        _remove(path, *_left(common))
+    except ReconcilerError:
+        _remove(path)
+        raise
     finally:
         if handle is not None:
             os.close(handle)
@@ -61,6 +62,12 @@ def runs_cut_off(common: Path) -> list[CutOff]:
     """Return the runs that were killed since the last one that came to its end, the latest first."""
     runs = (_read(path) for path in reversed(_left(common)))
     return [run for run in runs if run]
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _left(common: Path) -> list[Path]:

@@ -3,11 +3,12 @@
 import json
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from reconciler.errors import OutputFailed
 from reconciler.gitops.cut_off import CutOff, marked, runs_cut_off
 from reconciler.gitops.inventory import INVENTORY_BRANCH as BRANCH
 from tests.inventory.checkout import Checkout
@@ -81,6 +82,9 @@ def test_a_mark_is_of_a_killed_run_once_nobody_holds_it(tmp_path: Path) -> None:
     assert runs_cut_off(tmp_path) == []
     with suppress(Killed), marked(tmp_path, RUN):
         raise Killed
+    assert runs_cut_off(tmp_path) == [RUN]
+    with suppress(OutputFailed), marked(tmp_path, CutOff(RUN.began_at + timedelta(hours=1))):
+        raise OutputFailed("the error tells of this run, and not of the one before")
     assert runs_cut_off(tmp_path) == [RUN]
     (tmp_path / "reconciler/runs/broken").write_text("[")
     assert runs_cut_off(tmp_path) == [RUN]
