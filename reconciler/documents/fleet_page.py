@@ -4,7 +4,7 @@ The number counts projects; where a plan has none, it counts all targets.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, cast
@@ -225,7 +225,7 @@ def fleet_page(saved: SavedPlan, history: History) -> FleetPage:
     differences = tuple(sorted(_differences(saved, history), key=_age_and_size))
     exceptions = tuple(_ending(saved.targets, saved.created_at.date()))
     fleet = matrix(saved)
-    divisions = tuple(_divisions(saved, fleet, differences))
+    divisions = tuple(_divisions(saved, fleet, differences, {target.target for target in counted}))
     trend = tuple(run for run in history.runs if run.whole)[-MAX_TREND_RUNS:]
     return FleetPage(
         share=Share.of(counted),
@@ -343,46 +343,55 @@ def _ending(targets: Iterable[TargetPlan], today: date) -> Iterator[EndingExcept
         yield EndingException(exception, tuple(several), (exception.until - today).days)
 
 
-def _divisions(saved: SavedPlan, fleet: Matrix, differences: Iterable[AgedDifference]) -> Iterator[Division]:
-    """Yield the fleet by each label, then by group."""
+def _divisions(
+    saved: SavedPlan, fleet: Matrix, differences: Iterable[AgedDifference], counted: Set[Target]
+) -> Iterator[Division]:
+    """Yield the fleet by each label, then by group; of the targets of a team, shares count those that are counted."""
     oldest: dict[Target, datetime] = {}
     for difference in differences:
         for target in difference.targets:
             oldest[target] = min(oldest.get(target, difference.since), difference.since)
     labels = Counter(label for target in saved.targets for label in target.labels)
-    for label in sorted(labels, key=lambda label: (label != "team", -labels[label], label)):
-        yield _division(label, saved.targets, oldest, lambda target, label=label: target.labels.get(label, ""))  # type: ignore[misc] # a default binds the label
     depth = _depth(fleet.rows)
-    groups = {row.target: _group(row, depth) for row in fleet.rows}
-    yield _division("", saved.targets, oldest, lambda target: groups[target.target])
+    teams = {
+        label: {target.target: target.labels.get(label, "") for target in saved.targets}
+        for label in sorted(labels, key=lambda label: (label != "team", -labels[label], label))
+    }
+    for label, members in {**teams, "": {row.target: _group(row, depth) for row in fleet.rows}}.items():
+        yield _division(label, members, saved.targets, counted, oldest)
 
 
 def _division(
-    label: str, targets: Iterable[TargetPlan], oldest: Mapping[Target, datetime], team_of: Callable[[TargetPlan], str]
+    label: str,
+    members: Mapping[Target, str],
+    targets: Iterable[TargetPlan],
+    counted: Set[Target],
+    oldest: Mapping[Target, datetime],
 ) -> Division:
-    members: dict[str, list[TargetPlan]] = defaultdict(list)
+    by_team: dict[str, list[TargetPlan]] = defaultdict(list)
     for target in targets:
-        members[team_of(target)].append(target)
-    teams = [_team(name, own, oldest) for name, own in members.items()]
-    teams.sort(key=lambda team: (not team.name, team.share.percent, -team.changes - team.problems, team.name))
-    rest = [target for team in teams[MAX_LISTED_TEAMS:] for target in members[team.name]]
-    listed = [
-        *teams[:MAX_LISTED_TEAMS],
-        *([_team("", rest, oldest, others=len(teams) - MAX_LISTED_TEAMS)] if rest else []),
-    ]
-    return Division(label, tuple(listed), {target.target: name for name, own in members.items() for target in own})
+        by_team[members[target.target]].append(target)
+
+    def team(name: str, own: Sequence[TargetPlan], others: int = 0) -> Team:
+        return Team(
+            name,
+            Share.of([target for target in own if target.target in counted]),
+            sum(1 for target in own for _ in target.changes),
+            sum(1 for target in own for _ in target.problems),
+            min((oldest[target.target] for target in own if target.target in oldest), default=None),
+            others,
+        )
+
+    teams = [team(name, own) for name, own in by_team.items()]
+    teams.sort(key=_worst_first)
+    rest = [target for least in teams[MAX_LISTED_TEAMS:] for target in by_team[least.name]]
+    others = [team("", rest, len(teams) - MAX_LISTED_TEAMS)] if rest else []
+    return Division(label, (*teams[:MAX_LISTED_TEAMS], *others), members)
 
 
-def _team(name: str, targets: Sequence[TargetPlan], oldest: Mapping[Target, datetime], others: int = 0) -> Team:
-    moments = [oldest[target.target] for target in targets if target.target in oldest]
-    return Team(
-        name,
-        Share.of(counted_targets(targets)),
-        sum(1 for target in targets for _ in target.changes),
-        sum(1 for target in targets for _ in target.problems),
-        min(moments, default=None),
-        others,
-    )
+def _worst_first(team: Team) -> tuple[bool, float, int, str]:
+    """Return what teams are ordered by: their share; those without the label come last."""
+    return not team.name, team.share.percent, -team.changes - team.problems, team.name
 
 
 def _depth(rows: Sequence[Row]) -> int:

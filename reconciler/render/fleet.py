@@ -278,7 +278,7 @@ def _teams(division: Division) -> Iterator[Mapping[str, Json]]:
             "name": f"{team.others:,} more" if team.others else name,
             "percent": team.share.percent,
             "share": _percent(team.share.percent) if team.share.all else "",
-            "of": f"{team.share.in_order:,} of {team.share.all:,}",
+            "of": f"{team.share.in_order:,} of {team.share.all:,}" if team.share.all else "\u2013",
             "changes": team.changes,
             "problems": team.problems,
             "oldest": _day(team.oldest) if team.oldest else "",

@@ -36,7 +36,7 @@ from reconciler.planning.selection import Shard
 from reconciler.render import Style, render_plan
 from reconciler.render.fleet import page
 from reconciler.render.links import Links, Places
-from tests.building import READ
+from tests.building import KINDS, READ
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history
 from tests.render.hostile import EVIL, hostile
@@ -177,9 +177,9 @@ def test_the_page_is_computed_once() -> None:
             Division(
                 "",
                 (
-                    Team("acme", Share(0, 1), 0, 1, now),
                     Team("acme/web", Share(1, 3), 3, 0, first),
                     Team("acme/tools", Share(1, 2), 1, 0, first),
+                    Team("acme", Share(0, 0), 0, 1, now),
                 ),
                 groups,
             ),
@@ -243,9 +243,9 @@ def test_the_page_says_it_without_a_script() -> None:
         "gold 50 % 1 of 2 1 0 2026-12-01",
         "no tier 33.3 % 1 of 3 3 1 2026-12-01",
         *("By group", "group in order projects changes problems oldest"),
-        "acme 0 % 0 of 1 0 1 2027-01-10",
         "acme/web 33.3 % 1 of 3 3 0 2026-12-01",
         "acme/tools 50 % 1 of 2 1 0 2026-12-01",
+        "acme \u2013 \u2013 0 1 2027-01-10",
     ]
     assert lines(html, 'id="ages-title">') == [
         "Age of drift",
@@ -543,7 +543,7 @@ def test_teams_sections_ages_and_the_matrix_filter_the_differences(chromium: Bro
     Select(chromium.driver.find_element(By.ID, "section")).select_by_visible_text("milestones")
     assert rows(chromium) == [EVERYTHING[0], EVERYTHING[2]]
     Select(chromium.driver.find_element(By.ID, "by")).select_by_visible_text("group")
-    assert chromium.run(seen, ".teams th[scope=row]") == ["acme", "acme/web", "acme/tools"]
+    assert chromium.run(seen, ".teams th[scope=row]") == ["acme/web", "acme/tools", "acme"]
     Select(chromium.driver.find_element(By.ID, "team")).select_by_visible_text("acme/tools")
     assert rows(chromium) == [['milestone "1.0"', "project acme/tools/cli"]]
     chromium.wait_for("return location.hash === '#by=group&team=acme%2Ftools&section=milestones'")
@@ -644,13 +644,17 @@ return [...document.body.querySelectorAll("*")]
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("name", ["fleet", "plan"])
-def test_nothing_is_cut_or_broken_within_a_word(chromium: Browser, tmp_path: Path, name: str) -> None:
-    saved = fleet(400)
-    html = page(saved, history(400), LINKED) if name == "fleet" else render_plan(saved, "html", LINKED)
-    for width in (360, 768, 1024, 1280, 2560):
-        opened(chromium, tmp_path, html, size=(width, 900))
-        assert (chromium.run(BROKEN), chromium.run(CUT)) == ([], []), width
+def test_nothing_is_cut_or_broken_within_a_word(chromium: Browser, tmp_path: Path) -> None:
+    """Of all sections, a narrow matrix shows some, and is moved for the others."""
+    everything = planned(Level.PROJECT, "acme/web/shop/checkout/gateway", dict.fromkeys(KINDS, "u"))
+    for widths, html in (
+        ((360, 768, 1024, 1280, 2560), page(fleet(400), history(400), LINKED)),
+        ((360, 768, 1024, 1280, 2560), render_plan(fleet(400), "html", LINKED)),
+        ((1024, 1280, 2560), shown(run(0, everything))),
+    ):
+        for width in widths:
+            opened(chromium, tmp_path, html, size=(width, 900))
+            assert (chromium.run(BROKEN), chromium.run(CUT)) == ([], []), width
 
 
 @pytest.mark.untraced

@@ -26,6 +26,8 @@ function createMatrix(container, data, select) {
   const BEYOND = 4; // so many rows are kept above and below those in sight
   const PRINTED = 100; // so many rows are printed at most
   const DEEPEST = 8; // so many steps are indented at most
+  const CELL = 48; // so many pixels has a cell at least, see `.is-upright`
+  const HEAD = 112; // so many pixels are needed for the name of a section, which is upright else
   const SHARE = 0.45; // the share of the width that names may have
   const ITSELF = "(itself)"; // the row of a group's own settings, below the group
   const NOTHING = { group: null, target: null, section: null, state: null };
@@ -278,7 +280,9 @@ function createMatrix(container, data, select) {
     name.style.setProperty("--level", longest.parent ? depthOf(longest) : 0);
     const space = name.getBoundingClientRect().width;
     name.remove();
-    grid.classList.toggle("is-stacked", space > SHARE * scroll.clientWidth);
+    const isStacked = space > SHARE * scroll.clientWidth || space + CELL * width > scroll.clientWidth;
+    grid.classList.toggle("is-stacked", isStacked);
+    grid.classList.toggle("is-upright", scroll.clientWidth - (isStacked ? 0 : space) < HEAD * width);
     grid.style.setProperty("--longest", `${Math.ceil(space)}px`);
     const probe = body.appendChild(make("div", { class: "matrix-row" }));
     height = probe.getBoundingClientRect().height || 32;

@@ -95,7 +95,12 @@ def _of_report(report: Report) -> PageVerdict:
                 "care", f"{headline}; {problems}", "The problems are declared settings that could not be planned."
             )
         return PageVerdict("go", headline, "Nothing is left to do.")
-    headline = f"{done:,} of {counted(len(outcomes), 'change')} {'is' if done == 1 else 'are'} done"
+    is_one = len(outcomes) == 1
+    headline = (
+        "The change is not done"
+        if is_one
+        else f"{done:,} of {len(outcomes):,} changes {'is' if done == 1 else 'are'} done"
+    )
     headline += f"; {problems}" if problems else ""
     if is_interrupted(report):
         headline = f"Interrupted: {headline}"
