@@ -510,15 +510,16 @@ def access_notes(plan: Plan) -> Iterator[str]:
         subject = counted(counts.total(), "unmanaged object")
         verb, them = ("grants", "it") if counts.total() == 1 else ("grant", "them")
         prune = f"prune: [{', '.join(counts)}]"
-        remedy = f"declare {them}, or write {prune} to delete {them}"
-        yield f"{subject} {verb} access: {numbers}; {remedy}{_undeclarable(objects)}"
+        occurrences = Counter(objects)
+        double = [address for address in objects if occurrences[address] > 1 and not _is_blank(address)]
+        blank = list(filter(_is_blank, objects))
+        declare = f"declare {them}, or " if len(double) + len(blank) < len(objects) else ""
+        remedy = f"{declare}write {prune} to delete {them}"
+        yield f"{subject} {verb} access: {numbers}; {remedy}{_undeclarable(double, blank)}"
 
 
-def _undeclarable(objects: Sequence[Address]) -> str:
+def _undeclarable(double: Sequence[Address], blank: Sequence[Address]) -> str:
     """Return which unmanaged objects with access no manifest can declare, since nothing tells them from others."""
-    numbers = Counter(objects)
-    double = [address for address in objects if numbers[address] > 1 and not _is_blank(address)]
-    blank = list(filter(_is_blank, objects))
     words = [
         f"{len(some):,} {'has' if len(some) == 1 else 'have'} {what} (such as {label(some[0])} of {some[0].target})"
         for some, what in ((double, "the name of another"), (blank, "a blank name"))

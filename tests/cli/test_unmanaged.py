@@ -19,6 +19,10 @@ def test_what_no_manifest_can_declare_is_named(cli_runner: CliRunner) -> None:
     done = cli_runner("plan --report markdown=plan.md")
     assert (done.code, done.out.splitlines()[:-1]) == (0, [grants])
     assert "and 2 have a blank name" in (cli_runner.folder / "plan.md").read_text()
+    service("nightly", "nightly")
+    assert (
+        "2 in trigger_tokens; write prune: [trigger_tokens] to delete them; 2 have the name" in cli_runner("plan").out
+    )
     service("", "deploy")
     assert (
         cli_runner("plan")
