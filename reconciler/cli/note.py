@@ -238,8 +238,8 @@ def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory")
     from reconciler.documents.comparison import news_of
 
     news = news_of(saved, before.marks).plan
-    labels = [each.labels for each in news.targets if any(each.changes) or any(each.problems)]
-    owners = (responsible.get(name, {}).get(value, ()) for each in labels for name, value in each.items())
+    labels = [target.labels for target in news.targets if any(target.changes) or any(target.problems)]
+    owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))
 
 
