@@ -283,6 +283,14 @@ def test_saved_reports_are_valid(report: Report) -> None:
     assert faults(json.loads(save_report(report)), SCHEMAS["report.schema.json"]) == []
 
 
+def test_every_key_of_what_commands_write_is_required() -> None:
+    """Documents hold all their keys, whatever the values."""
+    outputs = [schema for schema in SCHEMAS.values() if schema not in (MANIFEST, CONFIGURATION)]
+    objects = [part for schema in outputs for part in (schema, *schema["$defs"].values()) if "properties" in part]
+    assert len(objects) > len(outputs)
+    assert [part["title"] for part in objects if {*part["required"]} != {*part["properties"]}] == []
+
+
 def test_validations_are_valid() -> None:
     text = render_validation(
         [LocatedDiagnostic("a.yaml", 3, 5, "odd"), LocatedDiagnostic("b.yaml", 0, 0, "empty", "", "warning")],
