@@ -61,7 +61,7 @@ def _ids_for(
     if numbers and not left:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
     above = at.at_the_top.get(named.section, ())
-    if not left and (new := next((each for each in above if each.address.name == name and makes(each)), None)):
+    if not left and (new := next((change for change in above if change.address.name == name and makes(change)), None)):
         return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
     return left or Obstacle(at.address(), named.unknown.format(name=name), named.remedy)
 
