@@ -146,9 +146,10 @@ class _Accepting:
         plan, live = self._plan(revision.manifests, live)
         wishes = self._wishes(plan, revision.manifests, live)
         rungs = {place: max(rungs.get(place, Rung.OWN), Rung.OWN) for place in self.drift.planned}
-        revision, rungs, further = self._pass(revision, wishes, live, rungs)
-        plan, live = self._plan(revision.manifests, live)
-        return revision.drafts, [*self._left(plan, refusals | further, rungs)]
+        verified, rungs, further = self._pass(revision, wishes, live, rungs)
+        if verified is not revision:
+            plan, live = self._plan(verified.manifests, live)
+        return verified.drafts, [*self._left(plan, refusals | further, rungs)]
 
     def _plan(self, manifests: Manifests, live: LiveState) -> tuple[Plan, LiveState]:
         return plan_again(manifests.desired, self.drift.planned, live, self.kinds)

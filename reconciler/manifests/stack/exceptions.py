@@ -1,17 +1,17 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
+from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.locks import Lock, locks_of
+from reconciler.manifests.stack.locks import Lock, locks_at, locks_of
 from reconciler.manifests.stack.placeholders import fill
-from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec, level_error
-from reconciler.manifests.stack.trace import field_path
+from reconciler.manifests.stack.sections import OLD_NAMES, level_error
+from reconciler.manifests.stack.trace import object_path
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Key
@@ -96,49 +96,49 @@ def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     if name not in whole.sections:
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
     elif name not in whole.prune:
-        spec, section = whole.specs[name], whole.sections[name]
-        named = list(_named(whole, name, item))
-        if item is not None and not named:
-            guess = closest(str(item), [str(name) for _, name in _declared(whole, name)])
+        if item is not None and not any(_objects(whole, name, item)):
+            guess = closest(str(item), [*_names(whole, name)])
             hint = f"; did you mean `{guess}`?" if guess else ""
             yield Diagnostic(
                 ("item",), f"`{item}` is not declared{NO_EFFECT} unless the inventory lists it{hint}", "warning"
             )
             return
         for number, field in enumerate(exception.fields):
-            if not any(field_path(field, each) for each in (named if spec.items else [section])):
+            if not _declares(whole, name, item, field):
                 yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
 
 
-def _named(whole: Stack, name: str, item: Key | None) -> Iterator[object]:
-    """Yield the values of the items of a name, or the entries of it; of all items without a name."""
-    spec, section = whole.specs[name], whole.sections[name]
-    if item is None:
-        yield from section.values() if spec.items and isinstance(section, dict) else ()
-        return
-    declared = _declared(whole, name)
-    for field, collection in _collections(spec).items():
-        yield from declared.get((field, collection.identity(item)), ())
+def _lists(whole: Stack, name: str) -> Sequence[Steps]:
+    """Return the steps below a section to what names its objects: the section itself, or its lists of names."""
+    spec = whole.specs[name]
+    return [()] if spec.items else [(field,) for field in spec.lists]
 
 
-def _collections(spec: SectionSpec) -> Mapping[str, Collection]:
-    """Return by field the collections whose names a section lists; a section of items has no field."""
-    return {"": spec.items} if spec.items else spec.lists
+def _objects(whole: Stack, name: str, item: Key) -> Iterator[Steps]:
+    """Yield the steps to each object of a name that a section declares."""
+    for part in _lists(whole, name):
+        steps = object_path(whole, name, part, item, None)
+        if len(steps) == len((name, *part, item)):
+            yield steps
 
 
-@lru_cache(maxsize=16)
-def _declared(whole: Stack, name: str) -> Mapping[tuple[str, Key], list[object]]:
-    """Return the values of a section's items, or the entries of its lists, by field and identity."""
-    spec, section = whole.specs[name], whole.sections[name]
-    held = section if isinstance(section, dict) else {}
-    values: dict[tuple[str, Key], list[object]] = {}
-    for field, collection in _collections(spec).items():
-        entries = held.get(field) if field else held
-        listed_here = entries if isinstance(entries, list | dict) else ()
-        for entry in (each for each in listed_here if isinstance(each, str | int)):  # anything else is an error
-            value = entry if entries is not held else held[entry]
-            values.setdefault((field, collection.identity(entry)), []).append(value)
-    return values
+def _declares(whole: Stack, name: str, item: Key | None, field: str) -> bool:
+    """Whether a section declares a field, or does so for an item; without an item, for any."""
+    section = whole.sections[name]
+    is_of_items = whole.specs[name].items is not None
+    items = [item] if item is not None or not is_of_items else [*section] if isinstance(section, dict) else []
+    return any(
+        len(object_path(whole, name, (), item, field)) > len(object_path(whole, name, (), item, None)) for item in items
+    )
+
+
+def _names(whole: Stack, name: str) -> Iterator[str]:
+    """Yield the names of the objects that a section declares, of lists and mappings: anything else is an error."""
+    for part in _lists(whole, name):
+        names: Any = whole.sections[name]
+        for field in part:
+            names = names.get(field) if isinstance(names, dict) else None
+        yield from map(str, names if isinstance(names, list | dict) else ())
 
 
 def _same(collection: Collection, name: Key, item: Key) -> bool:
@@ -161,22 +161,11 @@ def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     if items is None or exception.item is None:
         locks: Iterable[Lock] = locks_of(whole)
     else:
-        locks = _locks_by_item(whole, exception.section).get(items.identity(exception.item), ())
+        locks = locks_at(whole, (exception.section, exception.item))
     covered = [lock for lock in locks if _covers(exception, lock, whole)]
     if covered:
         named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
-
-
-@lru_cache(maxsize=16)
-def _locks_by_item(whole: Stack, name: str) -> Mapping[Key, list[Lock]]:
-    """Return the locks of a section's items by their identity."""
-    items = whole.specs[name].items
-    locks: dict[Key, list[Lock]] = {}
-    own = ((items.identity(lock.steps[1]), lock) for lock in locks_of(whole) if items and lock.steps[0] == name)
-    for identity, lock in own:
-        locks.setdefault(identity, []).append(lock)
-    return locks
 
 
 def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
