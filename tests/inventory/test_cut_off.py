@@ -47,11 +47,22 @@ def test_the_log_tells_of_a_run_that_was_killed_until_another_ends(
     assert user.run("log")[1][-1] == "No apply is recorded yet."
     assert user.apply()[0] == 0
     assert told(user) == []
+
+
+def test_what_a_killed_apply_did_is_undone_by_two_more(user: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
     user.milestones("a", "b", "c", "d")
+    user.commit("second")
     killed(user, monkeypatch, "apply --yes")
     assert [BEGAN.sub("", line) for line in user.run("revert --last")[1] if "killed" in line] == [
         "a later apply, which was killed and has no report: to undo that, apply again, revert its commit, and apply"
     ]
+    assert user.apply()[0] == 0
+    user.milestones("a", "b")
+    user.commit("back")
+    assert (user.apply()[0], user.live()) == (0, ["a", "b"])
 
 
 def test_a_revert_that_was_killed_is_finished_before_anything_else_is_undone(
