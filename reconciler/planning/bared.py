@@ -10,34 +10,45 @@ from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Target
 from reconciler.planning.naming import gone_by
+from reconciler.planning.part import Before
 
 Naming = tuple[Collection, str, Named]
 """A collection with a field that names objects of another section: see `Named.bare`."""
 
 
 def with_bared(
-    planned: Sequence[SectionPlan], target: Target, live: LiveState, kinds: Kinds
+    planned: Sequence[SectionPlan], target: Target, live: LiveState, kinds: Kinds, at_the_top: Before
 ) -> tuple[SectionPlan, ...]:
-    """Return the sections of a target with what their deletions make of the objects that name what is deleted."""
+    """Return the sections of a target with what deletions make of the objects that name what is deleted.
+
+    Args:
+        planned: the sections.
+        target: the target.
+        live: its objects.
+        kinds: all kinds.
+        at_the_top: see `DeclaredPart`.
+    """
     sections = {section.section: section for section in planned}
     for part, field, named in _naming(kinds):
-        section = sections.get(named.section)
-        ending = gone_by(section.changes) if section else set()
-        if section is None or not ending:
+        section = sections.get(named.section, SectionPlan(named.section))
+        ending = gone_by(section.changes) | gone_by(at_the_top.get(named.section, ()))
+        if not ending:
             continue
         naming = sections.get(part.name)
         objects = live.parts.get((target, part.name, part.name))
-        if naming is None or not isinstance(objects, Objects):
-            general = f"each {part.title} for it alone {named.bare}"
-            sections[named.section] = _told(section, dict.fromkeys(ending, general))
+        words = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
+        bared: list[LiveRecord] = []
+        if naming is not None and isinstance(objects, Objects):
+            bared = [record for record in objects.own if _is_bared(record, field, ending)]
+            words = {
+                number: ", ".join(f'the {part.title} "{record.names[0]}" {named.bare}' for record in those)
+                for number in ending
+                if (those := [record for record in bared if number in _ids(record, field)])
+            }
+        if named.section in sections:
+            sections[named.section] = _told(section, words)
+        if naming is None:
             continue
-        bared = [record for record in objects.own if _is_bared(record, field, ending)]
-        words = {
-            number: ", ".join(f'the {part.title} "{record.names[0]}" {named.bare}' for record in those)
-            for number in ending
-            if (those := [record for record in bared if number in _ids(record, field)])
-        }
-        sections[named.section] = _told(section, words)
         alone = f"its {field} are deleted: it {named.bare}"
         told = _told(naming, {record.id: alone for record in bared}, unless=field)
         changed = {change.read.id for change in naming.changes if isinstance(change, Update | Delete)}

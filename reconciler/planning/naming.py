@@ -49,7 +49,8 @@ def _ids_for(
     changes = at.before.get(named.section, ()) if named.section else ()
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
-    gone = gone_by(changes)
+    above = at.at_the_top.get(named.section, ())
+    gone = gone_by(changes) | gone_by(above)
     left = [number for number in shown if number not in gone]
     if left:
         return left
@@ -60,7 +61,6 @@ def _ids_for(
     left = [number for number in numbers if number not in gone]
     if numbers and not left:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
-    above = at.at_the_top.get(named.section, ())
     if not left and (new := next((change for change in above if change.address.name == name and makes(change)), None)):
         return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
     return left or Obstacle(at.address(), named.unknown.format(name=name), named.remedy)

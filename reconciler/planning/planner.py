@@ -228,7 +228,7 @@ def plan_target(
         planned.append(done)
         missing |= lookups
         before[section.kind] = done.changes
-    whole = replace(empty, sections=with_bared(planned, target.target, live, kinds))
+    whole = replace(empty, sections=with_bared(planned, target.target, live, kinds, at_the_top))
     return whole if to_create is None else as_created(whole, to_create), frozenset(missing)
 
 

@@ -254,6 +254,19 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     ]
 
 
+def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_of_rules(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [9]}, {"id": 8, "name": "b"})
+    gone = section("protected_branches", {"stable": None}, ACME)
+    plan = engine.plan(gone, rules({"a": {"branches": ["stable"]}}))
+    assert _widened(plan) == [("a", "its branches are deleted: it holds for all branches then")]
+    assert [change.losses[1:] for change in plan.changes if isinstance(change, Delete)] == [
+        ("each approval rule for it alone holds for all branches then",)
+    ]
+    assert engine.problems(gone, rules({"b": {"branches": ["stable"]}})) == [
+        'approval rule.branches: this plan deletes "stable"'
+    ]
+
+
 def _widened(plan: Plan) -> list[tuple[Any, str]]:
     return [(affected.address.name, affected.reason) for target in plan.targets for affected in target.widened]
 
