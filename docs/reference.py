@@ -38,6 +38,7 @@ from reconciler.schema import schema_of
 ROOT = Path(__file__).parent.parent
 
 WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. -->\n\n"
+"""Below the heading, because the site takes the name of a page from its first line."""
 
 WRITES = ("no_verify", "tokens_to", "tokens_command", "journal")
 """The options of commands that write."""
@@ -148,14 +149,15 @@ ENVIRONMENT = {
 
 def pages() -> dict[str, str]:
     """Return the text of each page by the name of its file."""
-    return {
-        "manifests.md": WARNING + "".join(_manifests()),
-        "editions.md": WARNING + "".join(_editions()),
-        "configuration.md": WARNING + "".join(_configuration()),
-        "commands.md": WARNING + "".join(_commands()),
-        "outputs.md": WARNING + "".join(_outputs()),
-        "messages.md": WARNING + messages(),
+    texts = {
+        "manifests.md": "".join(_manifests()),
+        "editions.md": "".join(_editions()),
+        "configuration.md": "".join(_configuration()),
+        "commands.md": "".join(_commands()),
+        "outputs.md": "".join(_outputs()),
+        "messages.md": messages(),
     }
+    return {name: text.replace("\n\n", f"\n\n{WARNING}", 1) for name, text in texts.items()}
 
 
 def _manifests() -> Iterator[str]:
