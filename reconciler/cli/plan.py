@@ -17,7 +17,7 @@ from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, R
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
-from reconciler.errors import ConfigurationError, InventoryUnreadable, Outdated, PlanRefused, UsageError
+from reconciler.errors import ConfigurationError, Outdated, PlanRefused, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -132,10 +132,13 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     if restored and after is None and baseline is None:
         raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
     session, hook = Session(given), webhook(given)
-    with session.client(only_reads=True) as client, opened_inventory(session, client, _applies(given)) as inventory:
+    with (
+        session.client(only_reads=True) as client,
+        opened_inventory(session, client, max(_applies(given), who)) as inventory,
+    ):
         before = _baseline(session, baseline, client.api_url)
         since = _restored_after(after, client.now(), before)
-        who_after = (_last_apply(given) or client.now() - SPAN) if who else None
+        who_after = (inventory.applies[0].when if inventory.applies else client.now() - SPAN) if who else None
         saved = draw(
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
@@ -186,18 +189,6 @@ def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | Non
     if moment > now:
         raise UsageError(f"--after {after} is in the future")
     return moment
-
-
-def _last_apply(given: Given) -> "datetime | None":
-    """Return when the last apply ended, by the inventory; None where none tells."""
-    from reconciler.cli.inventory import opened_place
-
-    try:
-        with opened_place(given) as place:
-            applies = place.log(1) if place else ()
-    except InventoryUnreadable:
-        return None
-    return applies[0].when if applies else None
 
 
 def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":

@@ -93,11 +93,11 @@ def test_reports_name_the_last_applies_and_ask_for_nothing_more(
     assert job.apply()[0] == 0
     assert job.run("revert --last --yes")[0] == 0
     asked = []
-    for line in ("drift", reports):
+    for line in ("drift", "drift --who", reports):
         server.asked.clear()
         assert job.run(line)[0] == 0
         asked.append([*server.asked])
-    assert asked[0] == asked[1] != []
+    assert asked[0] == asked[1] == asked[2] != []
     assert applies_of(job) == [
         ("Tim", {"created": 1}, second, 0, True),
         ("Tim", {"deleted": 1}, second, 0, False),
