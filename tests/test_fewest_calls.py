@@ -30,6 +30,7 @@ pytestmark = pytest.mark.untraced
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}
 GROUPS = {10: "acme", 11: "acme/tools"}
 RULES, SCOPE = "container_repository_protection_rules", "job_token_scope"
+KEYS = "error_tracking_client_keys"
 PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
 APPROVALS = [
     "allow_author_approval",
@@ -56,7 +57,8 @@ class Expected:
             whose name need not be unique.
         needed: references whose number some request needs.
         known: references whose number comes along with what is read.
-        doubtful: the projects that may be archived, and would refuse a change then.
+        asked: the projects whose record is needed: those that may be archived, and would refuse a change then, and
+            those whose number the path of a list takes.
         after: the live state afterwards.
     """
 
@@ -67,7 +69,7 @@ class Expected:
     looks: set[tuple[int, str]] = field(default_factory=set)
     needed: set[tuple[str, int]] = field(default_factory=set)
     known: set[tuple[str, int]] = field(default_factory=set)
-    doubtful: set[tuple[str, int]] = field(default_factory=set)
+    asked: set[tuple[str, int]] = field(default_factory=set)
 
     def write(self, project: int, part: str, requests: int = 1) -> None:
         self.writes += requests
@@ -89,8 +91,10 @@ def expect(live: dict[int, Plain], wanted: dict[int, Plain], dialect: str) -> Ex
         for name in ("approval_settings", "notification_settings"):
             if name in sections:
                 expect_settings(expected, project, name, live[project][name], sections[name])
+        if KEYS in sections:
+            expect_keys(expected, project, live[project][KEYS], sections[KEYS]["count"])
         if (project, "milestones") in expected.changed and not sections.keys() & {RULES, "trigger_tokens"}:
-            expected.doubtful.add(("project", project))
+            expected.asked.add(("project", project))
     return expected
 
 
@@ -177,6 +181,15 @@ def expect_scope(expected: Expected, project: int, live: Plain, sections: Plain,
             after[part] = live[part] - removed | added
 
 
+def expect_keys(expected: Expected, project: int, live: int, wanted: int) -> None:
+    expected.parts += 1
+    expected.asked.add(("project", project))
+    if wanted > live:
+        expected.write(project, KEYS, wanted - live)
+        expected.looks.add((project, KEYS))
+        expected.after[project][KEYS] = wanted
+
+
 def expect_settings(expected: Expected, project: int, name: str, live: Plain, wanted: Plain) -> None:
     after = expected.after[project][name]
     expected.parts += 1
@@ -220,6 +233,7 @@ def lives(project: int) -> st.SearchStrategy[Plain]:
                 st.fixed_dictionaries({PUSH: PUSHES, DELETE: DELETES}),
             ),
             "trigger_tokens": st.dictionaries(st.sampled_from(NAMES), st.just({})),
+            KEYS: st.integers(0, 2),
             SCOPE: st.fixed_dictionaries(
                 {
                     "enabled": st.booleans(),
@@ -265,6 +279,7 @@ def sections_of(project: int) -> st.SearchStrategy[Plain]:
                 st.none() | st.fixed_dictionaries({PUSH: PUSHES}, optional={DELETE: DELETES}),
             ),
             "trigger_tokens": st.dictionaries(names, st.none() | st.just({})),
+            KEYS: st.fixed_dictionaries({"count": st.integers(0, 3)}),
             SCOPE: optional(enabled=st.booleans(), projects=entries(PROJECTS), groups=entries(GROUPS)),
             "approval_settings": optional(**{name: st.booleans() for name in APPROVALS}),
             "notification_settings": notifications,
@@ -299,6 +314,7 @@ def service(live: dict[int, Plain], dialect: str) -> Plain:
             "milestones": [{"title": title} | fields for title, fields in found["milestones"].items()],
             RULES: [{"repository_path_pattern": pattern} | fields for pattern, fields in found[RULES].items()],
             "trigger_tokens": [{"description": name, "owner": "ada"} for name in found["trigger_tokens"]],
+            KEYS: [{"id": 10 * project["id"] + number} for number in range(found[KEYS])],
             SCOPE: {
                 "inbound_enabled": target["enabled"],
                 "project_allowlist": sorted(target["projects"]),
@@ -323,6 +339,7 @@ def found_in(state: Plain) -> dict[int, Plain]:
                 for each in projects[number][RULES]
             },
             "trigger_tokens": {each["description"]: {} for each in projects[number]["trigger_tokens"]},
+            KEYS: len(projects[number][KEYS]),
             SCOPE: {
                 "enabled": projects[number][SCOPE]["inbound_enabled"],
                 "projects": set(projects[number][SCOPE]["project_allowlist"]),
@@ -380,7 +397,7 @@ def test_plan_and_apply_make_the_fewest_requests_and_touch_nothing_else(
         sections = declared(wanted)
         plan = engine.plan(*sections)
         assert list(plan.problems) == []
-        assert len(engine.requests()) == expected.parts + len(expected.needed - expected.known | expected.doubtful)
+        assert len(engine.requests()) == expected.parts + len(expected.needed - expected.known | expected.asked)
         assert plan.cost == expected.writes
         outcomes = engine.apply(plan)
         assert failures(outcomes) == []

@@ -83,6 +83,8 @@ class Application:
         options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
         targets = Targets(self._service, options, tokens_of(self._plan))
         self.numbers = targets.numbers
+        if not options.recheck:
+            self.numbers.learn(self._plan.ids)
         imports = Imports(targets, self._kinds)
         self.unfinished, self.left_out = imports.unfinished, imports.left_out
         runs = Runs(targets, imports, self._kinds, again, self._begun)

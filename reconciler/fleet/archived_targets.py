@@ -4,14 +4,13 @@ No list shows these projects, and what an archived project lets nobody change ca
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from reconciler.fleet.lacking_sections import unchangeable
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.kind import Archived
-from reconciler.model.state import DesiredTarget, Reference, Section, Unreadable
+from reconciler.model.state import DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
 
 
@@ -32,8 +31,7 @@ def archived_targets(run: Survey) -> Added:
         if record.fields.get("archived") is True
         for section in doubtful[target]
     )
-    ids = {Reference(target.level, str(target.ref).casefold()): record.id for target, record in records.items()}
-    return {"live": replace(run.live, ids={**run.live.ids, **ids}), "obstacles": (*run.obstacles, *obstacles)}
+    return {"obstacles": (*run.obstacles, *obstacles)}
 
 
 def _doubtful(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]]]:

@@ -6,15 +6,16 @@ The memory ends with the survey, so that an apply asks again where it has to kno
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from reconciler.fleet.survey import FleetReader
 from reconciler.live.records import PATH_FIELDS
 from reconciler.live.subjects import recalled
 from reconciler.model.protocols import Json, Keep, Kept, Spread
+from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 
-RECORD = re.compile(r"(group|project)s/[^/?]+(\?with_projects=false)?")
+RECORD = re.compile(r"(group|project)s/([^/?]+)(\?with_projects=false)?")
 """The path of a group's or a project's own record."""
 
 
@@ -30,6 +31,16 @@ class AskedOnce:
         """See `FleetReader`."""
         return self._reader.moved
 
+    @property
+    def ids(self) -> dict[Reference, int]:
+        """The numeric IDs of the groups and projects that were asked for by path, or whose record shows the path."""
+        ids: dict[Reference, int] = {}
+        for path, answer in self._records.items():
+            record = RECORD.fullmatch(path)
+            if record and isinstance(answer, dict) and type(answer.get("id")) is int and not record[2].isdigit():
+                ids[Reference(Level(record[1]), unquote(record[2]).casefold())] = answer["id"]
+        return ids
+
     def get(self, path: str) -> Json:
         """See `Reader`. What could not be read is asked for again."""
         record = RECORD.fullmatch(path)
@@ -37,7 +48,7 @@ class AskedOnce:
             return self._reader.get(path)
         if path not in self._records:
             answer = self._reader.get(path)
-            level, query = Level(record[1]), record[2] or ""
+            level, query = Level(record[1]), record[3] or ""
             names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
             urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
             self._records |= dict.fromkeys((path, *urls), answer)

@@ -55,10 +55,11 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
         NothingSelected: a path or a label that is selected is nobody's.
         UsageError: no target declares a section that is selected.
     """
-    run = replace(run, reader=AskedOnce(run.reader))
+    reader = AskedOnce(run.reader)
+    run = replace(run, reader=reader)
     for stage in stages:
         run = replace(run, **stage(run))
-    return run
+    return replace(run, live=replace(run.live, ids={**reader.ids, **run.live.ids}))
 
 
 def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, concurrency: Concurrency, **known: Any) -> Plan:

@@ -1,7 +1,7 @@
 """What a run knows, as a value: each stage takes it, and returns what it adds."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -118,8 +118,11 @@ class Survey:
 
     @property
     def plan(self) -> Plan:
-        """The plan, with what is in its way."""
-        return with_obstacles(self.planned, self.obstacles, self.kinds)
+        """The plan, with what is in its way, and with the numbers of its targets that are known."""
+        plan = with_obstacles(self.planned, self.obstacles, self.kinds)
+        targets = (Reference(target.target.level, str(target.target.ref).casefold()) for target in plan.targets)
+        known = {target: self.live.ids.get(target) for target in targets}
+        return replace(plan, ids={target: number for target, number in known.items() if isinstance(number, int)})
 
 
 @dataclass(frozen=True, slots=True)

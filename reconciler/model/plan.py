@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field, computed_field
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.protocols import Json, Request
-from reconciler.model.state import Lookup, Section
+from reconciler.model.state import Lookup, Reference, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
 Action = Literal["create", "update", "delete"]
@@ -484,11 +484,14 @@ class Plan:
         dependent: sections to be read and planned again after the groups above them were changed.
         whole: sections whose change sends fields that nobody declared: read and planned again right before it. A saved
             plan is without them, for what it changes is read again anyway, and must not have moved.
+        ids: the numeric IDs of targets that are named by path, as far as answers told them. A saved plan is without
+            them: it is no credential, and an ID in it might be that of another project.
     """
 
     targets: tuple[TargetPlan, ...]
     dependent: tuple[Section, ...] = ()
     whole: tuple[Section, ...] = field(default=(), compare=False)
+    ids: Mapping[Reference, int] = field(default_factory=dict, compare=False)
 
     @property
     def changes(self) -> Iterator[Change]:

@@ -68,7 +68,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     planned = cli_runner("plan")
     assert planned.out.splitlines()[-2:] == [
         NO_LIST,
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was "
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were "
         "made to plan.",
     ]
     assert "There is no inventory yet" not in cli_runner("plan --no-inventory").out

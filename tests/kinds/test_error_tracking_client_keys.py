@@ -73,6 +73,9 @@ def test_a_project_that_is_known_by_path_alone_is_asked_for_its_number_once(engi
     assert engine.requests() == ["GET projects/acme%2Fapi", f"GET {URL}?per_page=100&page=1"]
     engine.apply(plan)
     listed = f"GET {URL}?per_page=100&page=1"
+    assert engine.requests() == [listed, f"POST {URL} {{}}", listed]
+    # A saved plan is no credential: it vouches for no number.
+    engine.apply(engine.plan(wanted(2)), recheck=True)
     assert engine.requests() == ["GET projects/acme%2Fapi", listed, f"POST {URL} {{}}", listed]
 
 
