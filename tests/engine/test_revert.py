@@ -28,6 +28,7 @@ from tests.render.samples import approvals, saved_plan
 from tests.states import a_small_service
 from tests.test_fewest_calls import (
     DELETE,
+    KEYS,
     PUSH,
     RULES,
     SCOPE,
@@ -206,6 +207,7 @@ class Expected:
             "milestones": self.objects(before["milestones"], after["milestones"], theirs["milestones"]),
             RULES: self.objects(before[RULES], after[RULES], theirs[RULES]),
             "trigger_tokens": {name: {} for name in tokens},
+            KEYS: before[KEYS],
             SCOPE: {
                 **self.fields("scope", *({"enabled": each[SCOPE]["enabled"]} for each in (before, after, theirs))),
                 "projects": members("projects"),
@@ -224,8 +226,8 @@ class Expected:
 def test_whatever_others_change_since_stays_and_is_told(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain], theirs: dict[int, Plain]
 ) -> None:
-    wanted = without_renames(copy.deepcopy(wanted))
-    theirs = without_renames(copy.deepcopy(theirs), "notification_settings")
+    wanted = without_renames(copy.deepcopy(wanted), KEYS)
+    theirs = without_renames(copy.deepcopy(theirs), KEYS, "notification_settings")
     with EngineDriver(sandbox, service(live, dialect)) as engine:
         before = visible(found_in(sandbox.state()))
         plan = engine.plan(*declared(wanted))

@@ -81,10 +81,10 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     assert planned.out == (
         "project acme/api\n"
         f'  - milestone "two"     was declared until {first[:7]}\n'
-        "Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was "
+        "Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were "
         "made to plan.\n"
     )
-    assert len(cli_runner.sandbox.log()) == 1
+    assert len(cli_runner.sandbox.log()) == 2
     assert "0 to delete" in cli_runner("plan --no-inventory").out
     second = git.commit()
     drawn = prospect(cli_runner)
