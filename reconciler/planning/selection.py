@@ -232,7 +232,10 @@ def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
 
 
 def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
-    """Return a plan with some of its changes; a section that loses one is not planned again: it would come back."""
+    """Return a plan with some of its changes; a section that loses one is not planned again: it would come back.
+
+    If any is lost, only the deletions themselves tell what they widen.
+    """
     kept = {id(change) for change in changes}
     lost = {
         (target.target, section.section)
@@ -244,7 +247,11 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
         replace(
             target,
             sections=tuple(
-                replace(section, changes=tuple(change for change in section.changes if id(change) in kept))
+                replace(
+                    section,
+                    changes=tuple(change for change in section.changes if id(change) in kept),
+                    widened=() if lost else section.widened,
+                )
                 for section in target.sections
             ),
         )
@@ -311,7 +318,7 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
             if problem.address in addresses or problem.address.name is None or not section.section
         )
         excepted = tuple(exception for exception in section.excepted if exception.address in addresses)
-        yield replace(section, changes=changes, problems=problems, excepted=excepted)
+        yield replace(section, changes=changes, problems=problems, excepted=excepted, widened=())
 
 
 def _spans(selection: RunSelection, address: Address) -> bool:

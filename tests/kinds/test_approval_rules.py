@@ -24,6 +24,7 @@ from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.fleet.repository import repository
 from tests.render.samples import saved_plan, spoilt
 from tests.states import a_small_service
 
@@ -279,6 +280,8 @@ def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner)
     cli_runner.project("{protected_branches: {old: null}, approval_rules: {}}")
     assert cli_runner("plan").out == PLANNED
     assert 'approval rule "a"' not in cli_runner("plan --quiet").out
+    repository(cli_runner.folder).commit()
+    assert 'approval rule "a"' not in cli_runner("plan --since HEAD --only-change --no-inventory").out
 
 
 def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
