@@ -134,7 +134,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     session, hook = Session(given), webhook(given)
     with (
         session.client(only_reads=True) as client,
-        opened_inventory(session, client, max(_applies(given), who)) as inventory,
+        opened_inventory(session, client, max(_applies(given), int(who))) as inventory,
     ):
         before = _baseline(session, baseline, client.api_url)
         since = _restored_after(after, client.now(), before)
