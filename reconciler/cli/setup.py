@@ -141,6 +141,7 @@ def _pipeline_project() -> "PipelineProject":
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.planning import begin, failed_before
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
+    from reconciler.fleet.archived_targets import requests_left
     from reconciler.fleet.moved_targets import find_obstacles
     from reconciler.fleet.stages import CHECK_STAGES, survey
     from reconciler.planning.obstacles import with_obstacles
@@ -160,7 +161,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
             for target, move in run.moved.items()
             for obstacle in find_obstacles(target, move, follow=given.follow_moved)
         }
-        reads = client.traffic.requests - client.traffic.retries
+        reads = client.traffic.requests - client.traffic.retries + requests_left(run)
         context = CheckContext(run.desired, run.live, plan, kinds, service, moved, read_only)
         targets = check_targets(context, client, client.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None

@@ -5,6 +5,7 @@ No list shows these projects, and what an archived project lets nobody change ca
 
 from collections.abc import Iterator
 
+from reconciler.fleet.asked_once import AskedOnce
 from reconciler.fleet.lacking_sections import unchangeable
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.read import answer_or_error, ask_each
@@ -20,7 +21,7 @@ def archived_targets(run: Survey) -> Added:
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    doubtful = dict(_doubtful(run))
+    doubtful = dict(_perhaps_archived(run))
     answers = ask_each(
         lambda target: answer_or_error(lambda: fetch_record(target, run.reader)), doubtful, run.concurrency
     )
@@ -34,7 +35,13 @@ def archived_targets(run: Survey) -> Added:
     return {"obstacles": (*run.obstacles, *obstacles)}
 
 
-def _doubtful(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]]]:
+def requests_left(run: Survey) -> int:
+    """Return how many requests `archived_targets` takes."""
+    reader, urls = run.reader, [target.url.rstrip("/") for target, _ in _perhaps_archived(run)]
+    return sum(not (isinstance(reader, AskedOnce) and reader.remembers(url)) for url in urls)
+
+
+def _perhaps_archived(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]]]:
     """Yield the projects that may be archived, each with the sections that could not be changed then."""
     changing = {
         (planned.target, section.section)

@@ -54,6 +54,10 @@ class AskedOnce:
             self._records |= dict.fromkeys((path, *urls), answer)
         return self._records[path]
 
+    def remembers(self, path: str) -> bool:
+        """Return whether a record costs no request any more."""
+        return path in self._records
+
     def recall(self, path: str) -> Json:
         """See `Remembering`."""
         return recalled(self._reader, path)
