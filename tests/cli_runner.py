@@ -9,6 +9,9 @@ from typing import Any
 from reconciler.sandbox import Sandbox
 from tests.states import a_small_service
 
+BREAK = '<span class="break"></span>'
+"""Where a page breaks long names."""
+
 ORIGIN = re.compile(r"(?<=\w|\") {5}\S+(?: and \d+ more)?$", re.MULTILINE)
 
 

@@ -121,8 +121,9 @@ def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     done = cli_runner("apply --plan plan.json --yes --report json=report.json")
     assert (done.code, done.err) == (0, "")
-    assert done.out == REPORT
-    assert cli_runner("show report.json").out == REPORT
+    report = REPORT.replace("6 requests", "5 requests")
+    assert done.out == report
+    assert cli_runner("show report.json").out == report
     again = cli_runner("apply --plan plan.json --yes")
     assert (again.code, again.out) == (0, REPORT.replace("6 requests", "1 request"))
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli_runner import CliRunner
+from tests.cli_runner import BREAK, CliRunner
 from tests.fleet.repository import Repository
 from tests.states import a_small_service
 
@@ -65,7 +65,7 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
     }
     note = cli_runner("show plan.json --format markdown").out
     assert "### 3 possible renames\n\n" + "".join(f"- `{hint}`\n" for hint in hints) in note
-    page = cli_runner("show plan.json --format html").out
+    page = cli_runner("show plan.json --format html").out.replace(BREAK, "")
     assert "renamed_from: &#34;{path}/prod*&#34; at manifests/base.yaml:10" in page
     quality = json.loads(cli_runner("show plan.json --format codequality").out)
     assert [(each["description"], each["severity"], each["location"]["lines"]) for each in quality[1:]] == [

@@ -22,6 +22,7 @@ from reconciler.planning.selection import Shard
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.building import READ
+from tests.cli_runner import BREAK
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
@@ -41,10 +42,6 @@ def data_of(page: str) -> dict[str, Any]:
     (text,) = re.findall(r'<script type="application/json" id="data">(.*)</script>', page)
     data: dict[str, Any] = json.loads(text)
     return data
-
-
-BREAK = '<span class="break"></span>'
-"""Where a long name may be broken."""
 
 
 def cards_of(page: str, *, kind: str = "") -> list[dict[str, Any]]:
