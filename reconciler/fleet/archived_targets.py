@@ -5,6 +5,7 @@ No list shows these projects, and what an archived project lets nobody change ca
 
 from collections.abc import Iterator
 
+from reconciler.errors import ServiceError
 from reconciler.fleet.asked_once import AskedOnce
 from reconciler.fleet.lacking_sections import unchangeable
 from reconciler.fleet.survey import Added, Survey
@@ -22,9 +23,13 @@ def archived_targets(run: Survey) -> Added:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     doubtful = dict(_perhaps_archived(run))
-    answers = ask_each(
-        lambda target: answer_or_error(lambda: fetch_record(target, run.reader)), doubtful, run.concurrency
-    )
+
+    def ask(target: Target) -> TargetRecord | ServiceError:
+        move = run.moved.get(target)
+        place = target if move is None else Target(target.level, move.number)
+        return answer_or_error(lambda: fetch_record(place, run.reader))
+
+    answers = ask_each(ask, doubtful, run.concurrency)
     records = {target: answer for target, answer in answers.items() if isinstance(answer, TargetRecord)}
     obstacles = (
         unchangeable(section, run.kinds)
