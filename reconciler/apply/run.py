@@ -468,8 +468,8 @@ class TargetRun:
     def _why(self, change: Change, error: ServiceError) -> str:
         """Return why a change failed, and what to do; if the target refuses it, the rest of its section is closed.
 
-        Nothing that a plan reads shows that a project is archived, and not everything shows the role: the first refusal
-        takes one request for the cause.
+        Not everything that a plan reads shows the role: the first refusal in a project takes one request for the cause.
+        Where that does not tell the role, as in a group, the user behind the token is asked for too, once a run.
         """
         section = change.address.section
         needs = self.kinds[section].needs
@@ -477,16 +477,20 @@ class TargetRun:
             return advised(str(error), collection_of(change.address, self.kinds).names.taken)
         if not isinstance(error, Forbidden) or self.options.stop.reason:
             return advised(str(error), error.remedy)
-        caller = UNKNOWN_CALLER
+        target, caller = self.target.target, UNKNOWN_CALLER
         try:
-            caller = ask_caller(self.service)
             if self.record is None and (needs.archived is not Archived.OPEN or needs.barrier):
-                read = read_membership if self.target.target.level is Level.GROUP else read_record
-                record = read(self.target.target, self.service, caller)
+                if target.level is Level.GROUP:
+                    caller = ask_caller(self.service)
+                    record = read_membership(target, self.service, caller)
+                else:
+                    record = read_record(target, self.service, UNKNOWN_CALLER)
                 self.record = record if isinstance(record, ProjectRecord) else NO_RECORD
+            if self.record is None or self.record.role is None:
+                caller = ask_caller(self.service)
         except ServiceError as ending:
             self.options.stop.after(ending)
-        obstacle = why_refused(self.target.target, needs, self.record or NO_RECORD, caller)
+        obstacle = why_refused(target, needs, self.record or NO_RECORD, caller)
         if not obstacle.reason:
             return advised(str(error), obstacle.remedy)
         if needs.barrier is None or needs.barrier.is_whole or obstacle.reason != needs.barrier.reason:

@@ -81,7 +81,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
 
     def ask(target: Target) -> Record:
         if target in hidden:
-            return why_absent(target, reader, context.caller)
+            return why_absent(target, reader, lambda: context.caller)
         if target.level is Level.GROUP and target not in explained:
             return read_membership(target, reader, context.caller)
         record = read_record(target, reader, context.caller)

@@ -4,7 +4,7 @@ A refusal explains little. One more request for a target that fails finds the ca
 alike, one request finds it for all of them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
@@ -115,13 +115,13 @@ def role_name(role: int) -> str:
     return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
 
 
-def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool = False) -> Obstacle:
+def why_absent(target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False) -> Obstacle:
     """Return why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
 
     Args:
         target: the target.
         reader: the service.
-        caller: whose token it is.
+        caller: returns whose token it is; not called where that does not matter.
         licensed: whether all that was asked for is in the paid editions alone.
 
     Raises:
@@ -129,7 +129,7 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
     """
     if is_the_other(target, reader):
         return the_other(target)
-    obstacle = not_found(target, caller, licensed=licensed)
+    obstacle = not_found(target, caller(), licensed=licensed)
     if target.level is Level.GROUP and isinstance(target.ref, str):
         return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
     return obstacle
@@ -221,8 +221,8 @@ def why_refused(target: Target, needs: Needs, record: ProjectRecord, caller: Cal
     if obstacle is None and needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
         return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
     if obstacle is None and record.role is not None and not caller.admin:
-        remedy = f"the role suffices, {caller} is {role_name(record.role)} there: ask an administrator what forbids it"
-        return Obstacle(target.address, "", remedy)
+        suffices = f"{caller} is {role_name(record.role)} there, which suffices"
+        return Obstacle(target.address, "", f"{suffices}: ask who administers the service what forbids it")
     return obstacle or Obstacle(target.address, "", _asks(target, needs))
 
 
@@ -279,8 +279,8 @@ def with_causes(
 ) -> LiveState:
     """Return live state in which each part that could not be read has its cause.
 
-    It takes at most one request for each target that fails, and one for each cause that many of them share; and those
-    of `ask_caller`, once a run.
+    It takes at most one request for each target that fails, and one for each cause that many of them share. Where that
+    does not tell the cause, it may be the user behind the token: `ask_caller`, once a run.
 
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible.
@@ -298,19 +298,17 @@ def with_causes(
             if failure.may_lack_edition
         ]
         failures = [failure for failure in failures if not failure.may_lack_edition]
-    caller = ask_caller(reader) if any(failure.is_refusal for failure in failures) else UNKNOWN_CALLER
     if MIN_TARGETS_OF_CAUSE <= sum(failure.absent for failure in failures) == len(desired.targets):
+        caller = ask_caller(reader)
         remedy = f"{caller.shortfall}; {ADMIN_MODE}" if caller.shortfall else "check the token and the service"
         raise ConfigurationError(f"none of the {len(failures)} targets is visible to {caller}: {remedy}")
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    explanations = side_by_side(
-        partial(_explain_alike, reader=reader, kinds=kinds, caller=caller), batches.values(), concurrency
-    )
+    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
     left = [failure for _, others in explanations for failure in others]
     explained += [parts_explained for parts_explained, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds, caller=caller), left, concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
     parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 
@@ -353,11 +351,6 @@ class _Failure:
         return self.absent and self.licensed
 
     @property
-    def is_refusal(self) -> bool:
-        """Whether something of it is refused or not found, rather than not answered."""
-        return any(part.status in REFUSALS for part in self.unread.values())
-
-    @property
     def likeness(self) -> object:
         """A key that failures of one group share if they are alike."""
         refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
@@ -378,15 +371,13 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
             yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
 
 
-def _explain_alike(
-    failures: list[_Failure], reader: Reader, kinds: Kinds, caller: Caller
-) -> tuple[Explained, list[_Failure]]:
+def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
     """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
     first, *others = failures
     if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
-        cause = why_group_absent(_group(first.target), reader, caller)
+        cause = why_group_absent(_group(first.target), reader, ask_caller(reader))
         return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
-    explained = _explain(first, reader, kinds, caller)
+    explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
     if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
@@ -394,18 +385,23 @@ def _explain_alike(
     return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 
-def _explain(failure: _Failure, reader: Reader, kinds: Kinds, caller: Caller) -> Explained:
+def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     """Explain one failure by itself."""
     target = failure.target
     if failure.absent:
-        return failure.because(why_absent(target, reader, caller, licensed=failure.licensed))
-    refused = [kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-    record = read_record(target, reader, caller) if record_would_tell(target, refused) else NO_RECORD
-    known = record if isinstance(record, ProjectRecord) else NO_RECORD
+        return failure.because(why_absent(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+    refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
+    record = NO_RECORD
+    if record_would_tell(target, refused.values()):
+        read = read_record(target, reader, UNKNOWN_CALLER)
+        record = read if isinstance(read, ProjectRecord) else NO_RECORD
+    caller, ways_out = UNKNOWN_CALLER, failure.ways_out
+    causes_known = (any(_causes(target, needs, record, caller, "")) for needs in refused.values())
+    if record.role is None and not all(causes_known):
+        caller = ask_caller(reader)
+        record = replace(record, role=Role.OWNER) if caller.admin else record
     return {
-        place: replace(
-            part, cause=why_unread(part, target, kinds[name].needs, known, caller, way_out=failure.ways_out[name])
-        )
+        place: replace(part, cause=why_unread(part, target, kinds[name].needs, record, caller, way_out=ways_out[name]))
         for place, part in failure.unread.items()
         for name in [place[1]]
     }

@@ -92,7 +92,7 @@ ONLY_READS = (
 A_DEVELOPER = """
 project acme/app
 + milestone "a" done
-! job_token_scope: cannot be read: acme-member is Developer there, and Maintainer is needed; make acme-member Maintainer
-! trigger_tokens: cannot be read: acme-member is Developer there, and Maintainer is needed; make acme-member Maintainer
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 2 problems. 7 requests made.
+! job_token_scope: cannot be read: the token's owner is Developer there, and Maintainer is needed; make the token's owner Maintainer
+! trigger_tokens: cannot be read: the token's owner is Developer there, and Maintainer is needed; make the token's owner Maintainer
+Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 2 problems. 6 requests made.
 """

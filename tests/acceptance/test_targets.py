@@ -156,7 +156,7 @@ project acme/sub/team/app
 ~ approval settings allow_committer_approval: true -> false
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 8 requests were made to plan.
+Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub
@@ -168,7 +168,7 @@ project acme/sub/team/app
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 16 requests made.
+Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
     '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server (GET '

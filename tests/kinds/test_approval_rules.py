@@ -429,7 +429,7 @@ def test_whose_role_does_not_suffice_to_read_is_told_which_does(
     cli_runner.project(f"{{{section}: {{}}}}")
     (problem, _) = cli_runner("plan").out.splitlines()[1:]
     assert problem == (
-        f"  ! {section}: cannot be read: eve is Guest there, and {needed} is needed; make eve "
+        f"  ! {section}: cannot be read: the token's owner is Guest there, and {needed} is needed; make the token's owner "
         f"{needed}     manifests/project.yaml:4"
     )
 
@@ -508,7 +508,7 @@ def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver)
         f"skipped: approval rule b: {reason}",
         f"skipped: approval rule c: {reason}",
     ]
-    assert engine.requests() == [LISTED, f"POST {RULES} {json.dumps(BODY)}", "GET user", "GET projects/acme%2Fapi"]
+    assert engine.requests() == [LISTED, f"POST {RULES} {json.dumps(BODY)}", "GET projects/acme%2Fapi"]
 
 
 PLANNED = """\

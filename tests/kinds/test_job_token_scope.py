@@ -393,7 +393,7 @@ def test_without_the_role_no_part_can_be_read_for_one_cause(engine: EngineDriver
     with rewriting(engine) as state:
         group_in(state)["members"] = [{"user": "ada", "role": "developer"}]
     assert engine.problems(wanted({"enabled": True, "projects": [101], "groups": [11]}, prune=True)) == [
-        "job token scope.None: cannot be read: ada is Developer there, and Maintainer is needed"
+        "job token scope.None: cannot be read: the token's owner is Developer there, and Maintainer is needed"
     ]
 
 
