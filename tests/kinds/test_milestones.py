@@ -10,7 +10,7 @@ from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.building import section
 from tests.engine_driver import EngineDriver, failures
-from tests.kinds.out_of_band import group_in, project_in, rewriting, user_in
+from tests.kinds.out_of_band import group_in, project_in, rewriting
 
 URL = "projects/acme%2Fapi/milestones"
 PROJECT = "GET projects/acme%2Fapi"
@@ -283,13 +283,10 @@ def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(eng
 
 
 def test_a_refusal_in_spite_of_the_role_is_said_to_be_one(engine: EngineDriver) -> None:
-    with rewriting(engine) as state:
-        project_in(state)["members"] = [{"user": "ada", "role": "maintainer"}]
-        user_in(state, "ada")["admin"] = False
     plan = engine.plan(section("milestones", {"1.0": {}}))
     engine.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
     assert failures(engine.apply(plan)) == [
-        f"failed: milestone 1.0: POST {URL}: 403 Forbidden; the token's owner is Maintainer there, which suffices: "
+        f"failed: milestone 1.0: POST {URL}: 403 Forbidden; the token's owner is Owner there, which suffices: "
         "ask who administers the service what forbids it"
     ]
     assert engine.requests() == [f'POST {URL} {{"title": "1.0"}}', PROJECT]
