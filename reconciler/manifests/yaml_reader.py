@@ -82,6 +82,8 @@ def unknown_tag(tag: str) -> ValueError:
 NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
+DEEPEST = 64
+TOO_DEEP = f"nested more than {DEEPEST} deep"
 UNCLOSED_TEXT = "the quoted text begun on line {line} is not closed"
 TRANSLATIONS = (
     ("mapping values are not allowed", "a colon may not stand here: quote the text it is in, or check the indentation"),
@@ -106,6 +108,7 @@ TRANSLATIONS = (
     ("comment or line break", "text behind `|` or `>` begins on the next line"),
     ("chomping or indentation", "text behind `|` or `>` begins on the next line"),
     ("while scanning an alias", "`*` begins an alias: quote the text if it is meant as text"),
+    ("maximum nesting depth", TOO_DEEP),
     ("while scanning an anchor", "`&` begins an anchor: quote the text if it is meant as text"),
 )
 """Parts of the messages of libyaml, and of PyYAML's own parser, and our words for them."""
@@ -170,7 +173,6 @@ def _unprintable(text: str) -> YamlError:
     return YamlError(len(before), len(before[-1]) + 1, message)
 
 
-DEEPEST = 64
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NO_KEY: Any = object()
 """The key of a mapping that waits for its next one."""
@@ -368,7 +370,7 @@ class _Builder:
         if event.tag not in {None, "!", CORE + kind}:
             self._error(event, str(unknown_tag(event.tag)))
         if len(self._outer) == DEEPEST:
-            self._error(event, f"nested more than {DEEPEST} deep", hopeless=True)
+            self._error(event, TOO_DEEP, hopeless=True)
         anchored = None
         if event.anchor:
             anchored = self._anchors[event.anchor] = _Anchored(container)

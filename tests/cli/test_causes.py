@@ -310,6 +310,21 @@ def test_an_administrator_without_admin_mode_is_one_cause_in_every_command(
     select = "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: a}\nselect: {group: acme}\nspec: {milestones: {a: {}}}\n"
     cli_runner.write("manifests/all.yaml", select)
     assert f"{LACKING}: {SCOPE}, or correct the group" in cli_runner("plan").out
+    done = planned(cli_runner, state, *fleet("milestones: {}", "a", "b", "c"), *fleet("milestones: {}", "web"))
+    assert problems(done) == [
+        f"project <path>: not found, and group acme is hidden too: {LACKING}; {SCOPE}, or correct the path in the "
+        "manifest     manifests/all.yaml:1 and 2 more"
+    ]
+
+
+def test_of_an_administrator_no_role_is_said_to_be_missing(cli_runner: CliRunner, state: dict[str, Any]) -> None:
+    documents = [("Group", "path: acme", "milestones: {a: {}}")]
+    next(user for user in state["users"] if user["username"] == "bob")["admin"] = True
+    planned(cli_runner, state, *documents)
+    cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
+    done = cli_runner("apply --yes")
+    refused = "POST groups/acme/milestones: 403 Forbidden; this needs the role Planner"
+    assert f'milestone "a"                             failed: {refused}\n' in done.out
 
 
 def test_an_administrator_who_sees_nothing_is_told_of_admin_mode_where_the_service_has_it(
@@ -379,7 +394,9 @@ def test_a_plan_has_the_words_of_the_doctor(cli_runner: CliRunner, state: dict[s
     plan = problems(done)
     doctor = json.loads(cli_runner("doctor --read-only --format json").out)
     told = {
-        f"{each['said']}; {each['remedy']}".replace("bob is", f"{NOBODY} is").replace("make bob Main", f"make {NOBODY} Main")
+        f"{each['said']}; {each['remedy']}".replace("bob is", f"{NOBODY} is").replace(
+            "make bob Main", f"make {NOBODY} Main"
+        )
         for target in doctor["targets"]
         for each in (*target["findings"], *target["sections"])
         if each["verdict"] == "error" and each["said"]

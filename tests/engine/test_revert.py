@@ -314,6 +314,16 @@ def test_a_group_comes_before_the_projects_that_inherit_from_it(sandbox: Sandbox
         assert shown(engine, sandbox.state()) == before
 
 
+def test_a_section_of_which_nothing_was_done_is_not_looked_at(engine: EngineDriver) -> None:
+    plan = engine.plan(section("milestones", {"a": {}}), section("trigger_tokens", {"t": {}}))
+    engine.sandbox.set_faults([{"kind": "status", "status": 400, "method": "POST", "match": "milestones"}])
+    report = report_of(engine, plan, engine.apply(plan))
+    engine.sandbox.set_faults([])
+    back = planned_back(engine, report)
+    assert [(change.action, change.address.name) for change in back.changes] == [("delete", "t")]
+    assert not any("milestones" in request for request in engine.requests())
+
+
 def test_client_keys_are_created_again_and_only_once(engine: EngineDriver) -> None:
     keys = "error_tracking_client_keys"
     engine.step(section(keys, {"count": 4}))
