@@ -1,7 +1,7 @@
 """The proof of deletions by absence: whether the manifests of a commit declared what the inventory says they did."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from reconciler.errors import ConfigurationError, ManifestErrors
 from reconciler.gitops.revision import Revision, read_revision
 from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, Manifests
-from reconciler.manifests.project_sets import Discovered
+from reconciler.manifests.project_sets import Discovered, Member, by_group
 from reconciler.model.absence import SHORT_SHA_LENGTH, is_declared
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Identity, Target
+from reconciler.model.targets import Identity, Level, Target
 
 LOG = logging.getLogger("reconciler")
 
@@ -28,7 +28,7 @@ class Proof:
         folder: the working directory, in the checkout.
         inputs: what the present manifests are read from.
         present: the present manifests.
-        discovered: the members of groups; a group that is missing has none.
+        discovered: the members of groups. Of a group that no present set names, they are the present targets below it.
         paths: the known full paths of targets that are named by ID.
         called: returns all that a target of the inventory is known as: its ID, and its paths.
         secrets: further tokens that no template reads.
@@ -59,8 +59,22 @@ class Proof:
             ManifestErrors, ConfigurationError: see `read_revision`.
         """
         revision = read_revision(snapshot(commit, self.folder), self.inputs, self.present, secrets=self.secrets)
-        groups = {group: self.discovered.get(group, ()) for group in revision.manifests.index.groups}
+        listed = {group.casefold(): members for group, members in self.discovered.items()}
+        below = by_group(self._present_projects, lambda member: member.path)
+        groups = {
+            group: listed.get(group.casefold(), below.get(group.casefold(), ()))
+            for group in revision.manifests.index.groups
+        }
         return revision.with_discovered(groups, self.paths) if groups or revision.manifests.pathless else revision
+
+    @property
+    def _present_projects(self) -> Iterator[Member]:
+        """The projects that the present manifests are about, as far as their paths are known."""
+        for declared in self.present.desired.targets:
+            target = declared.target
+            path = target.ref if isinstance(target.ref, str) else self.paths.get(target)
+            if target.level is Level.PROJECT and path:
+                yield Member(path, id=target.ref if isinstance(target.ref, int) else None)
 
     def _declared_at(self, commit: str) -> DesiredState:
         try:

@@ -55,6 +55,21 @@ def test_a_commit_proves_what_its_manifests_declare(folder: Folder, caplog: pyte
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize("name", ["path: acme/api", "id: 7"])
+def test_a_set_of_a_group_that_nobody_lists_any_more_proves_what_it_declared(folder: Folder, name: str) -> None:
+    folder.write("manifests/set.yaml", SET)
+    first = folder.git.commit()
+    (folder.git.folder / "manifests" / "set.yaml").unlink()
+    document = f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{{name}}}\nspec: {{milestones: {{}}}}\n"
+    folder.write(
+        "manifests/a.yaml", document + "---\n" + document.replace("Project", "Group").replace(name, "path: acme")
+    )
+    folder.git.commit()
+    its = replace(proof(), discovered={})
+    assert its.declares(at(first, "s"))
+    assert not its.declares(at(first, "s", "project 8"))
+
+
 def test_what_cannot_be_read_proves_nothing_and_is_told_once(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     folder.project("manifests/a.yaml", "{milestones: {a: {}}}")
     folder.project("manifests/b.yaml", "{milestones: [", "acme/web")
