@@ -56,6 +56,7 @@ from reconciler.render.wording import (
     subject,
     waits,
     who,
+    widening_notes,
 )
 from reconciler.system.terminal import escaped
 
@@ -104,6 +105,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
             *guard_notes(saved),
             *expiry_notes(saved),
             *access_notes(saved.plan),
+            *widening_notes(saved.plan),
         )
     )
     remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks)

@@ -47,6 +47,9 @@ SHOWN_VALUE_LENGTH = 64
 VALUE_CONTEXT_LENGTH = 12
 """How many of them stand before the first difference of two long texts."""
 
+MAX_WIDENING_NOTES = 5
+"""How many objects that hold for more once others are deleted are named at the head of a page or note."""
+
 MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 WHOLE = "whole target"
@@ -499,6 +502,16 @@ def canary_notes(report: Report) -> Iterator[str]:
         then = "going on" if canary.result == "verified" else "all else is skipped"
         facts = ", ".join([*numbers, counted(canary.changes, "change"), f"{canary.result} after {canary.seconds} s"])
         yield f"canary: {facts}; {then}"
+
+
+def widening_notes(plan: Plan) -> Iterator[str]:
+    """Yield which objects hold for more once others are deleted, the first of them by name."""
+    widened = [affected for target in plan.targets for affected in target.widened]
+    for affected in widened[:MAX_WIDENING_NOTES]:
+        yield f"{label(affected.address)} of {affected.address.target}: {affected.reason}"
+    more = len(widened) - MAX_WIDENING_NOTES
+    if more > 0:
+        yield f"{counted(more, 'more object')} {'holds' if more == 1 else 'hold'} for more then"
 
 
 def access_notes(plan: Plan) -> Iterator[str]:

@@ -280,6 +280,9 @@ def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner)
     cli_runner.project("{protected_branches: {old: null}, approval_rules: {}}")
     assert cli_runner("plan").out == PLANNED
     assert 'approval rule "a"' not in cli_runner("plan --quiet").out
+    widened = "of project acme/api: its branches are deleted: it holds for all branches then"
+    assert f'**`approval rule "a" {widened}`**\n' in cli_runner("plan --format markdown").out
+    assert "its branches are deleted: it holds for all branches then</p>" in cli_runner("plan --format html").out
     repository(cli_runner.folder).commit()
     cli_runner.project("{protected_branches: {old: null, new: {}}, approval_rules: {}}")
     change = cli_runner("plan --since HEAD --only-change --no-inventory").out

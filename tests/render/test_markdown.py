@@ -13,10 +13,11 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, WidenedObject
 from reconciler.model.targets import Address
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
+from reconciler.render.wording import widening_notes
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -343,3 +344,15 @@ def test_every_string_is_shown_as_it_is() -> None:
 def test_groups_are_in_the_order_of_the_plan() -> None:
     names = re.findall("service-([0-9]+)<", render_plan(many(100), "markdown", EACH))
     assert all(int(one) + 1 == int(next_) for one, next_ in pairwise(names))
+
+
+def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
+    at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
+    widened = [WidenedObject(address, "it holds for all branches then") for address in at]
+    plans = [
+        Plan((TargetPlan(API, (SectionPlan("approval_rules", widened=tuple(widened[:number])),)),))
+        for number in (5, 6, 7)
+    ]
+    first, second, third = ([*widening_notes(plan)] for plan in plans)
+    assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
+    assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])

@@ -37,6 +37,7 @@ from reconciler.render.wording import (
     report_in_a_line,
     requests_made,
     waits,
+    widening_notes,
 )
 
 PAGE_STYLES = ("page.css", "matrix.css")
@@ -72,6 +73,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
             *saved.remarks,
             *expiry_notes(saved),
             *access_notes(saved.plan),
+            *widening_notes(saved.plan),
         ],
         reach=reach_in_words(saved),
         facts=[
