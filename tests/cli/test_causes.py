@@ -325,6 +325,9 @@ def test_of_an_administrator_no_role_is_said_to_be_missing(cli_runner: CliRunner
     done = cli_runner("apply --yes")
     refused = "POST groups/acme/milestones: 403 Forbidden; this needs the role Planner"
     assert f'milestone "a"                             failed: {refused}\n' in done.out
+    faults = [{"kind": "status", "status": 403, "method": "POST"}, {"kind": "status", "status": 403, "match": "/user"}]
+    cli_runner.sandbox.set_faults(faults)
+    assert f'milestone "a"                             failed: {refused}\n' in cli_runner("apply --yes").out
 
 
 def test_an_administrator_who_sees_nothing_is_told_of_admin_mode_where_the_service_has_it(

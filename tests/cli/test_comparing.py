@@ -113,7 +113,7 @@ def test_the_outcomes_of_two_reports(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults(["status=403,method=DELETE,times=1"])
     assert cli_runner(f"apply --yes --report json=old.json {TOKENS}").code == 3
     assert cli_runner(f"apply --yes --report json=new.json {TOKENS}").code == 0
-    refused = 'reason: "DELETE projects/acme%2Fapi/milestones/1: 403 Forbidden; the rol…" -> none'
+    refused = 'reason: "DELETE projects/acme%2Fapi/milestones/1: 403 Forbidden; the tok…" -> none'
     assert dated(cli_runner, "show new.json --since old.json")[1].splitlines() == [
         "project acme/api",
         f'  different - milestone "gone"  status: failed -> done, {refused}',
