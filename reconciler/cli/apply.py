@@ -175,7 +175,7 @@ def apply(given: Given, **own: Any) -> int:
     session, hook, pipeline = Session(given), webhook(given), _pipeline(flags)
     sink = _token_sink(given, flags)
     with (
-        session.client() as client,
+        session.client(reads_moved=False) as client,
         opened_inventory(session, client) as inventory,
         held_journal(flags.journal, client, session.kinds, sink) as journal,
     ):

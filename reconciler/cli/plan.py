@@ -64,7 +64,10 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     given = job.planning(given)
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
-    with session.client(only_reads=True) as client, opened_inventory(session, client, _applies(given)) as inventory:
+    with (
+        session.client(only_reads=True, reads_moved=False) as client,
+        opened_inventory(session, client, _applies(given)) as inventory,
+    ):
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
         saved = draw(session, client, commit=keeps, inventory=inventory)
     with job.keeping_history(given):
@@ -133,7 +136,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
     session, hook = Session(given), webhook(given)
     with (
-        session.client(only_reads=True) as client,
+        session.client(only_reads=True, reads_moved=False) as client,
         opened_inventory(session, client, max(_applies(given), int(who))) as inventory,
     ):
         before = _baseline(session, baseline, client.api_url)

@@ -159,9 +159,10 @@ class Session:
             LOG.warning("%s", warning)
 
     @contextmanager
-    def client(self, *, brisk: bool = False, only_reads: bool = False) -> "Iterator[Client]":
+    def client(self, *, brisk: bool = False, only_reads: bool = False, reads_moved: bool = True) -> "Iterator[Client]":
         """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
-        with open_client(self.given, brisk=brisk, token=reading_token() if only_reads else None) as client:
+        token = reading_token() if only_reads else None
+        with open_client(self.given, brisk=brisk, token=token, reads_moved=reads_moved) as client:
             try:
                 yield client
             except KeyboardInterrupt:

@@ -90,13 +90,14 @@ def on_command_line(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if source(name) is ParameterSource.COMMANDLINE)
 
 
-def open_client(given: Given, *, brisk: bool = False, token: str | None = None) -> "Client":
+def open_client(given: Given, *, brisk: bool = False, token: str | None = None, reads_moved: bool = True) -> "Client":
     """Return a client for the configured service; no request is made yet.
 
     Args:
         given: the options.
         brisk: whether to give up soon on a service that cannot be reached or is out of order.
         token: used instead of the configured one.
+        reads_moved: whether what has moved is read where it is now, unless it may be written to there anyway.
 
     Raises:
         ConfigurationError: no URL, no token, a URL that is not safe, a token file that others may write to.
@@ -113,6 +114,7 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
         rate=rate,
         max_wait=duration("--max-wait", given.max_wait).total_seconds(),
         follow_moved=given.follow_moved,
+        reads_moved=reads_moved or given.follow_moved,
     )
     if brisk:
         policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)

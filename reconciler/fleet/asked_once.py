@@ -46,9 +46,11 @@ class AskedOnce:
         record = RECORD.fullmatch(path)
         if record is None:
             return self._reader.get(path)
+        level, query = Level(record[1]), record[3] or ""
+        number = self._reader.moved.get((level, unquote(record[2])))
+        path = path if number is None else f"{level}s/{number}{query}"
         if path not in self._records:
             answer = self._reader.get(path)
-            level, query = Level(record[1]), record[3] or ""
             names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
             urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
             self._records |= dict.fromkeys((path, *urls), answer)

@@ -2,31 +2,52 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reconciler.errors import ServiceError
 from reconciler.fleet.survey import Added, Move, Survey
 from reconciler.live.records import fetch_record
 from reconciler.model.obstacle import Obstacle
+from reconciler.model.state import Unreadable
 from reconciler.model.targets import Target
+from reconciler.planning.creation import empty_parts
 
 LOG = logging.getLogger("reconciler")
 
 
 def moved_targets(run: Survey) -> Added:
-    """Ask where the projects are whose paths have redirected until now, and warn of each."""
+    """Ask where the projects are whose paths have redirected until now, and warn of each.
+
+    Of what was not read where it is now, nothing is planned, and nobody asks why.
+    """
     moved: dict[Target, Move] = {}
     for (level, path), number in run.reader.moved.items():
+        target = Target(level, path)
+        if target in run.moved:
+            continue
         try:
             record = fetch_record(Target(level, number), run.reader)
             move = Move(number, record.path, str(record.fields.get("marked_for_deletion_on") or ""))
         except ServiceError:
             move = Move(number)
         LOG.warning("%s %s %s %s", level, path, "is to be deleted, as" if move.doomed else "has moved to", move)
-        moved[Target(level, path)] = move
-    obstacles = (
-        obstacle for target, move in moved.items() for obstacle in find_obstacles(target, move, follow=run.follow_moved)
-    )
-    return {"moved": moved, "obstacles": (*run.obstacles, *obstacles)}
+        moved[target] = move
+    obstacles = {
+        target.identity: obstacle
+        for target, move in moved.items()
+        for obstacle in find_obstacles(target, move, follow=run.follow_moved)
+    }
+    unread = {place[0].identity for place, part in run.live.parts.items() if isinstance(part, Unreadable)}
+    absent = {identity: obstacle for identity, obstacle in obstacles.items() if identity in unread}
+    gone = (target for target in run.desired.targets if target.target.identity in absent)
+    parts = {**run.live.parts, **dict(empty_parts(gone, run.kinds))}
+    absences = {**run.absent, **absent}
+    return {
+        "moved": {**run.moved, **moved},
+        "obstacles": (*run.obstacles, *(held for identity, held in obstacles.items() if identity not in absent)),
+        "absent": absences,
+        "live": replace(run.live, parts=parts, absent=absences),
+    }
 
 
 def find_obstacles(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:

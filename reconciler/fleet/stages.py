@@ -36,13 +36,23 @@ DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, m
 PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins, archived_targets)
 """What becomes of what was read."""
 
-STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, lacking_sections, read, absences, causes, *PLANNED, sources, audit)
+STAGES: tuple[Stage[FleetSurvey], ...] = (
+    *DECLARED,
+    lacking_sections,
+    read,
+    moved_targets,
+    absences,
+    causes,
+    *PLANNED,
+    sources,
+    audit,
+)
 """From manifests to a plan."""
 
 CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, look_up, moved_targets, twins)
 """What the doctor looks at: also the sections that would not be read, and it finds the causes itself."""
 
-GIVEN: tuple[Stage[Survey], ...] = (read, causes, *PLANNED)
+GIVEN: tuple[Stage[Survey], ...] = (read, moved_targets, causes, *PLANNED)
 """From a desired state that comes from no manifests."""
 
 

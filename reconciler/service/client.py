@@ -77,6 +77,7 @@ FORBIDDEN = 403
 OWNER = "user"
 """The path of the token's owner, which everybody may read."""
 
+HAS_MOVED = "its group or project has moved"
 _TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
 
@@ -324,13 +325,22 @@ class Client:
         return 0.0
 
     def _try(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
-        """Send a request once. A read that is redirected within the API is sent there."""
+        """Send a request once. A read that is redirected within the API is sent there.
+
+        Raises:
+            Moved: it is about what a target holds that has moved, and such reads are not followed.
+        """
+        stays = method == "GET" and not self._policy.reads_moved and _is_inside(path)
+        if stays and self._moves.moved_target(path) is not None:
+            raise Moved(request, HAS_MOVED)
         path = self._moves.current(path)
         response = self._exchange(request, method, path, body, tries)
         if method == "GET" and response.status in FOLLOWED and "location" in response.headers:
             target = target_of(self.api_url, path, response.headers["location"])
             if target is not None:
                 self._moves.learn(path, target)
+                if stays and self._moves.moved_target(path) is not None:
+                    raise Moved(request, HAS_MOVED, response.status)
                 return self._exchange(request, method, target, body, tries)
         return response
 
@@ -416,6 +426,12 @@ class Moves:
         """Return the relative path that now stands for `path`."""
         target = self.moved_target(path)
         return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a relative path is about what a group or project holds, not about its own record."""
+    target = _TARGET.match(path)
+    return target is not None and bool(path[target.end() :].partition("?")[0].strip("/"))
 
 
 def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:

@@ -80,6 +80,7 @@ class Policy:
         concurrency: how many requests may be in flight at once, if the service refuses none; or `AUTO`.
         rate: the run's own limit, or None.
         follow_moved: whether groups and projects that have moved may be written to.
+        reads_moved: whether what they hold is read where they are now; their own records always are.
         largest_response: bytes of a decoded response body.
     """
 
@@ -96,6 +97,7 @@ class Policy:
     concurrency: int | Literal["auto"] = 64
     rate: Rate | None = None
     follow_moved: bool = False
+    reads_moved: bool = True
     largest_response: int = 32 * 2**20
 
 

@@ -82,6 +82,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "archived_projects",
         "lacking_sections",
         "read",
+        "moved_targets",
         "absences",
         "causes",
         "look_up",
@@ -94,6 +95,7 @@ def test_the_story_is_read_from_the_list() -> None:
     assert [stage.__name__ for stage in CHECK_STAGES if stage not in STAGES] == ["inapplicable_sections"]
     assert [stage.__name__ for stage in GIVEN] == [
         "read",
+        "moved_targets",
         "causes",
         "look_up",
         "moved_targets",

@@ -52,6 +52,28 @@ def test_a_project_that_has_moved_is_followed_once_and_remembered(service: Sandb
     ]
 
 
+def test_what_a_project_holds_that_has_moved_is_read_only_if_that_is_meant(service: Sandbox) -> None:
+    with connected(service.api_url, token="ada-token", reads_moved=False) as client:
+        for part in ("milestones", "job_token_scope"):
+            with pytest.raises(Moved) as raised:
+                client.get(f"{OLD}/{part}")
+            assert str(raised.value) == f"GET {OLD}/{part}: its group or project has moved"
+        assert client.moved == {(Level.PROJECT, "acme/old"): 100}
+        assert client.get(OLD)["id"] == 100
+        assert client.get("projects/acme%2Flib/job_token_scope")["inbound_enabled"] is True
+    assert asked(service) == [
+        f"GET {OLD}/milestones 301",
+        "GET projects/100 200",
+        "GET projects/acme%2Flib/job_token_scope 200",
+    ]
+
+
+def test_another_redirect_is_followed_all_the_same() -> None:
+    elsewhere = answer("301 Moved Permanently", location="/api/v4/projects/1/archive?x=1")
+    with canned(elsewhere, answer("200 OK", "[]")) as service, connected(service.api_url, reads_moved=False) as client:
+        assert client.get("projects/1/milestones") == []
+
+
 def test_a_project_that_has_moved_is_not_written_to(service: Sandbox) -> None:
     with connected(service.api_url, token="ada-token") as client:
         client.get(OLD)
