@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 MOST = {
-    "a due date, from its file to the request": 210,
+    "a due date, from its file to the request": 211,
     "a live value, from the response to its line": 155,
     "a bad date, from its file to the error": 65,
     "a token, from its variable to the header": 80,
