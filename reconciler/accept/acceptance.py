@@ -1,9 +1,9 @@
 """The way to an empty plan, in two passes: place what targets wish, then what that has brought to light, and verify.
 
-What a target wishes is completed before anything is placed: as if it were alone with its layers, its wishes are carried
-out and planned once, which shows what they uncover beneath them, and what a problem has hidden. So only what other
-targets of its profiles and sets do may surprise it. The second pass puts that right in the own documents alone. What
-the last plan still shows is refused.
+The wishes of a target are completed before anything is placed: as if it were alone with its layers, they are carried
+out and planned once, which shows the values that they uncover beneath them, and those that a problem has hidden. So
+only other targets of its profiles and sets may surprise it. The second pass corrects that in the own documents alone.
+Differences that the last plan still shows are refused.
 
 Manifests that would have errors are not written: what is at fault is placed again, one rung further (see `Rung`). That
 ends, since each attempt takes some target a rung further, and nothing is edited beyond the last one.

@@ -80,7 +80,7 @@ class Recording:
         return self.saved
 
     def marked(self, began_at: "datetime") -> "AbstractContextManager[None]":
-        """Mark in this clone that the run writes, so that `log` can tell of it if it is killed in this block."""
+        """Mark in this clone that the run writes, so that `log` can show it as killed."""
         if self.inventory.store is None:
             return nullcontext()
         from reconciler.gitops.cut_off import CutOff, marked

@@ -66,7 +66,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Omissions:
-    """What a document does not hold: some attributes of the targets that it is about, and of their sections.
+    """The attributes of targets and of their sections that a document does not hold.
 
     A plan and a report are of the same types, and each has what the other has not.
     """

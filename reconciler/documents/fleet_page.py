@@ -1,4 +1,4 @@
-"""What the fleet page says, computed once: one number, its trend, what to do, and where. Pure.
+"""The content of the fleet page, computed once: one number, its trend, the next steps, and where. Pure.
 
 The number counts projects; where a plan has none, it counts all targets.
 """
@@ -37,11 +37,11 @@ MAX_LISTED_TEAMS = 25
 Entry = Change | Problem
 
 DifferenceKind = Literal["create", "update", "delete", "problem", "unseen"]
-"""What differs; `unseen` is what an earlier run saw, and this one did not look for."""
+"""The kind of a difference; `unseen`: an earlier run saw it, and this one did not look for it."""
 
 TaskKind = Literal["problem", "pending", "service", "change", "ended", "ending"]
-"""What is to be done: problems have a cause; what was merged is to be applied; what was changed on the service, or
-nobody knows why it differs, is to be decided; exceptions are to be removed, or renewed."""
+"""The next step: fix the cause of a problem; apply what was merged; decide on differences made on the service, or of
+unknown origin; remove or renew an exception."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.index import Index
+from reconciler.manifests.index import DeclaredSet, DeclaredTarget, Index
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.stack.layers import Contribution, Layer
 from reconciler.manifests.stack.placeholders import Placeholders, placeholder_values
@@ -93,15 +93,11 @@ def compose(
     creating = (each.target for each in documents.values() if each.creation and each.target.level is Level.PROJECT)
     created = by_group([str(each.ref) for each in creating if str(each.ref).casefold() not in archived], str)
     for declared in sorted(index.sets.values(), key=lambda entry: (entry.metadata.priority, entry.metadata.name)):
-        document, metadata = declared.layer.document, declared.metadata
-        layers, missing = _profiles(metadata.profiles, None, index)
-        whole = len(layers) == len(metadata.profiles)
-        skips = declared.select.not_applicable == "skip"
-        contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips)
+        contribution, missing = _of_set(declared, index)
         offered = candidates(declared.select, discovered, documented, created)
         selected = chosen(declared.select, offered)
         for diagnostic in (*missing, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
-            diagnostics.add(document, diagnostic)
+            diagnostics.add(declared.layer.document, diagnostic)
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)
             member = there.get(folded, Member(path))
@@ -111,13 +107,29 @@ def compose(
             composition = targets.get(target.identity) or by_number or _composition(target, path, there)
             targets.setdefault(composition.target.identity, composition).parts.append(contribution)
     for identity, own in documents.items():
-        composition = targets[identity]
-        layers, missing = _profiles(own.metadata.profiles, composition, index)
-        for diagnostic in (*missing, *_unfillable(own.layer, composition)):
+        contribution, missing = _of_document(own, targets[identity], index)
+        for diagnostic in missing:
             diagnostics.add(own.layer.document, diagnostic)
-        whole = len(layers) == len(own.metadata.profiles)
-        composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
+        targets[identity].parts.append(contribution)
     return sorted(targets.values(), key=lambda composition: composition.target.order)
+
+
+def _of_set(declared: DeclaredSet, index: Index) -> tuple[Contribution, list[Diagnostic]]:
+    """Return the layers that a set adds to each project it selects, and the errors about its profiles."""
+    metadata = declared.metadata
+    layers, errors = _profiles(metadata.profiles, None, index)
+    whole, skips = len(layers) == len(metadata.profiles), declared.select.not_applicable == "skip"
+    return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips), errors
+
+
+def _of_document(own: DeclaredTarget, composition: Composition, index: Index) -> tuple[Contribution, list[Diagnostic]]:
+    """Return the layers of a target's own document, and the errors about its profiles and placeholders."""
+    layers, errors = _profiles(own.metadata.profiles, composition, index)
+    whole = len(layers) == len(own.metadata.profiles)
+    return Contribution((*layers, own.layer), whole, own.metadata.labels), [
+        *errors,
+        *_unfillable(own.layer, composition),
+    ]
 
 
 def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:
