@@ -198,8 +198,8 @@ def _obstacle_to_writing(
     """Return why a caller who can read cannot write, or that this is unknown."""
     needs, where = context.needs(section), section.target.address
     if not isinstance(record, ProjectRecord):
-        what = "role in the group" if section.target.level is Level.GROUP else "project's record"
-        return Permission.UNKNOWN, Obstacle(where, f"the {what} cannot be read: {record}")
+        source = "role in the group" if section.target.level is Level.GROUP else "project's record"
+        return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {record}")
     if record.archived and needs.archived is Archived.READ_ONLY:
         return Permission.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
     least = needs.roles[section.target.level]

@@ -1,4 +1,4 @@
-"""What a plan or a report says, line by line: so two of them are compared, or one with what is remembered. Pure.
+"""The content of a plan or a report as lines, which are compared with those of another, or with remembered ones. Pure.
 
 A line is about one object, or one problem of it, of one section of one target. It holds what a person would compare:
 neither the requests, nor where the manifests declare it, nor fields that stay as they are.
@@ -16,7 +16,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.targets import Address
 
 Item = Change | Outcome | Problem
-"""What plans and reports have in their lists."""
+"""An entry of a plan or a report."""
 
 Subject = tuple[object, ...]
 """A value that two lines share if they are about the same object, or the same field that is a problem."""
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def address(self) -> Address:
-        """What the line is about."""
+        """The object or problem of the line."""
         return _address(self.item)
 
     @property

@@ -45,7 +45,7 @@ from reconciler.planning.selection import Shard
 FORMAT: Final = "reconciler.plan/v3"
 
 OMISSIONS = Omissions(section=("outcomes",))
-"""What is in a report alone."""
+"""The attributes that only reports have."""
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
@@ -113,7 +113,7 @@ class PastApply:
     job: str
     """The URL of the CI job; empty outside of one."""
     canary: str
-    """What was applied first, as a canary; empty without one."""
+    """The targets that were applied first, as a canary; empty without one."""
     reverts: str
     """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
 

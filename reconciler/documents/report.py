@@ -26,7 +26,7 @@ OMISSIONS = Omissions(
     target=("exceptions", "path", "labels", "importing", "arriving"),
     section=("changes", "restored", "inherited", "hidden", "widened"),
 )
-"""What is in a plan alone. The changes are in their outcomes."""
+"""The attributes that only plans have. The changes are in their outcomes."""
 
 
 class RequestCounts(Protocol):

@@ -50,7 +50,7 @@ STAGES: tuple[Stage[FleetSurvey], ...] = (
 """From manifests to a plan."""
 
 CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, look_up, moved_targets, twins)
-"""What the doctor looks at: also the sections that would not be read, and it finds the causes itself."""
+"""The stages of the doctor, who also checks sections that would not be read, and finds the causes itself."""
 
 GIVEN: tuple[Stage[Survey], ...] = (read, moved_targets, causes, *PLANNED)
 """From a desired state that comes from no manifests."""

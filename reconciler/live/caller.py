@@ -11,7 +11,7 @@ from reconciler.model.protocols import Json, Reader
 OWNER = "user"
 TOKEN = "personal_access_tokens/self"  # noqa: S105 - a path
 FOR_ADMINISTRATORS = "keys/0"
-"""What only administrators may ask for, and what is never there: 404 for them, 403 for everybody else."""
+"""A record that never exists, and that only administrators may ask for: 404 for them, 403 for everybody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Caller:
 
 UNKNOWN_CALLER = Caller()
 ADMIN_MODE = "use a token that has the scope admin_mode too"
-"""What to do about an administrator's `shortfall`."""
+"""The remedy for an administrator's `shortfall`."""
 
 
 def ask_caller(reader: Reader) -> Caller:

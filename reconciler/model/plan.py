@@ -387,7 +387,7 @@ class TargetPlan(Targeted):
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of the changes; nothing before they were begun."""
+        """The outcomes of the changes; empty before they were begun."""
         return (outcome for section in self.sections for outcome in section.outcomes)
 
     @property
@@ -500,7 +500,7 @@ class Plan:
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of the changes of all targets."""
+        """The outcomes of the changes of all targets."""
         return (outcome for target in self.targets for outcome in target.outcomes)
 
     @property

@@ -43,7 +43,7 @@ class LoggedApply:
     job: str
     """The URL of the CI job; empty outside of one."""
     canary: str
-    """What was applied first, as a canary; empty without one."""
+    """The targets that were applied first, as a canary; empty without one."""
     reverts: str
     """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
 

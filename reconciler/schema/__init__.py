@@ -58,7 +58,7 @@ class Kept(GenerateJsonSchema):
     """Turns dataclasses into schemas of documents, in which every key is written."""
 
     omissions = Omissions()
-    """What the document does not hold."""
+    """The attributes that the document does not hold."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         """Show no defaults: no key is left out."""
@@ -108,7 +108,7 @@ OUTPUTS: Mapping[str, type] = {
 """The types of the documents that commands write, by the name of their schema."""
 
 OMISSIONS = {SavedPlan: plan_file.OMISSIONS, Report: report.OMISSIONS}
-"""What plans and reports do not hold, although their types do."""
+"""The attributes that plans and reports do not hold, although their types do."""
 
 EDITED_FILES = ("manifest", "config")
 """The schemas of what people write."""

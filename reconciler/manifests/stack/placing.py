@@ -170,7 +170,7 @@ class Membership:
 
 
 Change = Put | Drop | Rename | Add
-"""What happens to a document; `Add` appends an entry to a list."""
+"""The change of a document; `Add` appends an entry to a list."""
 
 
 @dataclass(frozen=True, slots=True)
