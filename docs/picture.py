@@ -11,7 +11,7 @@ from reconciler import __version__
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
-from reconciler.manifests import read_manifests
+from reconciler.manifests import Inputs, read_manifests
 from reconciler.render import Style, render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client
@@ -58,7 +58,7 @@ def the_plan() -> str:
     with TemporaryDirectory() as folder, running(ROOT / "examples/state.yaml") as sandbox:
         file = Path(folder, "api.yaml")
         file.write_text(the_manifest(), encoding="utf-8")
-        manifests = read_manifests([file], kinds)
+        manifests = read_manifests(Inputs([file], kinds))
         desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds, concurrency=1)

@@ -15,7 +15,7 @@ from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
 from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_live, read_part
-from reconciler.manifests import read_manifests
+from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
@@ -59,7 +59,7 @@ def check_kind(
     """
     _check_declaration(kind)
     _expect(set(route.ROUTES) <= set(routes()), f"the sandbox does not serve {route.__name__}: install the package")
-    targets = read_manifests([example], {kind.name: kind}).desired.targets
+    targets = read_manifests(Inputs([example], {kind.name: kind})).desired.targets
     sections = tuple(section for target in targets for section in target.sections)
     levels = {section.target.level for section in sections}
     _expect(levels == {*kind.models}, f"{example} must have targets of these levels: {', '.join(sorted(kind.models))}")

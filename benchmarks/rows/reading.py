@@ -14,11 +14,11 @@ SCRIPT = """
 import json, sys, time
 from pathlib import Path
 from reconciler.kinds import all_kinds
-from reconciler.manifests import read_manifests
+from reconciler.manifests import Inputs, read_manifests
 warm_up, few, times = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 def read(folder):
     began = time.process_time()
-    read_manifests([folder], all_kinds())
+    read_manifests(Inputs([folder], all_kinds()))
     return time.process_time() - began
 read(warm_up)
 print(json.dumps([read(few) for _ in range(times)]))

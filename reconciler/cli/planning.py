@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reconciler import __version__
 from reconciler.cli.session import Session, naming_document
-from reconciler.cli.settings import read_file, tokens_of
+from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import PastApply, SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
@@ -62,9 +62,8 @@ def draw(
     with session.planning(client) as progress:
         progress.begin("reading manifests")
         run = begin(session, client, progress, failed, grace=grace)
-        secrets = tokens_of(given)
         run = replace(run, scope=replace(run.scope, who_after=who_after, restored_after=restored_after))
-        run = survey(replace(run, inventory=inventory, inputs=session.inputs, secrets=secrets), STAGES)
+        run = survey(replace(run, inventory=inventory, inputs=session.inputs), STAGES)
     plan = with_inventory_problem(run, run.plan)
     _warn_of_variables(plan)
     if run.scope.failed is not None:

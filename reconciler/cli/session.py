@@ -85,7 +85,8 @@ class Session:
 
         given = self.given
         paths = [Path(path) for path in given.paths or DEFAULT_PATHS]
-        return Inputs(paths, self.kinds, given.values, dict(given.set), template_variables(given))
+        secrets = partial(tokens_of, given)
+        return Inputs(paths, self.kinds, given.values, dict(given.set), template_variables(given), secrets)
 
     def manifests(self, *, quiet: bool = False, locks_bind: bool = True) -> "Manifests":
         """Read the manifests and, unless quiet, log their warnings. Unless locks bind, broken ones are no errors yet.
@@ -95,16 +96,7 @@ class Session:
         """
         from reconciler.manifests import read_manifests
 
-        inputs = self.inputs
-        secrets = tokens_of(self.given)
-        manifests = read_manifests(
-            inputs.paths,
-            inputs.kinds,
-            values=inputs.values(),
-            env_names=inputs.env_names,
-            secrets=secrets,
-            locks_bind=locks_bind,
-        )
+        manifests = read_manifests(self.inputs, locks_bind=locks_bind)
         if manifests.warnings and not quiet:
             from reconciler.render.wording import warned_once
 
@@ -138,7 +130,7 @@ class Session:
                 remedy,
             )
         given = on_command_line("paths", "values", "set", "env")
-        return read_revision(then, inputs, present, given=given, secrets=tokens_of(self.given))
+        return read_revision(then, inputs, present, given=given)
 
     def limits(self) -> "Limits":
         """Return the limits of a plan that is made now; warn of a permission that has ended."""

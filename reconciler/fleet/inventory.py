@@ -214,7 +214,7 @@ def proof(run: FleetSurvey, inventory: Inventory, called: Names) -> Proof:
     discovered = {
         group: () if isinstance(members, Obstacle) else members for group, members in run.discovery.groups.items()
     }
-    return Proof(Path(), run.inputs, run.manifests, discovered, run.discovery.paths, known_as, run.secrets)
+    return Proof(Path(), run.inputs, run.manifests, discovered, run.discovery.paths, known_as)
 
 
 def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator[PartAfter]:

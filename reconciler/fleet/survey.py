@@ -182,7 +182,6 @@ class FleetSurvey(Survey):
         scope: which part of them is planned.
         inventory: the list of what was applied.
         inputs: what the manifests are read from.
-        secrets: further tokens that no template reads, also of earlier commits.
         absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
         changed: the targets that differ from the revision, or from what was applied; None if any may.
@@ -194,7 +193,6 @@ class FleetSurvey(Survey):
     scope: Scope = field(default_factory=Scope)
     inventory: OpenInventory = field(default=NO_INVENTORY, kw_only=True)
     inputs: Inputs = field(default=Inputs((), {}), kw_only=True)
-    secrets: frozenset[str] = field(default=frozenset(), repr=False, kw_only=True)
     absences: Absences = field(default=Absences(), kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)

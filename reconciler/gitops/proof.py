@@ -31,7 +31,6 @@ class Proof:
         discovered: the members of groups. Of a group that no present set names, they are the present targets below it.
         paths: the known full paths of targets that are named by ID.
         called: returns all that a target of the inventory is known as: its ID, and its paths.
-        secrets: further tokens that no template reads.
     """
 
     folder: Path
@@ -40,7 +39,6 @@ class Proof:
     discovered: Discovered
     paths: Mapping[Target, str]
     called: Callable[[str], Collection[Identity]]
-    secrets: Collection[str] = ()
     _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
 
     def declares(self, line: ObjectLine) -> bool:
@@ -58,7 +56,7 @@ class Proof:
         Raises:
             ManifestErrors, ConfigurationError: see `read_revision`.
         """
-        revision = read_revision(snapshot(commit, self.folder), self.inputs, self.present, secrets=self.secrets)
+        revision = read_revision(snapshot(commit, self.folder), self.inputs, self.present)
         listed = {group.casefold(): members for group, members in self.discovered.items()}
         below = by_group(self._present_projects, lambda member: member.path)
         groups = {

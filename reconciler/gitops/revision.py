@@ -56,7 +56,6 @@ def read_revision(
     present: Manifests | None = None,
     *,
     given: Collection[str] = (),
-    secrets: Collection[str] = (),
 ) -> Revision:
     """Read the manifests of a revision.
 
@@ -66,13 +65,12 @@ def read_revision(
         present: the manifests of now, whose documents are shared; None to read all.
         given: those of `paths`, `values`, `set` and `env` that are not from `reconciler.yaml`, but options of this run:
             they hold for the revision too.
-        secrets: further tokens that no template reads.
 
     Raises:
         ManifestErrors: its `reconciler.yaml` is not valid, so that it is not known what its manifests were.
         ConfigurationError: a path is outside the repository, or objects of the revision are missing in this clone.
     """
-    inputs = _inputs(then, now, given, secrets)
+    inputs = _inputs(then, now, given)
     objects = then.manifests(inputs.paths)
     warnings = []
     values: Mapping[str, Any] | None
@@ -90,18 +88,18 @@ def read_revision(
     return Revision(then, inputs, manifests, (*warnings, *more), kept, values)
 
 
-def _inputs(then: Snapshot, now: Inputs, given: Collection[str], secrets: Collection[str]) -> Inputs:
+def _inputs(then: Snapshot, now: Inputs, given: Collection[str]) -> Inputs:
     """Return what the manifests of a revision are read from."""
     content = then.file(Path(CONFIGURATION))
     source = f"{then.revision}:{CONFIGURATION}"
     settings = {} if content is None else read_mapping(open_source(source, content))
     paths = now.paths if "paths" in given else [Path(path) for path in _texts(settings, "paths") or DEFAULT_PATHS]
     values = now.values_files if "values" in given else _texts(settings, "values")
-    tokens = own_tokens(os.environ) | frozenset(secrets)
+    tokens = own_tokens(os.environ) | frozenset(now.secrets())
     named = now.env_names if "env" in given else _texts(settings, "env")
     env_names = [name for name in named if not reveals_token(name, os.environ.get(name, ""), tokens)]
     pairs = now.settings if "set" in given else _pairs(settings, "set")
-    return Inputs(paths, now.kinds, values, pairs, env_names)
+    return Inputs(paths, now.kinds, values, pairs, env_names, now.secrets)
 
 
 def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:

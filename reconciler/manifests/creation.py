@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -13,7 +13,7 @@ from typing import Any
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
 from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
-from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.sources import Document, Secrets, Steps, no_secrets
 from reconciler.manifests.stack.placeholders import fill, fill_all, literal, placeholder_values
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
@@ -69,12 +69,12 @@ class Surroundings:
     Attributes:
         prefix: what the paths of the manifests begin with that is no part of them.
         digest: returns the SHA-256 (hex) of an archive, given its path from the working directory; see `_digest`.
-        tokens: our own secrets.
+        secrets: our own, which no other service gets.
     """
 
     prefix: str = ""
     digest: Callable[[Path], str] = _digest
-    tokens: Collection[str] = field(default=(), repr=False)
+    secrets: Secrets = no_secrets
 
 
 OWN_SURROUNDINGS = Surroundings()
@@ -305,7 +305,7 @@ def _source_errors(source: str, written: Mapping[str, Any], around: Surroundings
 def _token_errors(variable: str, around: Surroundings) -> Iterator[Diagnostic]:
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
-    elif reveals_token(variable, os.environ.get(variable, ""), around.tokens):
+    elif reveals_token(variable, os.environ.get(variable, ""), around.secrets()):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
         yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 

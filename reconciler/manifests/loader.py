@@ -1,6 +1,6 @@
 """Files to `Manifests`: searched, rendered, parsed, and added to an index."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +15,10 @@ from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
     Search,
+    Secrets,
     Source,
     located,
+    no_secrets,
     open_source,
     read_mapping,
     search,
@@ -38,7 +40,7 @@ NOT_HERE = Surroundings(digest=lambda _archive: "")
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The sources of manifests, in any revision: the user's paths, and what templates may read.
+    """The sources of manifests, in any revision: the user's paths, what templates may read, and what no message shows.
 
     `settings` win over the values in `values_files`.
     """
@@ -46,8 +48,9 @@ class Inputs:
     paths: Sequence[Path]
     kinds: Kinds
     values_files: Sequence[str] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     env_names: Sequence[str] = ()
+    secrets: Secrets = no_secrets
 
     def values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
         """Return the values for templates; `content` returns a file of values as it was then, None for that on disk.
@@ -61,27 +64,20 @@ class Inputs:
         return {**values, **self.settings}
 
 
-def read_manifests(
-    paths: Sequence[Path],
-    kinds: Kinds,
-    *,
-    values: Mapping[str, Any] = NO_VALUES,
-    env_names: Sequence[str] = (),
-    secrets: Collection[str] = (),
-    locks_bind: bool = True,
-) -> Manifests:
+def read_manifests(inputs: Inputs, *, locks_bind: bool = True) -> Manifests:
     """Read, render, merge and check the manifests in files and folders.
 
-    Templates may read `values`, and the environment variables in `env_names` as `env.NAME`. No message shows a secret.
-    Unless `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`.
+    Templates may read the values of `inputs`, and the environment variables in its `env_names` as `env.NAME`. Unless
+    `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`.
 
     Raises:
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    searched = search(paths)
-    index = Index(section_specs(kinds), around=Surroundings(tokens=secrets), locks_bind=locks_bind)
-    with _IndexReader(index, values, env_names, secrets) as reader:
+    values, searched = inputs.values(), search(inputs.paths)
+    around = Surroundings(secrets=inputs.secrets)
+    index = Index(section_specs(inputs.kinds), around=around, locks_bind=locks_bind)
+    with _IndexReader(index, values, inputs.env_names, inputs.secrets) as reader:
         reader.note(searched)
         for path in searched.files:
             reader.read(path)
@@ -101,8 +97,8 @@ def read_contents(
     Args:
         contents: of the files; of one that was read before, its documents, as of `Manifests.documents_by_file`.
         kinds: all kinds.
-        values: see `read_manifests`.
-        env_names: likewise.
+        values: of templates.
+        env_names: see `Inputs`.
         around: what `create` refers to; without it, archives are not looked at.
     """
     index = Index(section_specs(kinds), around=around)
@@ -131,7 +127,7 @@ class _IndexReader:
     index: Index
     values: Mapping[str, Any]
     env_names: Sequence[str]
-    secrets: Collection[str] = ()
+    secrets: Secrets = no_secrets
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     parsed: dict[str, "_Parsed"] = field(default_factory=dict)
     _templates: "Templates | None" = None
@@ -161,7 +157,7 @@ class _IndexReader:
 
     def _parse(self, path: str, content: bytes | None) -> "_Parsed":
         try:
-            source = self._rendered(open_source(path, content, tuple(self.secrets)))
+            source = self._rendered(open_source(path, content, self.secrets))
         except ManifestErrors as errors:
             return _Parsed((), errors.diagnostics, whole=False)
         reading = source.read()

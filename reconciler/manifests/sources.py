@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +35,15 @@ LONGEST_SHOWN = 200
 
 LONGEST_MESSAGE = 2000
 """Characters of a message."""
+
+Secrets = Callable[[], Collection[str]]
+"""Returns the texts that no message shows, whenever there is a message: nothing that is read holds one of them."""
+
+
+def no_secrets() -> Collection[str]:
+    """Return that nothing is secret."""
+    return ()
+
 
 Steps = tuple[Any, ...]
 """Keys and indices from a document, or its spec, down to a value."""
@@ -182,13 +191,13 @@ class Source:
     Attributes:
         path: as the user named it.
         text: without a byte order mark; of a template, the rendered text.
-        secrets: texts that no message shows, the longest first.
+        secrets: the texts that no message shows.
         own_line: of a template, returns its own line for a line and column of the rendered text, if known.
     """
 
     path: str
     text: str
-    secrets: tuple[str, ...] = ()
+    secrets: Secrets = no_secrets
     own_line: Callable[[int, int], int | None] | None = None
     _kept: list[Positions] = field(default_factory=list, init=False, repr=False)
 
@@ -216,7 +225,7 @@ class Source:
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
-        for secret in self.secrets:
+        for secret in sorted(self.secrets(), key=len, reverse=True):
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         message, source = _starred(TOKEN_IN_LINE, message), _starred(PASTED, source)
         return located(self.path, message, severity, line=line, column=column, source=source)
@@ -242,7 +251,7 @@ def located(
     return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
 
 
-def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...] = ()) -> Source:
+def open_source(path: str, content: bytes | None = None, secrets: Secrets = no_secrets) -> Source:
     """Read a file, or its content if that is given.
 
     Raises:

@@ -7,14 +7,14 @@ import re
 import signal
 import sys
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any, cast
 
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.manifests.sources import MAX_FILE_BYTES, Source, located
+from reconciler.manifests.sources import MAX_FILE_BYTES, Secrets, Source, located, no_secrets
 from reconciler.manifests.yaml_reader import LINE_BREAK, line_at
 from reconciler.system.processes import inherited
 
@@ -46,7 +46,7 @@ class Templates:
         values: Mapping[str, Any],
         env_names: Sequence[str],
         *,
-        secrets: Collection[str] = (),
+        secrets: Secrets = no_secrets,
         seconds: int = MOST_SECONDS,
     ) -> None:
         """Take the values; see `read_manifests`.
@@ -58,7 +58,7 @@ class Templates:
             raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
-        self._secrets = tuple(sorted({*lines, *secrets}, key=len, reverse=True))
+        self._secrets = lambda: lines.union(secrets())
         given = pickle.dumps((dict(values), (variables, tuple(env_names))))
         self._seconds = seconds
         self._orders = pickle.dumps((seconds, MOST_MEMORY, MAX_FILE_BYTES, given))

@@ -8,7 +8,7 @@ from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.fleet.stages import draw_plan
 from reconciler.live.discovery import GroupListing, discover
-from reconciler.manifests import read_manifests
+from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
@@ -35,7 +35,7 @@ def contents(folder: Path) -> Mapping[str, str]:
 
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
     """Return the changes and the problems of a plan with the manifests of a folder."""
-    manifests = read_manifests([folder], KINDS)
+    manifests = read_manifests(Inputs([folder], KINDS))
     listed = discover(dict.fromkeys(manifests.index.groups, GroupListing()), client, 1)
     plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS, concurrency=1)
     return list(plan.changes), list(plan.problems)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifests import Member, read_manifests
+from reconciler.manifests import Inputs, Member, read_manifests
 from reconciler.model.effective import digest_of
 from reconciler.model.inventory import Inventory, TargetLine, inventory_text
 from reconciler.model.targets import Level
@@ -24,7 +24,7 @@ PLANNED = "plan --since applied --format json"
 
 def store(git: Repository, service: str, again: date | None = None, discovered: tuple[str, ...] = ()) -> None:
     """Put a list into the repository, as if all that is declared now had been applied."""
-    manifests = read_manifests([Path("manifests")], KINDS)
+    manifests = read_manifests(Inputs([Path("manifests")], KINDS))
     if manifests.index.groups:
         members = [Member(path, id=NUMBERS[path]) for path in discovered]
         manifests = manifests.with_discovered(dict.fromkeys(manifests.index.groups, members), {})

@@ -8,7 +8,6 @@ import pytest
 from reconciler.gitops.revision import Revision, read_revision
 from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, read_manifests
-from tests.building import KINDS
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 from tests.inventory.checkout import Checkout, first_clone
@@ -30,8 +29,7 @@ class Folder:
 
     def then(self, revision: str, now: Inputs, *, given: tuple[str, ...] = (), shared: bool = True) -> Revision:
         """Return the manifests of a revision."""
-        values = now.values()
-        present = read_manifests(now.paths, KINDS, values=values, env_names=now.env_names) if shared else None
+        present = read_manifests(now) if shared else None
         return read_revision(snapshot(revision, Path()), now, present, given=given)
 
 

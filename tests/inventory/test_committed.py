@@ -14,7 +14,7 @@ INPUTS = Inputs([Path("manifests")], KINDS, ["values.yaml"])
 
 
 def commit_of_manifests() -> str:
-    return committed(INPUTS, read_manifests(INPUTS.paths, KINDS, values=INPUTS.values()))
+    return committed(INPUTS, read_manifests(INPUTS))
 
 
 def a_changed_manifest(folder: Folder) -> None:
@@ -58,7 +58,9 @@ def another_archive(folder: Folder) -> None:
     ],
 )
 def test_a_commit_is_named_only_if_it_leads_to_what_was_read(folder: Folder, change: Callable[[Folder], None]) -> None:
-    assert committed(Inputs([Path("manifests")], KINDS), read_manifests([], KINDS)) == "", "nothing was ever committed"
+    assert committed(Inputs([Path("manifests")], KINDS), read_manifests(Inputs([], KINDS))) == "", (
+        "nothing was ever committed"
+    )
     folder.project("manifests/a.yaml", "{milestones: {a: {}}}")
     folder.project("manifests/b.yaml", "{}", "acme/web")
     group = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\ncreate: {from_archive: %s}\n"

@@ -10,7 +10,6 @@ from reconciler.gitops.proof import Proof
 from reconciler.manifests import Member, read_manifests
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.targets import Identity, Level, Target
-from tests.building import KINDS
 from tests.inventory.conftest import Folder
 from tests.inventory.test_absence import milestone
 from tests.inventory.test_revision import CONFIGURATION, NOW
@@ -25,7 +24,7 @@ def called(target: str) -> set[Identity]:
 
 
 def proof() -> Proof:
-    present = read_manifests(NOW.paths, KINDS)
+    present = read_manifests(NOW)
     return Proof(Path(), NOW, present, {"acme": [Member("acme/api")]}, {Target(Level.PROJECT, 7): "acme/api"}, called)
 
 

@@ -132,8 +132,8 @@ def test_an_archive_that_was_another_then_makes_another_creation(folder: Folder)
     folder.write("manifests/group.yaml", group)
     folder.write("manifests/team.gz", "1")
     folder.git.commit()
-    present = read_manifests(NOW.paths, KINDS).desired.targets[0]
+    present = read_manifests(NOW).desired.targets[0]
     assert digest_of(folder.then("HEAD", NOW).manifests.desired.targets[0]) == digest_of(present)
     folder.write("manifests/team.gz", "2")
-    changed = read_manifests(NOW.paths, KINDS).desired.targets[0]
+    changed = read_manifests(NOW).desired.targets[0]
     assert digest_of(folder.then("HEAD", NOW).manifests.desired.targets[0]) != digest_of(changed)

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.kinds import all_kinds
-from reconciler.manifests import Manifests, read_manifests
+from reconciler.manifests import Inputs, Manifests, read_manifests
 from reconciler.model.kind import Kinds
 
 KINDS: Kinds = all_kinds()
@@ -36,7 +36,8 @@ class Folder:
         env_names: tuple[str, ...] = (),
     ) -> Manifests:
         """Read manifests that are right."""
-        return read_manifests([Path(path) for path in paths or (".",)], kinds, values=values or {}, env_names=env_names)
+        inputs = Inputs([Path(path) for path in paths or (".",)], kinds, settings=values or {}, env_names=env_names)
+        return read_manifests(inputs)
 
     def faults(self, *paths: str, **options: Any) -> str:
         """Read manifests that are wrong and return all that is said of them."""

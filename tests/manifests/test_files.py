@@ -148,7 +148,7 @@ def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder
 
 def test_a_pipe_that_is_named_is_read() -> None:
     program = "from pathlib import Path; from reconciler.kinds import all_kinds; from reconciler.manifests import *; "
-    program += "print(*read_manifests([Path('/dev/stdin')], all_kinds()).files)"
+    program += "print(*read_manifests(Inputs([Path('/dev/stdin')], all_kinds())).files)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         input=USER,

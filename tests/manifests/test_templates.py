@@ -228,9 +228,9 @@ def test_templates_are_rendered_by_another_process(folder: Folder) -> None:
     folder.put("b.yaml.j2", "apiVersion: reconciler/v1\nkind: User")
     program = (
         "import sys; from pathlib import Path; from reconciler.kinds import all_kinds\n"
-        "from reconciler.manifests import read_manifests\n"
+        "from reconciler.manifests import Inputs, read_manifests\n"
         "for file in ('a.yaml', 'b.yaml.j2'):\n"
-        "    read_manifests([Path(file)], all_kinds())\n"
+        "    read_manifests(Inputs([Path(file)], all_kinds()))\n"
         "    print('subprocess' in sys.modules, 'jinja2' in sys.modules)"
     )
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.manifests import read_manifests
+from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.state import Section
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
@@ -34,7 +34,7 @@ def _state() -> dict[str, Any]:
 @cache
 def wanted(kind: str) -> tuple[Section, ...]:
     """Return what the example of a kind declares."""
-    targets = read_manifests([EXAMPLES / f"{kind}.yaml"], KINDS).desired.targets
+    targets = read_manifests(Inputs([EXAMPLES / f"{kind}.yaml"], KINDS)).desired.targets
     return tuple(section for target in targets for section in target.sections)
 
 
