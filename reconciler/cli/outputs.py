@@ -36,7 +36,7 @@ Named = tuple[str, Path | None]
 
 
 def check_outputs(given: "Given", subject: str, *files: Named) -> None:
-    """Refuse formats that do not exist for this command, and options that name the same file.
+    """Refuse formats that do not exist for this command, reports that are folders, and options that name the same file.
 
     Args:
         given: the options.
@@ -51,12 +51,16 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
+    for option, path in reports:
+        if path.is_dir():
+            raise UsageError(f"{option}: {path} is a folder; name a file in it")
     reports += [(f"the history beside {file}", history_of(file)) for option, file in reports if option.endswith(FLEET)]
     named: dict[object, str] = {}
     for option, path in (*_inputs(given), *files, *reports):
         if path is None or not is_replaced(path):
             continue
-        first = "PATHS" if _holds(given.paths or DEFAULT_PATHS, path) else named.setdefault(_identity(path), option)
+        manifest = option != CONFIGURATION and _holds(given.paths or DEFAULT_PATHS, path)
+        first = "PATHS" if manifest else named.setdefault(_identity(path), option)
         if first != option:
             raise UsageError(f"{first} and {option} name the same file: {path}")
 

@@ -24,6 +24,8 @@ TEMPLATE = ".j2"
 MANIFEST = b"reconciler/v1"
 """The bytes that every manifest contains."""
 REPOSITORY = ".git"
+DOCUMENT = b'{\n  "format": "reconciler.'
+"""The bytes that plans and reports of ours begin with."""
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -266,6 +268,8 @@ def open_source(path: str, content: bytes | None = None, secrets: Secrets = no_s
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
     if len(content) > MAX_FILE_BYTES:
         raise ManifestErrors([located(path, f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")])
+    if content.startswith(DOCUMENT):
+        raise ManifestErrors([located(path, "is a plan or a report, not a manifest; --plan takes a saved plan")])
     if content.startswith(UTF_16_MARKS):
         raise ManifestErrors([located(path, "is UTF-16 text: save it as UTF-8")])
     try:

@@ -66,6 +66,8 @@ def titles(cli_runner: CliRunner) -> list[str]:
         ("apply --yes --report json=manifests/new.yaml", "PATHS and --report json name the same file: manifests/new."),
         ("plan F --out link", "PATHS and --out name the same file: link"),
         ("plan --values F --report text=F", "--values and --report text name the same file: F"),
+        ("plan --report json= manifests", "--report json: . is a folder; name a file in it"),
+        ("apply --yes --report html=manifests", "--report html: manifests is a folder; name a file in it"),
         ("drift --report json=./reconciler.yaml", "reconciler.yaml and --report json name the same file: "),
     ],
 )
@@ -85,6 +87,23 @@ def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(
         "ada-token\n",
         False,
     )
+
+
+def test_the_working_directory_holds_manifests_beside_the_configuration(cli_runner: CliRunner) -> None:
+    for configuration in ("", "paths: .\n"):
+        cli_runner.write("reconciler.yaml", configuration)
+        for line in ("validate .", "validate", "plan ."):
+            done = cli_runner(line)
+            assert (done.code, done.err) == (0, "")
+    refused = cli_runner("plan . --out reconciler.yaml")
+    assert (refused.code, refused.err) == (64, "reconciler: PATHS and --out name the same file: reconciler.yaml\n")
+
+
+def test_a_saved_plan_is_no_manifest(cli_runner: CliRunner) -> None:
+    cli_runner("plan --out plan.json")
+    done = cli_runner("apply plan.json --yes")
+    said = "reconciler: plan.json: is a plan or a report, not a manifest; --plan takes a saved plan\n"
+    assert (done.code, done.out, done.err) == (1, "", said)
 
 
 def test_what_is_shown_is_not_overwritten(cli_runner: CliRunner) -> None:
