@@ -50,10 +50,10 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
 
     for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
-    reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
-    for option, path in reports:
-        if path.is_dir():
-            raise UsageError(f"{option}: {path} is a folder; name a file in it")
+    reports = [(f"--report {format_}", Path(name)) for format_, name in given.reports]
+    for option, file in reports:
+        if file.is_dir():
+            raise UsageError(f"{option}: {file} is a folder; name a file in it")
     reports += [(f"the history beside {file}", history_of(file)) for option, file in reports if option.endswith(FLEET)]
     named: dict[object, str] = {}
     for option, path in (*_inputs(given), *files, *reports):
