@@ -61,7 +61,7 @@ def the_plan() -> str:
         manifests = read_manifests(Inputs([file], kinds))
         desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
-            plan = draw_plan(desired, client, kinds, concurrency=1)
+            plan = draw_plan(desired, client, kinds)
             saved = SavedPlan(
                 service=client.api_url,
                 created_at=datetime.now(UTC),

@@ -190,8 +190,8 @@ class _Life:
         self.step = f"replace, and end after {number} requests"
         service: Any = _Ending(self.client, number)
         before = sum(map(len, self.shown([section]).values()))
-        plan = draw_plan(_desired([section]), service, self.kinds, 1)
-        apply_plan(plan, service, self.kinds, ApplyOptions(1, verify=False))
+        plan = draw_plan(_desired([section]), service, self.kinds)
+        apply_plan(plan, service, self.kinds, ApplyOptions(verify=False))
         after = sum(map(len, self.shown([section]).values()))
         self.expect(after >= before, "something is left without cover")
 
@@ -206,7 +206,7 @@ class _Life:
         """See that the way back from the last apply leads back, but for promotions and what the API cannot create."""
         self.step = "revert"
         way_back = WayBack(self.done, self.kinds, digest="")
-        back = draw_plan(way_back.left, self.client, self.kinds, 1, make=way_back.plan)
+        back = draw_plan(way_back.left, self.client, self.kinds, make=way_back.plan)
         uncreatable = {
             part.name for part in self.kind.parts if isinstance(part, Collection) and part.writes.create is None
         }
@@ -215,7 +215,7 @@ class _Life:
             for problem in back.problems
             if problem.address.part in uncreatable or problem.reason == PROMOTED
         }
-        apply_plan(back, self.client, self.kinds, ApplyOptions(1, deliver=lambda *_: None))
+        apply_plan(back, self.client, self.kinds, ApplyOptions(deliver=lambda *_: None))
         after = self.shown(sections)
         different = [
             f"{part} of {target}"
@@ -226,7 +226,7 @@ class _Life:
 
     def shown(self, sections: Sequence[Section]) -> dict[tuple[Target, str], list[str]]:
         """Return what the service shows of each part, without the IDs of objects."""
-        live = read_live(_desired(sections), self.client, self.kinds, 1)
+        live = read_live(_desired(sections), self.client, self.kinds)
         return {
             (target, part): sorted(
                 f"{sorted(map(str, record.names))} {sorted(fields_of(record.resource).items())}"
@@ -243,7 +243,7 @@ class _Life:
         plan = self.plan(sections)
         reads = self.requests()
         self.expect(len({*reads}) == len(reads), f"planning reads something twice: {', '.join(reads)}")
-        options = ApplyOptions(1, deliver=lambda *_: None)
+        options = ApplyOptions(deliver=lambda *_: None)
         self.done = list(apply_plan(plan, self.client, self.kinds, options))
         failed = [
             f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"
@@ -261,7 +261,7 @@ class _Life:
     def export(self, sections: Sequence[Section]) -> None:
         """See that what is exported, and read again, leaves nothing to do."""
         self.step = "export"
-        live = read_live(_desired(sections), self.client, self.kinds, 1)
+        live = read_live(_desired(sections), self.client, self.kinds)
         again = []
         for section in sections:
             spec = export_target(ResolvedTarget(section.target, None), live, self.kinds).spec
@@ -288,7 +288,7 @@ class _Life:
 
     def plan(self, sections: Sequence[Section]) -> Plan:
         """Return a plan, and see that it has no problems."""
-        plan = draw_plan(_desired(sections), self.client, self.kinds, 1)
+        plan = draw_plan(_desired(sections), self.client, self.kinds)
         problems = [f"{problem.address.name or problem.address.title}: {problem.reason}" for problem in plan.problems]
         self.expect(not problems, f"the plan has problems: {'; '.join(problems)}")
         return plan
@@ -327,10 +327,16 @@ class _Odd:
     def __init__(self, response: Json) -> None:
         self.response = response
 
+    def concurrency(self) -> int:
+        """Return that one request is made at once."""
+        return 1
+
     def get(self, path: str) -> Json:
         """Return the response to any path."""
         del path
         return self.response
+
+    recall = get
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """Return the response as the only entry of a list."""

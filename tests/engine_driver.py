@@ -50,7 +50,7 @@ class EngineDriver:
     def plan(self, *sections: Section) -> Plan:
         """Make a plan, and assert that it made only GET requests."""
         self.sandbox.clear_log()
-        plan = draw_plan(desired(*sections), self.client, KINDS, concurrency=1)
+        plan = draw_plan(desired(*sections), self.client, KINDS)
         assert {entry["method"] for entry in self.sandbox.log()} <= {"GET"}
         return plan
 
@@ -58,7 +58,7 @@ class EngineDriver:
         """Apply a plan."""
         self.sandbox.clear_log()
         terms = ApplyOptions(
-            concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), write_log=self.write_log
+            verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), write_log=self.write_log
         )
         return list(apply_plan(plan, self.client, KINDS, terms))
 

@@ -22,6 +22,7 @@ from reconciler.model.state import LivePart, Unreadable
 from reconciler.model.targets import Key, Level, Target
 from reconciler.sandbox import Sandbox
 from reconciler.testing import check_kind
+from tests.answering import Answering
 from tests.building import KINDS
 from tests.conftest import EXAMPLES
 from tests.engine_driver import EngineDriver
@@ -75,7 +76,7 @@ def test_every_kind_goes_through_its_life(name: str) -> None:
     check_kind(KINDS[name], EXAMPLES / f"{name}.yaml", route, state=service(), token="ada-token")
 
 
-class Answering:
+class Alike(Answering):
     """A reader that answers every request with the same JSON, and every list with one such entry."""
 
     def __init__(self, answer: Json) -> None:
@@ -90,7 +91,7 @@ class Answering:
         return [self.get(path)]
 
 
-class Replaying:
+class Replaying(Answering):
     """A reader that answers from a recording: by path, a JSON value."""
 
     def __init__(self, recording: Recording) -> None:
@@ -101,12 +102,8 @@ class Replaying:
             raise NotFound(f"GET {path}", "404 Not Found")
         return self.recording[path]
 
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        del whole
-        return list(self.get(path))
 
-
-class Recorder:
+class Recorder(Answering):
     """A reader that keeps what another one was answered."""
 
     def __init__(self, reader: Reader) -> None:
@@ -222,7 +219,7 @@ patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 @settings(patiently, max_examples=40)
 def test_any_answer_is_read_or_is_unreadable(part: Part, target: Target, answer: Json) -> None:
     for declared in ({}, all_fields(part)):
-        assert_sound(read_part(Answering(answer), part, target, declared), part)
+        assert_sound(read_part(Alike(answer), part, target, declared), part)
 
 
 @st.composite
@@ -265,14 +262,12 @@ def test_a_number_that_is_none_makes_an_answer_unreadable(
 ) -> None:
     answer = recordings[part.name][part.path(target)]
     right = next(
-        entry
-        for entry in answer
-        if isinstance(live := read_part(Answering(entry), part, target, {}), Objects) and live.own
+        entry for entry in answer if isinstance(live := read_part(Alike(entry), part, target, {}), Objects) and live.own
     )
-    assert read_part(Answering(right | {part.id_field: number}), part, target, {}) == Unreadable(
+    assert read_part(Alike(right | {part.id_field: number}), part, target, {}) == Unreadable(
         f"GET {target.url}{part.suffix}: unexpected response: the body does not have the documented structure"
     )
-    live = read_part(Answering(right | {f"{target.level}_id": number}), part, target, {})
+    live = read_part(Alike(right | {f"{target.level}_id": number}), part, target, {})
     assert isinstance(live, Objects)
     assert [record.owner_id for record in live.own] == [None]
 
@@ -287,7 +282,7 @@ class Failing(Answering):
 @pytest.mark.parametrize("record", [[], {}, {"id": "100"}, {"id": True}], ids=repr)
 def test_a_target_that_does_not_tell_its_number_leaves_what_takes_it_unreadable(record: Json) -> None:
     kind = KINDS["error_tracking_client_keys"]
-    live = read_part(Answering(record), kind.part("keys"), Target(Level.PROJECT, "acme/api"), {})
+    live = read_part(Alike(record), kind.part("keys"), Target(Level.PROJECT, "acme/api"), {})
     assert live == Unreadable(
         "GET projects/acme%2Fapi: unexpected response: the body does not have the documented structure"
     )
@@ -295,5 +290,5 @@ def test_a_target_that_does_not_tell_its_number_leaves_what_takes_it_unreadable(
 
 @pytest.mark.parametrize(("part", "target"), PARTS)
 def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, target: Target) -> None:
-    live = read_part(Failing(None), part, target, {})
+    live = read_part(Failing(), part, target, {})
     assert live == Unreadable(f"GET {part.path(target)}: 418 no")

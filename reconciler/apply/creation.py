@@ -31,7 +31,6 @@ from reconciler.errors import (
     Unauthorized,
 )
 from reconciler.live.records import TargetRecord, fetch_record
-from reconciler.live.subjects import recalled
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
 from reconciler.model.obstacle import Obstacle
@@ -344,14 +343,15 @@ class Patient:
 
     def __init__(self, service: Service, target: Target) -> None:
         self._service, self._target, self._seen = service, target, False
+        self.concurrency = service.concurrency
 
     def get(self, path: str) -> Json:
         """See `Service`."""
         return self._patiently(lambda: self._service.get(path), path)
 
     def recall(self, path: str) -> Json:
-        """See `Remembering`."""
-        return recalled(self._service, path)
+        """See `Service`."""
+        return self._service.recall(path)
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Service`."""

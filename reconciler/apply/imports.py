@@ -11,8 +11,8 @@ from threading import Lock
 from reconciler.apply.outcomes import RUN_ENDED, Fate
 from reconciler.apply.targets import Targets, targets_in
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
+from reconciler.live.crew import side_by_side
 from reconciler.live.imports import ImportState, import_state
-from reconciler.live.read import side_by_side
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Status, TargetPlan
@@ -112,7 +112,7 @@ class Imports:
             if patience.waited >= next_round:
                 next_round += ROUND
                 self._ask_again(creating.create)
-            states = side_by_side(self._state, left, options.concurrency)
+            states = side_by_side(self._state, left, self.service.concurrency)
             for plan, state in zip(left, states, strict=True):
                 self._take(plan.target, state, creating)
             yield [plan for plan, state in zip(left, states, strict=True) if not state.is_running]
@@ -162,7 +162,7 @@ class Imports:
         groups = [Target(Level.GROUP, path) for path in sorted(paths)]
         for group in groups:
             self.targets.fill(group)
-        arrived = side_by_side(self._arrives, groups, self.options.concurrency)
+        arrived = side_by_side(self._arrives, groups, self.service.concurrency)
         for group, has_arrived in zip(groups, arrived, strict=True):
             if has_arrived is None:
                 self.targets.give_up(group, RUN_ENDED)

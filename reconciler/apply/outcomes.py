@@ -10,7 +10,7 @@ from typing import Protocol
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.plan import Change, Outcome, Plan, Status, TargetPlan
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Request
+from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 
@@ -198,12 +198,11 @@ class CanaryRun:
     finished_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
     """How a plan is carried out.
 
     Attributes:
-        concurrency: how many targets at once.
         verify: whether what was changed is read again afterwards.
         recheck: whether what will be changed is read again before, and refused as stale if it has moved: for a plan
             that comes from a file.
@@ -217,7 +216,6 @@ class ApplyOptions:
         own_tokens: our own tokens besides those of the environment, which go to no other service.
     """
 
-    concurrency: Concurrency
     verify: bool = True
     recheck: bool = False
     deliver: TokenSink | None = None

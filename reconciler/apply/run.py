@@ -39,7 +39,7 @@ from reconciler.apply.verify import (
 from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
 from reconciler.fleet.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
 from reconciler.live.caller import UNKNOWN_CALLER, ask_caller
-from reconciler.live.read import side_by_side
+from reconciler.live.crew import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
@@ -172,7 +172,7 @@ class Runs:
         """Carry out one stage."""
         self._imports.arrive({target.arriving for target in stage} - {""})
         for wave in waves(target for target in stage if target.creation):
-            side_by_side(self._create, wave, self._options.concurrency)
+            side_by_side(self._create, wave, self._targets.service.concurrency)
             self._fill(wave)
         declared = [target for target in stage if not target.creation]
         later = {target.target for target in declared if target.importing or self._imports.holds_up(target)}
@@ -183,7 +183,7 @@ class Runs:
 
     def _apply(self, plans: Iterable[TargetPlan]) -> None:
         for _, wave in groupby(plans, key=lambda plan: plan.target.level):
-            side_by_side(self._apply_one, wave, self._options.concurrency)
+            side_by_side(self._apply_one, wave, self._targets.service.concurrency)
 
     def _apply_one(self, plan: TargetPlan) -> None:
         run = TargetRun(plan, self._kinds, self._targets)

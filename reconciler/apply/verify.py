@@ -11,7 +11,6 @@ from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_id, look_up_names
-from reconciler.live.subjects import recalled
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
@@ -145,7 +144,7 @@ class Lists:
     """A `Reader` that remembers each list as it was read last."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+        self._reader, self.concurrency = reader, reader.concurrency
         self._read: dict[str, list[Json]] = {}
         self._secrets: dict[str, dict[Key, list[tuple[LiveRecord, str]]]] = {}
 
@@ -154,8 +153,8 @@ class Lists:
         return self._reader.get(path)
 
     def recall(self, path: str) -> Json:
-        """See `Remembering`."""
-        return recalled(self._reader, path)
+        """See `Reader`."""
+        return self._reader.recall(path)
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Reader`."""

@@ -465,8 +465,14 @@ def _carry_out(
                     journal.run(client.api_url, saved.manifests_digest) as record,
                     session.watched(client) as progress,
                 ):
-                    verify, recheck = not flags.no_verify, flags.plan_file is not None
-                    terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
+                    terms = ApplyOptions(
+                        verify=not flags.no_verify,
+                        recheck=flags.plan_file is not None,
+                        deliver=sink,
+                        stop=stop,
+                        write_log=record,
+                        progress=progress,
+                    )
                     terms = _with_limits(terms, session, flags, saved)
                     signals.patience = 1 - len(signals.came)
                     application.run(terms)

@@ -128,7 +128,6 @@ def export(
             asked,
             client,
             session.kinds,
-            client.concurrency,
             folder=folder,
             layout=Layout(profile, as_set, all_fields, prune),
             state=state,

@@ -139,7 +139,6 @@ def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":
             ExportRequest(groups),
             client,
             session.kinds,
-            client.concurrency,
             folder=MANIFESTS_FOLDER,
             layout=Layout(as_set=True),
             keep=True,

@@ -145,7 +145,6 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
     with session.planning(client) as progress:
         run = Survey(
             client,
-            client.concurrency,
             session.kinds,
             left,
             progress=progress,
@@ -224,7 +223,6 @@ def begin(
     session.check_sections()
     return FleetSurvey(
         client,
-        client.concurrency,
         session.kinds,
         now.desired,
         now,

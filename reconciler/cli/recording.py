@@ -173,7 +173,7 @@ class Recording:
         numbers = {name: number for name, number in learned.items() if number is not None}
         asked = {each: name for name, each in lacking.items() if name not in numbers}
         with suppress(ServiceError):
-            answers = look_up(asked, client, client.concurrency)
+            answers = look_up(asked, client)
             numbers |= {asked[place]: number for place, number in answers.items() if isinstance(number, int)}
         self.saved = replace(self.saved, inventory=replace(prospect, run=with_numbers(prospect.run, numbers)))
 

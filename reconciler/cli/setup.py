@@ -163,16 +163,16 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         }
         reads = client.traffic.requests - client.traffic.retries + requests_left(run)
         context = CheckContext(run.desired, run.live, plan, kinds, service, moved, read_only)
-        targets = check_targets(context, client, client.concurrency)
+        targets = check_targets(context, client)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
-    estimated = partial(estimate, latency=client.traffic.latency, concurrency=client.most_in_flight, apart=apart)
+    estimated = partial(estimate, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
     costs = Costs(
         plan=estimated([1] * reads),
         apply=estimated(chains_of_apply(plan, kinds)),
         changes=sum(1 for _ in plan.changes),
         latency=client.traffic.latency,
-        concurrency=client.most_in_flight,
+        concurrency=client.concurrency(),
     )
     findings = (*_unlisted(run.manifests), *_unprotected(client))
     archived = len(run.archived_left_out)

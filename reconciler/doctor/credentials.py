@@ -23,7 +23,6 @@ from reconciler.errors import (
 )
 from reconciler.fleet.causes import whole_url
 from reconciler.live.caller import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of
-from reconciler.live.subjects import recalled
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
 
@@ -113,7 +112,7 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
 
 def _ask(reader: Reader, path: str) -> Json | ServiceError:
     try:
-        return recalled(reader, path)
+        return reader.recall(path)
     except ServiceError as error:
         return error
 

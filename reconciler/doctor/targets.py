@@ -26,12 +26,12 @@ from reconciler.fleet.causes import (
     without_right,
 )
 from reconciler.live.caller import Caller
-from reconciler.live.read import side_by_side
+from reconciler.live.crew import ask_each
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds, Needs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, TargetPlan
-from reconciler.model.protocols import Concurrency, Reader
+from reconciler.model.protocols import Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
 
@@ -67,7 +67,7 @@ class CheckContext:
         return self.kinds[section.kind].needs
 
 
-def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrency) -> tuple[TargetState, ...]:
+def check_targets(context: CheckContext, reader: Reader) -> tuple[TargetState, ...]:
     """Return what can be read and written of each section of each target.
 
     Raises:
@@ -79,7 +79,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
     writing = {each.target for each in context.desired.targets if _role_would_tell(each, context)}
     asked = [each.target for each in context.desired.targets if each.target in hidden | explained | writing]
 
-    def ask(target: Target) -> Record:
+    def ask(target: Target, reader: Reader) -> Record:
         if target in hidden:
             return why_absent(target, reader, lambda: context.caller)
         if target.level is Level.GROUP and target not in explained:
@@ -87,7 +87,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
         record = read_record(target, reader, context.caller)
         return not_found(target, context.caller) if isinstance(record, NotFound) and target in unseen else record
 
-    records = dict(zip(asked, side_by_side(ask, asked, concurrency), strict=True))
+    records = ask_each(ask, asked, reader)
     return tuple(
         _check(target, planned, records.get(target.target), context)
         for target, planned in zip(context.desired.targets, context.plan.targets, strict=True)

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from reconciler.export.left_out import LeftOut
 from reconciler.export.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
 from reconciler.fleet.causes import REFUSALS, ProjectRecord, together, unfit, with_causes
-from reconciler.live.read import learn_ids, read_part, side_by_side
+from reconciler.live.crew import side_by_side
+from reconciler.live.read import learn_ids, read_part
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Lister, Reader
+from reconciler.model.protocols import FleetReader, Reader
 from reconciler.model.state import (
     DesiredState,
     DesiredTarget,
@@ -49,9 +50,7 @@ class LiveSnapshot:
     archived: tuple[Member, ...]
 
 
-def read_all(
-    request: ExportRequest, reader: Lister, kinds: Kinds, concurrency: Concurrency, progress: Progress
-) -> LiveSnapshot:
+def read_all(request: ExportRequest, reader: FleetReader, kinds: Kinds, progress: Progress) -> LiveSnapshot:
     """Read every section that the level of each target has, or only the requested sections.
 
     Raises:
@@ -59,7 +58,7 @@ def read_all(
     """
     progress.begin("looking for targets")
     switches = frozenset(key for kind in kinds.values() for key in kind.needs.switches)
-    resolved = resolve_targets(request, reader, concurrency, switches)
+    resolved = resolve_targets(request, reader, switches)
     tasks = [
         (readable.target, kind, part)
         for readable in resolved.targets
@@ -78,7 +77,7 @@ def read_all(
         return live_part
 
     addresses: list[PartAddress] = [(target, kind.name, part.name) for target, kind, part in tasks]
-    parts = dict(zip(addresses, side_by_side(read, tasks, concurrency), strict=True))
+    parts = dict(zip(addresses, side_by_side(read, tasks, reader.concurrency), strict=True))
     readable = {target for (target, _, _), part in parts.items() if not isinstance(part, Unreadable)}
     ids: dict[Reference, int | Obstacle] = {
         Reference(exported.target.level, str(exported.target.ref).casefold()): exported.id
@@ -90,7 +89,7 @@ def read_all(
         tuple(target for target in resolved.targets if target.target in readable),
         live,
         resolved.warnings,
-        tuple(_unreadable(_explained(live, resolved, reader, kinds, concurrency), readable)),
+        tuple(_unreadable(_explained(live, resolved, reader, kinds), readable)),
         not resolved.warnings and readable == {target for target, _, _ in addresses},
         resolved.members,
         resolved.archived,
@@ -105,7 +104,7 @@ def _parts(target: Target, kinds: Kinds, request: ExportRequest) -> Iterator[tup
 
 
 def _explained(
-    live: LiveState, resolved: ResolvedTargets, reader: Reader, kinds: Kinds, concurrency: Concurrency
+    live: LiveState, resolved: ResolvedTargets, reader: Reader, kinds: Kinds
 ) -> Iterator[tuple[PartAddress, Unreadable]]:
     """Yield the parts that could not be read, with their causes: by the lists of the groups, else by `with_causes`."""
     listed = {member.id: member for members in resolved.members.values() for member in members}
@@ -125,7 +124,7 @@ def _explained(
             if not known:
                 sections.setdefault(target, []).append(Section(target, section, {place[2]: {}}))
     desired = DesiredState(tuple(DesiredTarget(target, tuple(own), "") for target, own in sections.items()), "")
-    explained |= with_causes(desired, LiveState(explained, {}), reader, kinds, concurrency).parts
+    explained |= with_causes(desired, LiveState(explained, {}), reader, kinds).parts
     yield from ((place, part) for place, part in explained.items() if isinstance(part, Unreadable))
 
 

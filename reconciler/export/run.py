@@ -38,7 +38,7 @@ from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_spe
 from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Lister
+from reconciler.model.protocols import FleetReader
 from reconciler.model.targets import Level
 from reconciler.system.files import save, save_inside
 
@@ -99,9 +99,8 @@ class ExportResult:
 
 def run_export(
     request: ExportRequest,
-    reader: Lister,
+    reader: FleetReader,
     kinds: Kinds,
-    concurrency: Concurrency,
     *,
     folder: Path,
     layout: Layout = PLAIN,
@@ -114,7 +113,6 @@ def run_export(
         request: which targets and sections.
         reader: the service.
         kinds: all kinds.
-        concurrency: how many requests at once.
         folder: of the manifests.
         layout: of new documents.
         state: a file for a state of the sandbox; None for no such file.
@@ -125,9 +123,7 @@ def run_export(
         ServiceError: none of the named targets can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
-    done = draw_export(
-        request, reader, kinds, concurrency, folder=folder, layout=layout, state=state, progress=progress
-    )
+    done = draw_export(request, reader, kinds, folder=folder, layout=layout, state=state, progress=progress)
     save_inside(folder, done.texts)
     for path, text in done.rehearsal.items():
         save(path, text)
@@ -136,9 +132,8 @@ def run_export(
 
 def draw_export(
     request: ExportRequest,
-    reader: Lister,
+    reader: FleetReader,
     kinds: Kinds,
-    concurrency: Concurrency,
     *,
     folder: Path,
     layout: Layout = PLAIN,
@@ -153,7 +148,7 @@ def draw_export(
     """
     files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
-    snapshot = read_all(request, reader, kinds, concurrency, progress)
+    snapshot = read_all(request, reader, kinds, progress)
     write = partial(_draft, request, snapshot, kinds, files, layout=layout, keep=keep, progress=progress)
     draft: _Draft | None = None
     if layout.as_set or layout.profile is not None:

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
+from reconciler.live.crew import ask_each
 from reconciler.live.discovery import GroupListing, discover
-from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.read import answer_or_error
 from reconciler.live.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Lister
+from reconciler.model.protocols import FleetReader
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import advised
 
@@ -95,9 +96,7 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
     return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.index.groups}
 
 
-def resolve_targets(
-    request: ExportRequest, reader: Lister, concurrency: Concurrency, switches: frozenset[str]
-) -> ResolvedTargets:
+def resolve_targets(request: ExportRequest, reader: FleetReader, switches: frozenset[str]) -> ResolvedTargets:
     """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
 
     Raises:
@@ -107,7 +106,7 @@ def resolve_targets(
         [Target(Level.GROUP, name) for name in request.groups]
         + [Target(Level.PROJECT, name) for name in request.projects]
     )
-    answers = ask_each(lambda target: _fetch(target, reader), named, concurrency)
+    answers = ask_each(_fetch, named, reader)
     failures = {target: answer for target, answer in answers.items() if isinstance(answer, ServiceError)}
     records = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
     if failures and not (records or request.pathless):
@@ -116,7 +115,7 @@ def resolve_targets(
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in records.items()]
     groups = [path for target, (path, _) in records.items() if target.level is Level.GROUP]
-    listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader, concurrency).groups
+    listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader).groups
     warnings += [
         advised(listing.reason, listing.remedy) for listing in listed.values() if isinstance(listing, Obstacle)
     ]
@@ -133,7 +132,7 @@ def resolve_targets(
     )
 
 
-def _fetch(target: Target, reader: Lister) -> tuple[str, int | None] | ServiceError:
+def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None] | ServiceError:
     """Return the path and the ID of a group or project, or why there is none.
 
     Raises:

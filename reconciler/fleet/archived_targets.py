@@ -9,9 +9,11 @@ from reconciler.errors import ServiceError
 from reconciler.fleet.asked_once import AskedOnce
 from reconciler.fleet.lacking_sections import unchangeable
 from reconciler.fleet.survey import Added, Survey
-from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.crew import ask_each
+from reconciler.live.read import answer_or_error
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.kind import Archived
+from reconciler.model.protocols import FleetReader
 from reconciler.model.state import DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
 
@@ -24,12 +26,12 @@ def archived_targets(run: Survey) -> Added:
     """
     doubtful = dict(_perhaps_archived(run))
 
-    def ask(target: Target) -> TargetRecord | ServiceError:
+    def ask(target: Target, reader: FleetReader) -> TargetRecord | ServiceError:
         move = run.moved.get(target)
         place = target if move is None else Target(target.level, move.number)
-        return answer_or_error(lambda: fetch_record(place, run.reader))
+        return answer_or_error(lambda: fetch_record(place, reader))
 
-    answers = ask_each(ask, doubtful, run.concurrency)
+    answers = ask_each(ask, doubtful, run.reader)
     records = {target: answer for target, answer in answers.items() if isinstance(answer, TargetRecord)}
     obstacles = (
         unchangeable(section, run.kinds)

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import quote, unquote
 
-from reconciler.fleet.survey import FleetReader
 from reconciler.live.records import PATH_FIELDS
-from reconciler.live.subjects import recalled
-from reconciler.model.protocols import Json, Keep, Kept, Spread
+from reconciler.model.protocols import FleetReader, Json, Keep, Kept, Spread
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 
@@ -23,7 +21,7 @@ class AskedOnce:
     """A `FleetReader` that remembers the records of groups and projects, by number and by path."""
 
     def __init__(self, reader: FleetReader) -> None:
-        self._reader = reader
+        self._reader, self.concurrency = reader, reader.concurrency
         self._records: dict[str, Json] = {}
 
     @property
@@ -61,17 +59,17 @@ class AskedOnce:
         return path in self._records
 
     def recall(self, path: str) -> Json:
-        """See `Remembering`."""
-        return recalled(self._reader, path)
+        """See `Reader`."""
+        return self._reader.recall(path)
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Reader`."""
         return self._reader.pages(path, whole=whole)
 
     def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
-        """See `Lister`."""
+        """See `FleetReader`."""
         return self._reader.gather(path, keep, spread)
 
     def now(self) -> datetime:
-        """See `TimedReader`."""
+        """See `FleetReader`."""
         return self._reader.now()

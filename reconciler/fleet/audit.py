@@ -13,9 +13,9 @@ from reconciler.errors import Forbidden, ServiceError
 from reconciler.fleet.authors import with_authors
 from reconciler.fleet.restored import with_restored
 from reconciler.fleet.survey import Added, FleetSurvey
-from reconciler.live.read import side_by_side
+from reconciler.live.crew import ask_each
 from reconciler.model.audit import AuditEvent, read_event
-from reconciler.model.protocols import Json
+from reconciler.model.protocols import FleetReader, Json
 from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import counted
@@ -86,14 +86,14 @@ def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_on
             _warn_of_unread({error.reason: len(targets)})
             return {}
 
-    def ask(target: Target) -> Sequence[AuditEvent] | str:
+    def ask(target: Target, reader: FleetReader) -> Sequence[AuditEvent] | str:
         try:
-            answer = run.reader.get(f"{target.url}audit_events?per_page={EVENTS_PER_TARGET}&created_after={since}")
+            answer = reader.get(f"{target.url}audit_events?per_page={EVENTS_PER_TARGET}&created_after={since}")
         except ServiceError as error:
             return error.reason
         return _newest_first(answer if isinstance(answer, list) else ())
 
-    answers = dict(zip(targets, side_by_side(ask, targets, run.concurrency), strict=True))
+    answers = ask_each(ask, targets, run.reader)
     _warn_of_unread(Counter(answer for answer in answers.values() if isinstance(answer, str)))
     events = {target: answer for target, answer in answers.items() if not isinstance(answer, str)}
     cut = [target for target, answer in events.items() if len(answer) >= EVENTS_PER_TARGET]

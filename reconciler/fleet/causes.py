@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from reconciler.errors import ConfigurationError, NotFound, ServiceError
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.caller import ADMIN_MODE, UNKNOWN_CALLER, Caller, ask_caller
-from reconciler.live.read import TRY_AGAIN, answer_or_error, side_by_side
+from reconciler.live.crew import side_by_side
+from reconciler.live.read import TRY_AGAIN, answer_or_error
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Json, Reader
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import DesiredState, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
 
@@ -271,12 +272,10 @@ def causes(run: Survey) -> Added:
         return {}
     if run.api_url and unreadable == len(run.live.parts):
         refuse_unless_api(run.reader, run.api_url)
-    return {"live": with_causes(run.desired, run.live, run.reader, run.kinds, run.concurrency)}
+    return {"live": with_causes(run.desired, run.live, run.reader, run.kinds)}
 
 
-def with_causes(
-    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: Concurrency
-) -> LiveState:
+def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds) -> LiveState:
     """Return live state in which each part that could not be read has its cause.
 
     It takes at most one request for each target that fails, and one for each cause that many of them share. Where that
@@ -305,10 +304,12 @@ def with_causes(
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    explanations = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
+    explanations = side_by_side(
+        partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), reader.concurrency
+    )
     left = [failure for _, others in explanations for failure in others]
     explained += [parts_explained for parts_explained, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, reader.concurrency)
     parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 

@@ -34,7 +34,7 @@ def discover(run: FleetSurvey) -> Added:
     missing = _missing_groups(listings, creating, answers)
     listed = {group: listing for group, listing in listings.items() if group not in missing}
     pathless = {target for revision in _revisions(run) for target in revision.pathless}
-    discovery = list_groups(listed, run.reader, run.concurrency, pathless, ahead=_ahead(run, missing))
+    discovery = list_groups(listed, run.reader, pathless, ahead=_ahead(run, missing))
     if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
         refuse_unless_api(run.reader, run.api_url)
     discovery = replace(discovery, groups={**discovery.groups, **missing})
@@ -78,7 +78,7 @@ def _find_groups(
     needed = {target.target.identity for target in selected}
     around = listed | (above & needed)
     wanted = [target.target for target in creating if target.target.identity in around]
-    return find_existing(wanted, run.reader, run.concurrency, {}, created=needed)
+    return find_existing(wanted, run.reader, {}, created=needed)
 
 
 def _missing_groups(

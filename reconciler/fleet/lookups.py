@@ -30,7 +30,7 @@ def look_up(run: Survey) -> Added:
     while missing:
         absent = look_up_absent(run, live, missing)
         live = replace(live, ids={**live.ids, **absent})
-        live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader, run.concurrency)
+        live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader)
         plan, missing = run.make(run.desired, live, run.kinds, earlier)
     return {"live": live, "planned": _arriving(plan, run.importing, archives)}
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from reconciler.errors import ServiceError
 from reconciler.fleet.causes import refuse_unless_api, the_other
 from reconciler.fleet.survey import Added, FleetSurvey, Survey
+from reconciler.live.crew import ask_each
 from reconciler.live.existence import (
     Answer,
     Answers,
@@ -18,7 +19,6 @@ from reconciler.live.existence import (
     obstacle,
 )
 from reconciler.live.imports import ImportState, ask_import
-from reconciler.live.read import ask_each
 from reconciler.live.records import is_the_other
 from reconciler.manifests import Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
@@ -46,7 +46,7 @@ def missing_targets(run: Survey) -> Added:
     names = {target.target.identity for target in creating}
     listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
     known = {**listed, **run.answers}
-    answers = find_existing((target.target for target in creating), run.reader, run.concurrency, known, created=names)
+    answers = find_existing((target.target for target in creating), run.reader, known, created=names)
     if creating and not any(isinstance(answer, There) for answer in answers.values()):
         refuse_unless_api(run.reader, run.api_url)
     imports = _ask_imports(run, creating, answers)
@@ -106,7 +106,7 @@ def _ask_others(
         if isinstance(to_create, ToCreate)
     }
     inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
-    taken = ask_each(partial(is_the_other, reader=run.reader), inside, run.concurrency)
+    taken = ask_each(is_the_other, inside, run.reader)
     return {target.identity: the_other(target) for target, is_taken in taken.items() if is_taken}
 
 
@@ -121,7 +121,7 @@ def _ask_imports(
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
-    return ask_each(partial(ask_import, reader=run.reader, secrets=tokens), imported, run.concurrency)
+    return ask_each(partial(ask_import, secrets=tokens), imported, run.reader)
 
 
 def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Obstacle]:
@@ -181,7 +181,7 @@ def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> d
         elif group is not None:
             ids[reference] = _missing(target, creations, spared)
     doubtful = [creations[name].target for name in asked]
-    for name, answer in find_existing(doubtful, run.reader, run.concurrency, {}, created=()).items():
+    for name, answer in find_existing(doubtful, run.reader, {}, created=()).items():
         match answer:
             case There(id=number):
                 ids[asked[name]] = number

@@ -18,11 +18,11 @@ from reconciler.fleet.moved_targets import moved_targets
 from reconciler.fleet.narrow import divide, select
 from reconciler.fleet.reading import read
 from reconciler.fleet.sources import sources
-from reconciler.fleet.survey import Added, FleetReader, FleetSurvey, Survey
+from reconciler.fleet.survey import Added, FleetSurvey, Survey
 from reconciler.fleet.twins import twins
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
-from reconciler.model.protocols import Concurrency
+from reconciler.model.protocols import FleetReader
 from reconciler.model.state import DesiredState
 
 Surveyed = TypeVar("Surveyed", bound=Survey)
@@ -72,6 +72,6 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
     return replace(run, live=replace(run.live, ids={**reader.ids, **run.live.ids}))
 
 
-def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, concurrency: Concurrency, **known: Any) -> Plan:
+def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, **known: Any) -> Plan:
     """Return the plan that turns live state into a desired one that comes from no manifests; see `Survey`."""
-    return survey(Survey(reader, concurrency, kinds, desired, **known), GIVEN).plan
+    return survey(Survey(reader, kinds, desired, **known), GIVEN).plan

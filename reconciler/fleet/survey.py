@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.gitops.revision import Revision
@@ -19,9 +19,9 @@ from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Lister, TimedReader
+from reconciler.model.protocols import FleetReader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
-from reconciler.model.targets import Address, Identity, Level, Target
+from reconciler.model.targets import Address, Identity, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
 from reconciler.planning.selection import RunSelection, Shard
@@ -31,14 +31,6 @@ MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], 
 
 Added = Mapping[str, Any]
 """What a stage adds to a survey, by attribute."""
-
-
-class FleetReader(TimedReader, Lister, Protocol):
-    """The service, for reading all that a run needs to know."""
-
-    @property
-    def moved(self) -> Mapping[tuple[Level, str], int]:
-        """The groups and projects that have moved: their numeric IDs by level and requested path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,6 @@ class Survey:
 
     Attributes:
         reader: the service.
-        concurrency: how many requests at once.
         kinds: all kinds.
         desired: what is to be planned.
         progress: counts the steps.
@@ -92,7 +83,6 @@ class Survey:
     """
 
     reader: FleetReader
-    concurrency: Concurrency
     kinds: Kinds
     desired: DesiredState
     progress: Progress = field(default_factory=Progress, kw_only=True)

@@ -19,10 +19,10 @@ def twins(run: Survey) -> Added:
     for level in (Level.GROUP, Level.PROJECT):
         by_number, by_path = _doubtful(level, targets, busy, numbers)
         if len(by_path) < len(by_number):
-            answers = look_up(by_path, run.reader, run.concurrency)
+            answers = look_up(by_path, run.reader)
             numbers |= {reference: number for reference, number in answers.items() if isinstance(number, int)}
             continue
-        for target, path in look_up_paths(by_number, run.reader, run.concurrency).items():
+        for target, path in look_up_paths(by_number, run.reader).items():
             if isinstance(path, str) and isinstance(target.ref, int):
                 numbers[Reference(level, path.casefold())] = target.ref
     same: dict[tuple[Level, int], list[DesiredTarget]] = {}

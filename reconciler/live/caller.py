@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from reconciler.errors import Forbidden
 from reconciler.live.read import answer_or_error
-from reconciler.live.subjects import recalled
 from reconciler.model.protocols import Json, Reader
 
 OWNER = "user"
@@ -68,7 +67,7 @@ def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Read
     name, number, scopes = owner.get("username"), owner.get("id"), token.get("scopes")
     admin = owner.get("is_admin") is True
     doubtful = admin and isinstance(scopes, list) and "admin_mode" not in scopes
-    lacking = doubtful and isinstance(answer_or_error(lambda: recalled(reader, FOR_ADMINISTRATORS)), Forbidden)
+    lacking = doubtful and isinstance(answer_or_error(lambda: reader.recall(FOR_ADMINISTRATORS)), Forbidden)
     return Caller(
         name if isinstance(name, str) else None,
         number if type(number) is int else None,
@@ -78,5 +77,5 @@ def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Read
 
 
 def _record(reader: Reader, path: str) -> Mapping[str, Json]:
-    answer = answer_or_error(lambda: recalled(reader, path))
+    answer = answer_or_error(lambda: reader.recall(path))
     return answer if isinstance(answer, dict) else {}

@@ -13,13 +13,14 @@ from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.live.caller import ADMIN_MODE, ask_caller
-from reconciler.live.read import TRY_AGAIN, UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
+from reconciler.live.crew import Crew
+from reconciler.live.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
 from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths, way_to_see
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Json, Lister, Spread
+from reconciler.model.protocols import FleetReader, Json, Spread
 from reconciler.model.resource import Wanted
 from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference
 from reconciler.model.targets import Level, Target
@@ -97,8 +98,7 @@ class Ahead:
 
 def discover(
     groups: Mapping[str, GroupListing],
-    reader: Lister,
-    concurrency: Concurrency,
+    reader: FleetReader,
     pathless: Iterable[Target] = (),
     *,
     ahead: Ahead | None = None,
@@ -108,7 +108,6 @@ def discover(
     Args:
         groups: what is needed of each, by full path.
         reader: the service.
-        concurrency: how many requests at once.
         pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
         ahead: what requests that no list needs may read; None to read nothing else.
 
@@ -118,7 +117,7 @@ def discover(
     wanted: dict[str, GroupListing] = {}
     for group, listing in groups.items():
         wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
-    lists = _Lists(wanted, reader, concurrency, ahead)
+    lists = _Lists(wanted, reader, ahead)
     lists.read()
     members_by_group = {group: lists.found[group] for group in wanted}
     ids = {
@@ -129,7 +128,7 @@ def discover(
         if member.id is not None
     }
     listed = {Target(Level.PROJECT, number) for number in ids.values()}
-    asked = look_up_paths({*pathless} - listed, reader, concurrency)
+    asked = look_up_paths({*pathless} - listed, reader)
     paths = {target: path for target, path in asked.items() if isinstance(path, str)}
     ids |= {
         Reference(target.level, path.casefold()): target.ref
@@ -150,16 +149,14 @@ class _Lists:
         parts: what was read meanwhile.
     """
 
-    def __init__(
-        self, groups: Mapping[str, GroupListing], reader: Lister, concurrency: Concurrency, ahead: Ahead | None
-    ) -> None:
+    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, ahead: Ahead | None) -> None:
         self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
         self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
         self._groups, self._reader, self._ahead = groups, reader, ahead
         self._shown: dict[str, set[str]] = {}
         self._showing = Lock()
         tasks = [partial(self._list, group) for group in groups]
-        self._crew = Crew[Callable[[], None]](lambda task: task(), tasks, concurrency)
+        self._crew = Crew[Callable[[], None]](lambda task: task(), tasks, reader.concurrency)
 
     def read(self) -> None:
         """Read all lists."""
@@ -248,7 +245,7 @@ class _Lists:
 
 
 def _list(
-    group: str, listing: GroupListing, reader: Lister, spread: Spread, show: Callable[[Iterable[Member]], None]
+    group: str, listing: GroupListing, reader: FleetReader, spread: Spread, show: Callable[[Iterable[Member]], None]
 ) -> tuple[Member, ...] | Obstacle:
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"

@@ -6,10 +6,11 @@ from functools import partial
 from urllib.parse import quote
 
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.crew import ask_each
+from reconciler.live.read import answer_or_error
 from reconciler.live.records import fetch_record
 from reconciler.model.creation import VISIBILITIES, Visibility
-from reconciler.model.protocols import Concurrency, Json, Reader
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.targets import Identity, Level, Target
 
 
@@ -53,7 +54,6 @@ def obstacle(target: Target, answers: Answers) -> tuple[str, ServiceError | None
 def find_existing(
     targets: Iterable[Target],
     reader: Reader,
-    concurrency: Concurrency,
     known: Answers,
     *,
     created: Container[Identity],
@@ -67,7 +67,6 @@ def find_existing(
     Args:
         targets: by path.
         reader: the service.
-        concurrency: how many requests at once.
         known: the answers so far.
         created: those of the targets that are created if they are missing, for which their groups are asked for.
 
@@ -85,7 +84,7 @@ def find_existing(
                 _, existing[identity] = above
                 del waiting[identity]
         asked = [*_next(waiting, existing, tried)]
-        answers = ask_each(partial(_ask, reader=reader), asked, concurrency)
+        answers = ask_each(_ask, asked, reader)
         for target, answer in answers.items():
             existing[target.identity] = answer
             del waiting[target.identity]
@@ -94,9 +93,7 @@ def find_existing(
         missing = [target for target in inside if answers[target] is None and target.identity in created]
         parents = [Target(Level.GROUP, target.parent) for target in missing]
         needed = {group.identity: group for group in parents if group.identity not in existing}
-        namespaces = ask_each(
-            partial(_ask_namespace, reader=reader, for_projects=for_projects), needed.values(), concurrency
-        )
+        namespaces = ask_each(partial(_ask_namespace, for_projects=for_projects), needed.values(), reader)
         existing |= {group.identity: answer for group, answer in namespaces.items()}
     return existing
 

@@ -3,14 +3,11 @@
 Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from reconciler.errors import (
     BadAnswer,
@@ -22,13 +19,14 @@ from reconciler.errors import (
     Unreachable,
     WaitTooLong,
 )
+from reconciler.live.crew import ask_each
 from reconciler.live.subjects import RECORDS, with_names
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
+from reconciler.model.protocols import FleetReader, Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
 from reconciler.model.targets import Level, Target
@@ -45,19 +43,13 @@ EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
 
 NOTHING_READ: EarlyParts = MappingProxyType({})
 
-GLANCE = 0.5
-"""After how many seconds, at most, the main thread notices a signal that another thread has received."""
-
-Task = TypeVar("Task")
-Question = TypeVar("Question", bound=Hashable)
 Result = TypeVar("Result")
 
 
 def read_live(
     desired: DesiredState,
-    reader: TimedReader,
+    reader: FleetReader,
     kinds: Kinds,
-    concurrency: Concurrency,
     progress: Progress | None = None,
     *,
     early: EarlyParts = NOTHING_READ,
@@ -80,7 +72,7 @@ def read_live(
     progress = progress or Progress()
     progress.begin("reading", (target for target, _, _ in wanted))
 
-    def read(address: PartAddress) -> LivePart:
+    def read(address: PartAddress, reader: FleetReader) -> LivePart:
         target, section, part = address
         before, early_part = early.get(address, (None, None))
         if early_part is None or before != wanted[address]:
@@ -89,7 +81,7 @@ def read_live(
         progress.step(target)
         return early_part
 
-    parts = ask_each(read, wanted, concurrency)
+    parts = ask_each(read, wanted, reader)
     return LiveState(parts, learn_ids(parts, kinds), reader.now())
 
 
@@ -194,120 +186,6 @@ def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
         raise
     except ServiceError as error:
         return error
-
-
-def ask_each(
-    ask: Callable[[Question], Result], questions: Iterable[Question], concurrency: Concurrency
-) -> dict[Question, Result]:
-    """Return the answer to each question, in their order, at most `concurrency` asked at once; see `side_by_side`."""
-    ordered = list(questions)
-    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
-
-
-def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: Concurrency) -> list[Result]:
-    """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
-
-    If `concurrency` is a function, it is called whenever a task ends: workers are started, and end, as it says.
-
-    The first exception ends it: tasks that have not begun are dropped, and those that have are waited for. A
-    `KeyboardInterrupt` waits for nothing: the threads are daemons, so that an answer that never comes cannot keep the
-    process. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more than its
-    result.
-    """
-    results: dict[int, Result] = {}
-
-    def do(numbered: tuple[int, Task]) -> None:
-        number, task = numbered
-        results[number] = work(task)
-
-    Crew(do, enumerate(tasks), concurrency).run()
-    return [results[number] for number in range(len(results))]
-
-
-class Crew(Generic[Task]):
-    """Threads that share tasks, as `side_by_side` says; some tasks may come up while others are worked on.
-
-    Attributes:
-        is_over: whether the run has ended, with all done or with an error.
-    """
-
-    def __init__(self, work: Callable[[Task], None], tasks: Iterable[Task], concurrency: Concurrency) -> None:
-        self._work = work
-        self._todo = deque(tasks)
-        self._concurrency = concurrency
-        self._ended = SimpleQueue[None]()
-        self._workers: list[Thread] = []
-        self._gone = 0
-        self._errors: list[BaseException] = []
-        self.is_over = False
-        self._changing = Lock()
-
-    def run(self) -> None:
-        """Return once all is done."""
-        try:
-            self._has_room()
-            # A worker is in the list before the one that starts it ends.
-            for _ in self._workers:
-                self._wait_for_one()
-            for worker in self._workers:
-                worker.join()
-        finally:
-            self._end()
-        if self._errors:
-            raise self._errors[0]
-
-    def _wait_for_one(self) -> None:
-        """Wait until a worker ends; look up now and then, since a signal may come right before the waiting begins."""
-        while True:
-            try:
-                return self._ended.get(timeout=GLANCE)
-            except Empty:
-                continue
-
-    def add(self, task: Task, *, first: bool = False) -> None:
-        """Add a task; to be called by a task. It is dropped if the run has ended."""
-        with self._changing:
-            if not self.is_over:
-                (self._todo.appendleft if first else self._todo.append)(task)
-        self._has_room()
-
-    def _has_room(self) -> bool:
-        """Start the workers for which there is room; return whether there is room for those that are there."""
-        number = self._concurrency() if callable(self._concurrency) else self._concurrency
-        with self._changing:
-            room = number - len(self._workers) + self._gone
-            for _ in range(min(room, len(self._todo))):
-                self._workers.append(Thread(target=self._work_on, daemon=True))
-                self._workers[-1].start()
-            self._gone += room < 0
-            return room >= 0
-
-    def _work_on(self) -> None:
-        try:
-            for task in self._taken():
-                self._work(task)
-                if not self._has_room():
-                    break
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            self._errors.append(error)
-            self._end()
-        self._ended.put(None)
-
-    def _taken(self) -> Iterator[Task]:
-        """Take one task after the other, as other threads do too. Whoever finds none is gone before any is added."""
-        while True:
-            with self._changing:
-                if not self._todo:
-                    self._gone += 1
-                    return
-                task = self._todo.popleft()
-            yield task
-
-    def _end(self) -> None:
-        """Drop the tasks that have not begun, and those that are still added."""
-        with self._changing:
-            self.is_over = True
-            self._todo.clear()
 
 
 def decode(part: Part, target: Target, answer: Json) -> LiveRecord:

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
 from reconciler.live.caller import ADMIN_MODE, ask_caller
-from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
+from reconciler.live.crew import ask_each
+from reconciler.live.read import UNEXPECTED, answer_or_error
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import Concurrency, Json, Reader
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Known, LiveState, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import closest
@@ -178,16 +179,14 @@ def _living(record: TargetRecord) -> int | Obstacle:
     return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
 
 
-def look_up(
-    references: Iterable[Reference], reader: Reader, concurrency: Concurrency
-) -> dict[Reference, int | Obstacle]:
+def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, int | Obstacle]:
     """Ask for the numeric ID of each path, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
     ordered = sorted(set(references), key=lambda reference: (reference.level, reference.path))
-    return ask_each(lambda reference: look_up_id(reference, reader), ordered, concurrency)
+    return ask_each(look_up_id, ordered, reader)
 
 
 def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
@@ -208,29 +207,31 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
     return _answer_or_obstacle(vocabulary.target, ask)
 
 
-def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: Concurrency) -> LiveState:
+def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> LiveState:
     """Return live state with what planning lacks, each asked for once.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
     wanted = list(missing)
-    ids = look_up([lookup for lookup in wanted if isinstance(lookup, Reference)], reader, concurrency)
+    ids = look_up([lookup for lookup in wanted if isinstance(lookup, Reference)], reader)
     lists = sorted((lookup for lookup in wanted if isinstance(lookup, Vocabulary)), key=lambda lookup: lookup.path)
-    names = ask_each(lambda vocabulary: look_up_names(vocabulary, reader), lists, concurrency)
+    names = ask_each(look_up_names, lists, reader)
     return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
 
 
-def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: Concurrency) -> dict[Target, str | Obstacle]:
+def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str | Obstacle]:
     """Ask for the full path of each target that is given by ID, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
     ordered = sorted(targets, key=lambda target: target.order)
-    return ask_each(
-        lambda target: _answer_or_obstacle(target, lambda: fetch_record(target, reader).path), ordered, concurrency
-    )
+    return ask_each(_look_up_path, ordered, reader)
+
+
+def _look_up_path(target: Target, reader: Reader) -> str | Obstacle:
+    return _answer_or_obstacle(target, lambda: fetch_record(target, reader).path)
 
 
 def is_off(value: Json) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from reconciler.errors import Forbidden, NotFound
 from reconciler.model.endpoints import Collection
 from reconciler.model.entries import EntryRow
-from reconciler.model.protocols import Json, Reader, Remembering
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects
 
 RECORDS = {"user": ("users/{}", "username"), "group": ("groups/{}?with_projects=false", "full_path")}
@@ -21,13 +21,8 @@ def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
     """
     if not part.relations.entries:
         return objects
-    own = (_named(part, record, lambda path: recalled(reader, path)) for record in objects.own)
+    own = (_named(part, record, reader.recall) for record in objects.own)
     return replace(objects, own=tuple(own))
-
-
-def recalled(reader: Reader, path: str) -> Json:
-    """Return what a reader remembers of a path, or reads; see `Remembering`."""
-    return reader.recall(path) if isinstance(reader, Remembering) else reader.get(path)
 
 
 def _named(part: Collection, record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, BinaryIO, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, BinaryIO, Literal, Protocol, TypeVar
 
 from pydantic import Field
+
+from reconciler.model.targets import Level
 
 Json = Any
 """A JSON value as `json.loads` builds it. Its reader checks it: a kind by its model."""
@@ -13,16 +15,16 @@ Json = Any
 Kept = TypeVar("Kept")
 
 Keep = Callable[[list[Json]], list[Kept]]
-"""See `Lister`."""
+"""See `FleetReader.gather`."""
 
 Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
 """Does the same for some texts, and returns the results in their order."""
 
-Concurrency = int | Callable[[], int]
-"""How many requests may be in flight: a number, or a function that returns it at each moment."""
-
 Begin = Callable[[Mapping[str, str]], Callable[[bytes], object] | None]
 """Takes the headers of a response by lower-case name, and returns what takes its body piece by piece; None: nothing."""
+
+Concurrency = Callable[[], int]
+"""Returns how many requests may be made at once, at this moment."""
 
 Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
@@ -51,8 +53,15 @@ class Reader(Protocol):
     It has no method that writes: whatever is handed a `Reader` cannot change the service.
     """
 
+    @property
+    def concurrency(self) -> Concurrency:
+        """How many requests may be made at once."""
+
     def get(self, path: str) -> Json:
         """Return the JSON answer to `GET {api_url}/{path}`."""
+
+    def recall(self, path: str) -> Json:
+        """Return the JSON answer to `GET {api_url}/{path}`, which is asked for once a run, whoever needs it."""
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination).
@@ -63,16 +72,15 @@ class Reader(Protocol):
         """
 
 
-@runtime_checkable
-class Remembering(Reader, Protocol):
-    """The service, for reading the same more than once."""
+class FleetReader(Reader, Protocol):
+    """The service, for reading all that a run needs to know."""
 
-    def recall(self, path: str) -> Json:
-        """Return the JSON answer to `GET {api_url}/{path}`, which is asked for once a run, whoever needs it."""
+    @property
+    def moved(self) -> Mapping[tuple[Level, str], int]:
+        """The groups and projects that have moved: their numeric IDs by level and requested path."""
 
-
-class Lister(Reader, Protocol):
-    """The service, for reading long lists."""
+    def now(self) -> datetime:
+        """Return the time by the service's own clock, as far as responses show it; with a time zone."""
 
     def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
         """Return what is kept of all items of all pages of `GET {api_url}/{path}`.
@@ -83,13 +91,6 @@ class Lister(Reader, Protocol):
                 while it was read.
             spread: asks for the pages after the first side by side, where the service says how many there are.
         """
-
-
-class TimedReader(Reader, Protocol):
-    """The service, for reading what it has and when."""
-
-    def now(self) -> datetime:
-        """Return the time by the service's own clock, as far as responses show it; with a time zone."""
 
 
 class Service(Reader, Protocol):

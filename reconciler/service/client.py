@@ -30,13 +30,12 @@ from reconciler.errors import (
     Stopped,
     WaitTooLong,
 )
-from reconciler.model.protocols import Begin, Concurrency, Json, Keep, Kept, Request, Spread
+from reconciler.model.protocols import Begin, Json, Keep, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connection, Form, is_plain, tls_context
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
-    AUTO,
     DEFAULT_POLICY,
     TRANSIENT,
     Clock,
@@ -90,6 +89,7 @@ class Client:
     Attributes:
         api_url: without a slash at its end.
         traffic: the requests and waits so far.
+        concurrency: how many requests may be made at once.
         stop: set it to end a run that waits: waits that the service asks for, and pauses before a retry, end in
             `Stopped`. Requests that need not wait are still sent, so that begun work can be finished.
 
@@ -118,6 +118,7 @@ class Client:
         self._clock = clock or Clock()
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
         self._limiter = Limiter(policy, self._clock, self.traffic, self.stop)
+        self.concurrency = self._limiter.concurrency
         self._moves = Moves()
         self._closed: dict[str, bool] = {}
         self._refusing = Lock()
@@ -154,19 +155,9 @@ class Client:
             connection.close()
 
     @property
-    def concurrency(self) -> Concurrency:
-        """The number of requests in flight that the policy sets, or a function that returns what it is at present."""
-        return (lambda: self.most_in_flight) if self._policy.concurrency == AUTO else self._policy.concurrency
-
-    @property
     def token(self) -> str:
         """The token, a secret: git pushes the inventory with it where the repository has the same origin."""
         return self._token
-
-    @property
-    def most_in_flight(self) -> int:
-        """How many requests may be in flight at present."""
-        return self._limiter.requests
 
     @property
     def moved(self) -> Mapping[tuple[Level, str], int]:
@@ -179,7 +170,7 @@ class Client:
         return value
 
     def recall(self, path: str) -> Json:
-        """See `protocols.Remembering`. A refusal is remembered too; what failed for another reason is asked again."""
+        """See `protocols.Reader`. A refusal is remembered too; what failed for another reason is asked again."""
         with self._refusing:
             asking = self._asking.setdefault(path, Lock())
         with asking:
@@ -198,7 +189,7 @@ class Client:
         return read_list(lambda page: self._carry_out("GET", page), path, list, whole=whole)
 
     def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
-        """See `protocols.Lister`."""
+        """See `protocols.FleetReader`."""
         return read_list(lambda page: self._carry_out("GET", page), path, keep, spread=spread)
 
     def visible(self, path: str) -> list[Json]:
@@ -206,7 +197,7 @@ class Client:
         return read_list(lambda page: self._carry_out("GET", page), path, list, counted=False)
 
     def now(self) -> datetime:
-        """See `protocols.TimedReader`: the local clock, corrected by the latest response."""
+        """See `protocols.FleetReader`: the local clock, corrected by the latest response."""
         date, received_at = self._date
         now = self._clock.now()
         return now + ((parse_date(date) or received_at) - received_at)

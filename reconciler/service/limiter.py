@@ -37,6 +37,7 @@ class Limiter:
 
     def __init__(self, policy: Policy, clock: Clock, traffic: Traffic, stop: Event) -> None:
         self._max_wait = policy.max_wait
+        self._most = policy.concurrency
         self._clock = clock
         self._traffic = traffic
         self._stop = stop
@@ -45,14 +46,13 @@ class Limiter:
         self._held_for = Wait.RATE_LIMIT
         self._words = ""
         self._refusal: WaitTooLong | None = None
-        self._limit = AdaptiveLimit() if policy.concurrency == AUTO else FixedLimit(policy.concurrency)
+        self._limit = AdaptiveLimit() if self._most == AUTO else FixedLimit(self._most)
         self._pacer = Pacer(policy.rate)
         self._quota = Quota()
 
-    @property
-    def requests(self) -> int:
-        """How many requests may be in flight at this moment."""
-        return self._limit.requests
+    def concurrency(self) -> int:
+        """Return how many requests may be made at once; fewer may be in flight while the service refuses some."""
+        return self._limit.requests if self._most == AUTO else self._most
 
     def acquire(self, request: str) -> Sent:
         """Wait until a request, by its method and path, may be sent; `release` must follow.

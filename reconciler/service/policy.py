@@ -94,7 +94,7 @@ class Policy:
     retry_allowance: int = 50
     first_backoff: float = 0.5
     longest_backoff: float = 30
-    concurrency: int | Literal["auto"] = 64
+    concurrency: int | Literal["auto"] = 1
     rate: Rate | None = None
     follow_moved: bool = False
     reads_moved: bool = True

@@ -211,8 +211,8 @@ def test_a_plan_says_nothing_on_stderr_where_nobody_watches(cli_runner: CliRunne
 def test_a_plan_and_an_apply_count_what_they_do(engine: EngineDriver) -> None:
     sections = (section("milestones", {"1.0": {}, "2.0": {}}), section("job_token_scope", {"enabled": True}))
     run = Watched()
-    plan = draw_plan(desired(*sections), engine.client, KINDS, 2, progress=run.progress)
+    plan = draw_plan(desired(*sections), engine.client, KINDS, progress=run.progress)
     assert run.says() == "reading: 1 of 1 target"
-    terms = ApplyOptions(2, progress=run.progress)
+    terms = ApplyOptions(progress=run.progress)
     assert [target.target for target in apply_plan(plan, engine.client, KINDS, terms)] == [API]
     assert run.says() == "applying: 1 of 1 target, 2 of 2 changes"

@@ -14,6 +14,7 @@ from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthori
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
 from reconciler.service.transport import RawResponse
+from tests.answering import Answering
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
@@ -321,7 +322,7 @@ def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
 # Facts that a service may report or leave out.
 
 
-class Telling:
+class Telling(Answering):
     """A service that answers this."""
 
     def __init__(self, **answers: Json) -> None:
@@ -332,9 +333,6 @@ class Telling:
         if isinstance(found, Exception):
             raise found
         return found
-
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        raise NotImplementedError(path)
 
 
 def tokens_lines(**answers: Json) -> list[str]:

@@ -3,19 +3,20 @@
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import Barrier, Event, Lock, get_ident
 
 import pytest
 
 from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
-from reconciler.live.read import read_live, side_by_side
+from reconciler.live.crew import side_by_side
+from reconciler.live.read import read_live
 from reconciler.live.records import look_up, look_up_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json
 from reconciler.model.state import Reference, Vocabulary
 from reconciler.model.targets import Level
 from reconciler.service import Client
+from tests.answering import Answering
 from tests.building import API, KINDS, desired, section
 from tests.canned import answer, canned
 
@@ -24,8 +25,8 @@ GROUP = Reference(Level.GROUP, "acme")
 
 
 @dataclass
-class Memory:
-    """A `TimedReader` that answers from memory and remembers what it was asked."""
+class Memory(Answering):
+    """A service that answers from memory and remembers what it was asked."""
 
     answers: Mapping[str, Json]
     asked: list[str] = field(default_factory=list)
@@ -37,17 +38,10 @@ class Memory:
             raise answer
         return answer
 
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        del whole
-        return list(self.get(path))
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
 
 def test_numbers_are_asked_for_once_each() -> None:
     reader = Memory({"projects/acme%2Flib": {"id": 8}, "groups/acme?with_projects=false": {"id": 10}})
-    assert look_up([LIB, GROUP, LIB], reader, 1) == {GROUP: 10, LIB: 8}
+    assert look_up([LIB, GROUP, LIB], reader) == {GROUP: 10, LIB: 8}
     assert reader.asked == ["groups/acme?with_projects=false", "projects/acme%2Flib"]
 
 
@@ -63,7 +57,7 @@ def test_numbers_are_asked_for_once_each() -> None:
     ],
 )
 def test_a_number_that_cannot_be_had_is_unknown_with_its_reason(answer: Json, reason: str) -> None:
-    assert look_up([LIB], Memory({"projects/acme%2Flib": answer}), 1) == {LIB: Obstacle(LIB.target.address, reason)}
+    assert look_up([LIB], Memory({"projects/acme%2Flib": answer})) == {LIB: Obstacle(LIB.target.address, reason)}
 
 
 def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
@@ -76,26 +70,25 @@ def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
     }
     hidden = "not found, not visible to this token, or not served by this server (GET x: 404 Project Not Found)"
     elsewhere = "correct the path, or use a token that can see it"
-    assert look_up([LIB, GROUP], Memory(answers), 1) == {
+    assert look_up([LIB, GROUP], Memory(answers)) == {
         LIB: Obstacle(LIB.target.address, hidden, elsewhere),
         GROUP: Obstacle(GROUP.target.address, hidden, elsewhere),
     }
     answers["groups/acme%2Flib?with_projects=false"] = {"id": 3}
     wrong = Obstacle(LIB.target.address, "this is a group, not a project", "list it under `groups`")
-    assert look_up([LIB], Memory(answers), 1) == {LIB: wrong}
+    assert look_up([LIB], Memory(answers)) == {LIB: wrong}
 
 
 @pytest.mark.parametrize("error", [Unauthorized("GET x", "401"), Unreachable("GET x", "refused")], ids=repr)
 def test_without_token_or_service_nothing_is_read(error: ServiceError) -> None:
     with pytest.raises(type(error)):
-        look_up([LIB], Memory({"projects/acme%2Flib": error}), 1)
+        look_up([LIB], Memory({"projects/acme%2Flib": error}))
     wanted = desired(section("milestones", {}), section("trigger_tokens", {}))
     with pytest.raises(type(error)):
         read_live(
             wanted,
             Memory({f"{API.url}milestones?include_ancestors=true": error, f"{API.url}triggers": error}),
             KINDS,
-            1,
         )
 
 
@@ -113,10 +106,10 @@ def test_results_keep_the_order_of_their_tasks_and_the_first_error_drops_the_res
             raise ValueError("five")
         return task
 
-    assert side_by_side(work, [0, 1, 2, 3], 2) == [0, 1, 2, 3]
+    assert side_by_side(work, [0, 1, 2, 3], lambda: 2) == [0, 1, 2, 3]
     begun.clear()
     with pytest.raises(ValueError, match="five"):
-        side_by_side(work, [5, *range(6, 500)], 1)
+        side_by_side(work, [5, *range(6, 500)], lambda: 1)
     assert len(begun) < 494
 
 
@@ -129,7 +122,7 @@ def test_a_signal_that_another_thread_receives_ends_the_waiting() -> None:
 
     try:
         with pytest.raises(KeyboardInterrupt):
-            side_by_side(work, [1], 1)
+            side_by_side(work, [1], lambda: 1)
     finally:
         never.set()
 

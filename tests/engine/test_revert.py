@@ -55,7 +55,7 @@ def planned_back(engine: EngineDriver, report: Report) -> Plan:
     """Return the plan of the way back."""
     engine.sandbox.clear_log()
     way_back = WayBack(report.targets, KINDS, "digest")
-    return draw_plan(way_back.left, engine.client, KINDS, concurrency=1, make=way_back.plan)
+    return draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
 
 
 def problems(plan: Plan) -> list[str]:

@@ -19,9 +19,9 @@ EVERYTHING = ExportRequest(groups=("acme",), pathless=(Level.USER,))
 
 def exported(client: Client, folder: Path, asked: ExportRequest = EVERYTHING, layout: Layout = PLAIN) -> ExportResult:
     """Export, and check that a second export changes nothing."""
-    done = run_export(asked, client, KINDS, 1, folder=folder, layout=layout)
+    done = run_export(asked, client, KINDS, folder=folder, layout=layout)
     before = contents(folder)
-    again = run_export(asked, client, KINDS, 1, folder=folder, layout=layout)
+    again = run_export(asked, client, KINDS, folder=folder, layout=layout)
     assert again.written == ()
     assert contents(folder) == before
     return done
@@ -36,8 +36,8 @@ def contents(folder: Path) -> Mapping[str, str]:
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
     """Return the changes and the problems of a plan with the manifests of a folder."""
     manifests = read_manifests(Inputs([folder], KINDS))
-    listed = discover(dict.fromkeys(manifests.index.groups, GroupListing()), client, 1)
-    plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS, concurrency=1)
+    listed = discover(dict.fromkeys(manifests.index.groups, GroupListing()), client)
+    plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS)
     return list(plan.changes), list(plan.problems)
 
 

@@ -37,7 +37,7 @@ def test_an_export_plans_empty_on_the_service_on_a_copy_of_it_and_over_an_earlie
             done = exported(client, folder)
             assert (done.whole, done.targets) == (True, 6)
             assert planned(client, folder) == ([], [])
-            run_export(EVERYTHING, client, KINDS, 1, folder=folder, state=state)
+            run_export(EVERYTHING, client, KINDS, folder=folder, state=state)
         with client_of(sandbox, json.loads(state.read_text()), "rehearsal") as client:
             assert planned(client, folder) == ([], [])
         with client_of(sandbox, service(later, dialect)) as client:

@@ -188,7 +188,7 @@ def test_a_project_whose_path_no_manifest_takes_goes_by_its_number(sandbox: Sand
     state = a_small_service("deployed")
     state["projects"].append({"id": 777, "path": "acme/odd path"})
     with client_of(sandbox, state) as client:
-        run_export(ExportRequest(projects=("777",), sections=("milestones",)), client, KINDS, 1, folder=tmp_path)
+        run_export(ExportRequest(projects=("777",), sections=("milestones",)), client, KINDS, folder=tmp_path)
     assert contents(tmp_path) == {
         "project-777.yaml": "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  id: 777\nspec:\n  milestones: {}\n"
     }
@@ -203,7 +203,7 @@ def test_an_answer_that_does_not_say_what_a_project_is_called_ends_the_export(bo
         connected(server.api_url) as client,
         pytest.raises(BadAnswer) as raised,
     ):
-        run_export(ExportRequest(projects=("acme/api",)), client, KINDS, 1, folder=tmp_path)
+        run_export(ExportRequest(projects=("acme/api",)), client, KINDS, folder=tmp_path)
     assert str(raised.value) == (
         "GET projects/acme%2Fapi: unexpected response: the body does not have the documented structure"
     )
@@ -216,8 +216,8 @@ def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: San
     state["projects"][0]["milestones"] = [{"title": title} for title in titles]
     with client_of(sandbox, state) as client:
         asked = ExportRequest(projects=("acme/api",), sections=("milestones",))
-        run_export(asked, client, KINDS, 1, folder=tmp_path)
-        again = run_export(asked, client, KINDS, 1, folder=tmp_path)
+        run_export(asked, client, KINDS, folder=tmp_path)
+        again = run_export(asked, client, KINDS, folder=tmp_path)
     assert (again.written, again.warnings) == ((), ())
 
 
@@ -238,9 +238,9 @@ def test_an_export_tells_how_far_it_is(cli_runner: CliRunner) -> None:
     progress = Progress()
     with Client(cli_runner.sandbox.api_url, "ada-token") as client:
         asked = ExportRequest(groups=("acme",), sections=("milestones",))
-        run_export(asked, client, KINDS, 2, folder=cli_runner.folder / "out", progress=progress)
+        run_export(asked, client, KINDS, folder=cli_runner.folder / "out", progress=progress)
         assert (progress.stage, progress.done, progress.targets) == ("checking manifests", 0, 0)
-        snapshot = read_all(asked, client, KINDS, 2, progress)
+        snapshot = read_all(asked, client, KINDS, progress)
     assert (
         (progress.stage, progress.done, progress.targets) == ("reading", 5, 5) == ("reading", 5, len(snapshot.targets))
     )

@@ -109,7 +109,7 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
     }
     folder, file = tmp_path / "manifests", tmp_path / "state.json"
     with client_of(sandbox, state) as client:
-        run_export(ExportRequest(groups=("acme",), pathless=(Level.USER,)), client, KINDS, 1, folder=folder, state=file)
+        run_export(ExportRequest(groups=("acme",), pathless=(Level.USER,)), client, KINDS, folder=folder, state=file)
         there = planned(client, folder)
     with client_of(sandbox, json.loads(file.read_text()), "rehearsal") as client:
         assert planned(client, folder) == there == ([], [])
@@ -146,7 +146,7 @@ def test_one_that_goes_by_its_number_gets_a_path_that_is_made_up(sandbox: Sandbo
     file = tmp_path / "state.json"
     with client_of(sandbox, state) as client:
         asked = ExportRequest(groups=("88",), projects=("777",), sections=("milestones", "approval_settings"))
-        run_export(asked, client, KINDS, 1, folder=tmp_path / "manifests", state=file)
+        run_export(asked, client, KINDS, folder=tmp_path / "manifests", state=file)
     made = json.loads(file.read_text())
     assert [(group["path"], group.get("id")) for group in made["groups"]] == [("unlisted", None), ("unlisted-88", 88)]
     assert [(project["path"], project["id"]) for project in made["projects"]] == [("unlisted/project-777", 777)]
@@ -159,7 +159,7 @@ def test_a_service_that_does_not_say_who_asks_ends_the_export_before_anything_is
     with canned(project, answer("200 OK", "[]"), answer("200 OK", "{}")) as server, connected(server.api_url) as client:
         asked = ExportRequest(projects=("acme/api",), sections=("milestones",))
         with pytest.raises(Exception, match="GET user: unexpected response"):
-            run_export(asked, client, KINDS, 1, folder=tmp_path / "out", state=tmp_path / "state.json")
+            run_export(asked, client, KINDS, folder=tmp_path / "out", state=tmp_path / "state.json")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,6 +14,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
 from reconciler.service import Client
+from tests.answering import Answering
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.states import a_small_service
@@ -129,7 +130,7 @@ def test_a_set_that_matches_nothing_is_warned_of_once(cli_runner: CliRunner) -> 
     ]
 
 
-class Lists:
+class Lists(Answering):
     """A service that answers each list with something, or raises it."""
 
     def __init__(self, found: Any) -> None:
@@ -155,7 +156,6 @@ def test_what_is_found_are_paths_and_ids() -> None:
     found = discover(
         {"a/B": GroupListing(archived=True), "A/b": GroupListing()},
         Lists([{"id": 1, "path_with_namespace": "A/b/C", "archived": True}]),
-        1,
     )
     assert found.groups == dict.fromkeys(("a/B", "A/b"), (Member("A/b/C", archived=True, id=1),))
     assert found.ids == {Reference(Level.PROJECT, "a/b/c"): 1}
@@ -177,15 +177,15 @@ def test_what_is_found_are_paths_and_ids() -> None:
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
     where = Target(Level.GROUP, "a/b").address
     said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
-    assert discover({"a/b": GroupListing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said, TRY_AGAIN)}
+    assert discover({"a/b": GroupListing()}, Lists(found)).groups == {"a/b": Obstacle(where, said, TRY_AGAIN)}
 
 
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
-    hidden = discover({"a/b": GroupListing()}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
+    hidden = discover({"a/b": GroupListing()}, Lists(NotFound("GET x", "404 Not Found", 404))).groups["a/b"]
     assert isinstance(hidden, Obstacle)
     assert hidden.cause == NO_SUCH_GROUP
     with pytest.raises(Unauthorized):
-        discover({"a/b": GroupListing()}, Lists(Unauthorized("GET x", "401", 401)), 1)
+        discover({"a/b": GroupListing()}, Lists(Unauthorized("GET x", "401", 401)))
 
 
 def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
@@ -196,7 +196,7 @@ def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
         canned(answer("200 OK", f"[{silent}, {telling}]", x_next_page="")) as server,
         Client(server.api_url, "t") as client,
     ):
-        found = discover({"acme": GroupListing(True, off | {"merge_requests_enabled"})}, client, 1)
+        found = discover({"acme": GroupListing(True, off | {"merge_requests_enabled"})}, client)
     assert found.groups == {"acme": (Member("acme/a", id=1), Member("acme/b", id=2, off=off))}
 
 

@@ -14,7 +14,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Spread
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.service import Client
+from reconciler.service import Client, Policy
 from tests.building import KINDS, desired, section
 
 WAIT = 10
@@ -39,8 +39,8 @@ class Service(Client):
         read: set by the first of them.
     """
 
-    def __init__(self, lists: Mapping[str, Callable[..., list[Any]]]) -> None:
-        super().__init__("http://localhost/api/v4", "t")
+    def __init__(self, lists: Mapping[str, Callable[..., list[Any]]], concurrency: int = 2) -> None:
+        super().__init__("http://localhost/api/v4", "t", policy=Policy(concurrency=concurrency))
         self.lists = lists
         self.asked: list[str] = []
         self.read = Event()
@@ -54,7 +54,7 @@ class Service(Client):
         return self.lists[path.partition("?")[0]](keep, spread)
 
 
-def found_in(service: Service, *groups: str, concurrency: int = 2) -> tuple[Discovery, list[list[str]]]:
+def found_in(service: Service, *groups: str) -> tuple[Discovery, list[list[str]]]:
     """List groups; the second value are the projects that were prepared at once."""
     prepared = []
 
@@ -64,7 +64,7 @@ def found_in(service: Service, *groups: str, concurrency: int = 2) -> tuple[Disc
         return [wished(path) for path in paths]
 
     ahead = Ahead(KINDS, prepare)
-    return discover(dict.fromkeys(groups, GroupListing()), service, concurrency, ahead=ahead), prepared
+    return discover(dict.fromkeys(groups, GroupListing()), service, ahead=ahead), prepared
 
 
 def paths_of(found: Discovery) -> list[str]:
@@ -87,11 +87,11 @@ def test_projects_are_read_while_later_pages_are_still_under_way_and_only_once()
         assert paths_of(found) == paths
         assert 1 <= len(service.asked) == len(found.parts)
         whole = desired(*(each for path in paths for each in wished(path).sections))
-        live = read_live(whole, service, KINDS, 2, early=found.parts)
+        live = read_live(whole, service, KINDS, early=found.parts)
         assert sorted(service.asked) == [f"projects/{path.replace('/', '%2F')}/notification_settings" for path in paths]
         assert [target.ref for target, _, _ in live.parts] == paths
         changed = desired(section("notification_settings", {"level": "mention"}, Target(Level.PROJECT, "acme/a")))
-        read_live(changed, service, KINDS, 2, early=found.parts)
+        read_live(changed, service, KINDS, early=found.parts)
         assert service.asked.count("projects/acme%2Fa/notification_settings") == 2
 
 
@@ -113,8 +113,8 @@ def test_a_project_is_read_early_only_if_all_groups_around_it_have_shown_it() ->
         below.set()
         return found
 
-    with Service({"groups/acme/projects": outer, "groups/acme%2Ftools/projects": inner}) as service:
-        _, prepared = found_in(service, "acme", "acme/Tools", concurrency=4)
+    with Service({"groups/acme/projects": outer, "groups/acme%2Ftools/projects": inner}, concurrency=4) as service:
+        _, prepared = found_in(service, "acme", "acme/Tools")
     assert prepared == [["acme/a"], ["acme/tools/b"]]
 
 
@@ -150,8 +150,8 @@ def test_a_page_that_fails_ends_its_list_and_no_other(concurrency: int) -> None:
         "groups/acme/projects": lambda keep, spread: ask_for(page, 9, keep, spread),
         "groups/other/projects": lambda keep, _spread: keep(entries("other/a")),
     }
-    with Service(lists) as service:
-        found, _ = found_in(service, "acme", "other", concurrency=concurrency)
+    with Service(lists, concurrency) as service:
+        found, _ = found_in(service, "acme", "other")
     assert [isinstance(each, Obstacle) for each in found.groups.values()] == [True, False]
     assert len(asked) <= concurrency
 

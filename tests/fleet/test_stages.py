@@ -45,7 +45,7 @@ def document(kind: str, metadata: str, more: str = "spec: {milestones: {v1: {}}}
 def survey_of(engine: EngineDriver, *documents: str, scope: Scope | None = None) -> FleetSurvey:
     """Return what is known before the first request."""
     manifests = read_contents({"fleet.yaml": "---\n".join(documents).encode()}, KINDS)
-    run = FleetSurvey(engine.client, 1, KINDS, manifests.desired, manifests, scope=scope or Scope())
+    run = FleetSurvey(engine.client, KINDS, manifests.desired, manifests, scope=scope or Scope())
     engine.sandbox.clear_log()
     return replace(run, whole=manifests.desired)
 

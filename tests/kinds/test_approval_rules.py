@@ -20,7 +20,7 @@ from reconciler.model.audit import AuditEvent
 from reconciler.model.plan import Delete, Plan, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
-from reconciler.service import Client
+from reconciler.service import Client, Policy
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
@@ -441,7 +441,7 @@ class Counting(Client):
     """A client that notes how many writes to each path are under way at once."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(url, "ada-token")
+        super().__init__(url, "ada-token", policy=Policy(concurrency=8))
         self.under_way = Counter[str]()
         self.most = Counter[str]()
         self._lock = Lock()
@@ -465,7 +465,7 @@ def test_rules_of_one_project_are_created_one_after_the_other(engine: EngineDriv
     plan = engine.plan(rules(wanted), rules(wanted, LIB))
     engine.sandbox.set_faults([{"kind": "slow", "seconds": 0.02, "method": "POST"}])
     with Counting(engine.sandbox.api_url) as client:
-        assert failures(apply_plan(plan, client, KINDS, ApplyOptions(8))) == []
+        assert failures(apply_plan(plan, client, KINDS, ApplyOptions())) == []
     assert client.most == {RULES: 1, RULES.replace("api", "lib"): 1}
 
 
@@ -490,7 +490,7 @@ def test_a_rule_that_somebody_creates_at_once_is_left_to_them(
     plan = engine.plan(rules(wanted))
     engine.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "approval_rules"}])
     with ThreadPoolExecutor() as pool, Client(engine.sandbox.api_url, "ada-token") as other:
-        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions(1)), (engine.client, other))]
+        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions()), (engine.client, other))]
     assert [line for outcomes in runs for line in failures(outcomes)] == [ends]
     assert len(shown(engine)) == 1
     engine.sandbox.set_faults([])

@@ -11,6 +11,7 @@ from reconciler.live.read import read_part
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord
 from reconciler.model.targets import Target
+from tests.answering import Answering
 from tests.building import ACME, API, USER, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, project_in, rewriting, speaking_with, user_in
@@ -239,15 +240,11 @@ def test_the_user_is_read_only_where_no_address_is_wanted(
     assert engine.requests() == reads
 
 
-class Nobody:
+class Nobody(Answering):
     """A reader for which the user has no address."""
 
     def get(self, path: str) -> Json:
         return {"notification_settings": {"level": "watch", "notification_email": "a@example.com"}, "user": {}}[path]
-
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        del whole
-        return [self.get(path)]
 
 
 def test_a_primary_address_that_is_not_told_is_no_obstacle_to_the_rest() -> None:

@@ -23,6 +23,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
 from reconciler.planning.revert import WayBack
 from reconciler.service import Client
+from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting
@@ -207,7 +208,7 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
         DeclaredException("milestones", until, "later", "2.0", ("promote",)),
     )
     state = DesiredState((DesiredTarget(ACME, (wanted,), exceptions=excepted),), "digest")
-    plan = draw_plan(state, engine.client, KINDS, concurrency=1)
+    plan = draw_plan(state, engine.client, KINDS)
     assert list(plan.changes) == []
     assert [(each.address.name, each.action) for each in plan.excepted] == [("1.0", "update"), ("2.0", "update")]
     assert told(plan) == [
@@ -298,7 +299,7 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
     way_back = WayBack(load_report(save_report(report), KINDS).targets, KINDS, "digest")
-    back = draw_plan(way_back.left, engine.client, KINDS, concurrency=1, make=way_back.plan)
+    back = draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []
     assert titles(engine) == {"acme": ["1.0"]}
@@ -328,7 +329,7 @@ RECORDS: Mapping[str, Json] = {
 }
 
 
-class Records:
+class Records(Answering):
     """A reader of records that keeps what it was asked for."""
 
     def __init__(self) -> None:
@@ -337,9 +338,6 @@ class Records:
     def get(self, path: str) -> Json:
         self.asked.append(path)
         return RECORDS[path]
-
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        raise NotImplementedError(path)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from reconciler.model.plan import Create
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.wording import counted
 from reconciler.service import Client
+from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
@@ -249,7 +250,7 @@ def test_a_rule_that_somebody_makes_at_once_is_not_deleted_by_its_name(engine: E
     plan = engine.plan(branches({"main": {}}))
     engine.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "protected_branches"}])
     with ThreadPoolExecutor() as pool, Client(engine.sandbox.api_url, "ada-token") as other:
-        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions(1)), (engine.client, other))]
+        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions()), (engine.client, other))]
     assert [line for outcomes in runs for line in failures(outcomes)] == [
         "failed: protected branch main: somebody else created the same object at the same time, ID 1; this run's, ID 2, "
         "is still there: delete one of them"
@@ -337,16 +338,13 @@ NO_ENTRIES = [{"id": "7"}, {"id": 7}, {"id": 7, "user_id": "8"}, {"id": 7, "grou
 
 @pytest.mark.parametrize("shown", [*({"push_access_levels": [entry]} for entry in NO_ENTRIES), {}])
 def test_a_rule_that_is_none_makes_the_rules_unreadable(shown: Any) -> None:
-    class Answering:
-        def get(self, path: str) -> Any:
-            raise NotImplementedError(path)
-
+    class Telling(Answering):
         def pages(self, path: str, *, whole: bool = False) -> list[Any]:
             del whole
             assert path == RULES
             return [{"id": 1, "name": "main", **shown}]
 
-    live = read_part(Answering(), KINDS["protected_branches"].parts[0], API, {})
+    live = read_part(Telling(), KINDS["protected_branches"].parts[0], API, {})
     reason = f"GET {RULES}: unexpected response"
     assert isinstance(live, Unreadable)
     assert live.reason.startswith(reason)

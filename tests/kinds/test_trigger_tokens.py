@@ -13,6 +13,7 @@ from reconciler.live.read import read_part
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
 from reconciler.service import Client
+from tests.answering import Answering
 from tests.building import API, KINDS, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import project_in, rewriting, speaking_with
@@ -296,7 +297,7 @@ def test_nothing_is_deleted_whose_successor_cannot_be_delivered(engine: EngineDr
 
     put_due(engine, token("nightly", id=2), token("weekly", id=4))
     plan = engine.plan(wanted({**ROTATED, "weekly": None}))
-    terms = ApplyOptions(1, deliver=fail if broken else None)
+    terms = ApplyOptions(deliver=fail if broken else None)
     assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
         "failed: trigger token nightly: the value of its successor could not be delivered: "
         + ("the disk is full" if broken else "no token sink is configured"),
@@ -327,14 +328,11 @@ def test_a_token_from_the_edge_of_time_is_read_like_any_other(told: str) -> None
     assert [token.names for token in tokens.own] == [("nightly",)]
 
 
-class Telling:
+class Telling(Answering):
     """A reader whose lists have one entry."""
 
     def __init__(self, entry: Json) -> None:
         self.entry = entry
-
-    def get(self, path: str) -> Json:
-        raise AssertionError(path)
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         del whole

@@ -33,7 +33,7 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
     """Make a plan, and forget the requests. Other targets may be declared that it leaves out."""
     desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
     whole = DesiredState((*desired.targets, *besides), "digest")
-    run = Survey(engine.client, 1, KINDS, desired, whole=whole)
+    run = Survey(engine.client, KINDS, desired, whole=whole)
     plan = survey(run, (missing_targets, *GIVEN)).plan
     engine.sandbox.clear_log()
     return plan
@@ -41,7 +41,7 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
 
 def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetPlan]:
     """Apply a plan."""
-    terms = ApplyOptions(1, deliver=engine.deliver, write_log=engine.write_log, **{"stop": Stop(), **options})
+    terms = ApplyOptions(deliver=engine.deliver, write_log=engine.write_log, **{"stop": Stop(), **options})
     return apply_plan(plan, engine.client, KINDS, terms)
 
 

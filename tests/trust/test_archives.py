@@ -126,7 +126,7 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
     plan = plan_of(engine, *wanted)
     engine.sandbox.set_faults([{"kind": "status", "status": 404, "match": "acme%2FNEW/"}])
     application = Application(plan, engine.client, KINDS)
-    application.run(ApplyOptions(1, wait=0))
+    application.run(ApplyOptions(wait=0))
     why = (
         "the archive of group acme/NEW is still arriving after 0s; the service goes on with it, and the same command goes on "
         "from there"
@@ -240,7 +240,7 @@ def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
             after = {**creation.after, "sha256": sha256(FILE.read_bytes()).hexdigest()}
             target = replace(plan.targets[0], sections=(SectionPlan("", changes=(replace(creation, after=after),)),))
             application = Application(Plan((target,)), client, KINDS)
-            application.run(ApplyOptions(1))
+            application.run(ApplyOptions())
     assert results(application.outcomes) == [
         "group acme/NEW failed: POST groups/import: 400 Bad request - file is missing; the URL leads past the service's "
         "front proxy, which takes uploads: use its public URL"

@@ -135,7 +135,7 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
     wanted = new("acme/a", from_github(42), **TWO)
     other = new("acme/b", from_github(44))
     application = Application(plan_of(engine, wanted, other), engine.client, KINDS)
-    application.run(ApplyOptions(1))
+    application.run(ApplyOptions())
     told = (
         "issue (2 of 2), pull request review (1 of 1); 4 errors: NoteImporter: no access with [a secret], issues: Validation "
         "failed: Title is too long, unknown place: RuntimeError and 1 more"
@@ -174,7 +174,7 @@ def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine
     with_imports(engine)
     wanted = (new("acme/a", from_github(44), **TWO), new("acme/b", from_github(44)))
     application = Application(plan_of(engine, *wanted), engine.client, KINDS)
-    application.run(ApplyOptions(1, wait=3600))
+    application.run(ApplyOptions(wait=3600))
     a, b = (
         f"the import of project acme/{name} still runs after 1h; the service goes on with it, and the same command goes on "
         "from there"
@@ -411,7 +411,7 @@ def test_an_import_of_an_earlier_run_is_waited_for(engine: EngineDriver) -> None
     with_imports(engine)
     wanted = new("acme/a", from_github(42), milestones={"1.0": {"due_date": "2026-12-01"}, "old": None})
     first = Application(plan_of(engine, replace(wanted, sections=())), engine.client, KINDS)
-    first.run(ApplyOptions(1, wait=0))
+    first.run(ApplyOptions(wait=0))
     state = engine.sandbox.state()
     state["projects"][-1]["milestones"] = [{"title": "old"}, {"title": "gone"}]
     engine.sandbox.replace_state(state)

@@ -10,7 +10,7 @@ from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
-from reconciler.service import Client
+from reconciler.service import Client, Policy
 from tests.building import ACME, KINDS, desired, section
 from tests.states import a_small_service
 
@@ -55,11 +55,11 @@ def wanted(target: Target) -> list[Section]:
 def test_no_two_writes_to_one_target_are_in_flight_at_once(sandbox: Sandbox, dialect: str) -> None:
     sandbox.replace_state(a_small_service(dialect))
     projects = [Target(Level.PROJECT, path) for path in PROJECTS.values()]
-    with Watched(sandbox.api_url, "ada-token") as client:
+    with Watched(sandbox.api_url, "ada-token", policy=Policy(concurrency=16)) as client:
         whole = desired(*(each for target in (ACME, *projects) for each in wanted(target)))
-        plan = draw_plan(whole, client, KINDS, concurrency=16)
+        plan = draw_plan(whole, client, KINDS)
         sandbox.set_latency(5)
-        options = ApplyOptions(concurrency=16, deliver=lambda *_: None, stop=Stop())
+        options = ApplyOptions(deliver=lambda *_: None, stop=Stop())
         outcomes = list(apply_plan(plan, client, KINDS, options))
     assert len(outcomes) == 5
     assert client.most == Counter(each.url.strip("/") for each in (ACME, *projects))

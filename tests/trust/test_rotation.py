@@ -129,9 +129,9 @@ class Rotation:
                 Mortal(self.sandbox.api_url, fate, clock) as client,
                 held_journal(file, client, KINDS, deliver) as journal,
             ):
-                plan = draw_plan(WANTED, client, KINDS, concurrency=1)
+                plan = draw_plan(WANTED, client, KINDS)
                 with journal.run(client.api_url, "digest") as record:
-                    terms = ApplyOptions(1, deliver=deliver, stop=Stop(), write_log=record)
+                    terms = ApplyOptions(deliver=deliver, stop=Stop(), write_log=record)
                     list(apply_plan(plan, client, KINDS, terms))
                 assert not journal.failures
                 return not journal.unsettled

@@ -124,7 +124,7 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
 
     meddled = Meddled(sandbox.api_url, at_once(sandbox, "ada-token"))
     with EngineDriver(sandbox, a_small_service("deployed"), meddled) as engine:
-        terms = ApplyOptions(1, deliver=deliver)
+        terms = ApplyOptions(deliver=deliver)
         told = failures(list(apply_plan(engine.plan(TOKENS), engine.client, KINDS, terms)))
     assert told == [
         "failed: trigger token t: somebody else created the same object at the same time, ID 1; this run's, ID 2, was deleted "
@@ -320,7 +320,7 @@ def test_what_was_not_sent_because_of_a_wait_that_is_too_long_is_skipped(sandbox
         plan = engine.plan(section("milestones", {"a": {}, "b": {}}), section("milestones", {"a": {}}, LIB))
         sandbox.set_faults([{"kind": "status", "status": 503, "retry_after": 900, "method": "POST"}])
         sandbox.clear_log()
-        terms = ApplyOptions(1, stop=Stop(client.stop))
+        terms = ApplyOptions(stop=Stop(client.stop))
         first, *others = failures(apply_plan(plan, client, KINDS, terms))
         assert len(engine.writes()) == 1
         why = 'service unavailable ("503 Service Unavailable"): retry at 2026-10-10 12:15:00 UTC, in 900 s; --max-wait is 300 s'
@@ -354,7 +354,7 @@ def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
         stop = Stop()
         stop.cancel("enough")
         stop.cancel("later reasons do not count")
-        terms = ApplyOptions(1, deliver=None, stop=stop)
+        terms = ApplyOptions(deliver=None, stop=stop)
         engine.sandbox.clear_log()
         assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
             "skipped: approval settings None: enough",
@@ -366,7 +366,7 @@ def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
 def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -> None:
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         plan = engine.plan(TOKENS)
-        terms = ApplyOptions(1, deliver=None)
+        terms = ApplyOptions(deliver=None)
         [told] = failures(list(apply_plan(plan, engine.client, KINDS, terms)))
         assert told.startswith("failed: trigger token t: no token sink is configured; the undelivered token ")
         assert sandbox.state()["projects"][0]["trigger_tokens"] == []
