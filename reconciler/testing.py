@@ -313,12 +313,12 @@ class _Ending:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         """Carry out a write, unless there were enough."""
         self._left -= 1
         if self._left < 0:
             raise Stopped(str(request), "the run has ended")
-        return self._client.send(request)
+        return self._client.send(request, **more)
 
 
 class _Odd:

@@ -206,7 +206,7 @@ class NewTarget:
                 with path.open("rb") as file:
                     if hashlib.file_digest(file, "sha256").hexdigest() != self.change.after["sha256"]:
                         raise LookupError(f"{path} is not the archive of the plan: its SHA-256 differs; plan again")
-                    yield lambda: self.service.post(fields, file=file)
+                    yield lambda: self.service.send(fields, file=file)
             except OSError as error:
                 raise LookupError(f"{path}: {error.strerror}") from error
         else:
@@ -215,7 +215,7 @@ class NewTarget:
     def _imported(self, request: Request, secrets: Collection[str]) -> Json:
         """Ask for an import. A 401 is about the token for the other service, or the rights there: it ends no run."""
         try:
-            return self.service.post(request, secrets=secrets)
+            return self.service.send(request, secrets=secrets)
         except Unauthorized as error:
             raise Refused(error.request, error.reason, error.status) from error
 
@@ -357,13 +357,9 @@ class Patient:
         """See `Service`."""
         return self._patiently(lambda: self._service.pages(path, whole=whole), path)
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
         """See `Service`."""
-        return self.post(request)
-
-    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
-        """See `Service`."""
-        return self._patiently(lambda: self._service.post(request, secrets=secrets, file=file), request.path)
+        return self._patiently(lambda: self._service.send(request, secrets=secrets, file=file), request.path)
 
     def pause(self, request: str, seconds: float) -> None:
         """See `Service`."""

@@ -96,11 +96,8 @@ class FleetReader(Reader, Protocol):
 class Service(Reader, Protocol):
     """The service, for reading and writing."""
 
-    def send(self, request: Request) -> Json:
-        """Carry out one write and return its JSON answer, None where it has no body."""
-
-    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
-        """Carry out one write that holds more than JSON for anyone, and return its JSON answer.
+    def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+        """Carry out one write and return its JSON answer, None where it has no body.
 
         Args:
             request: the write.

@@ -6,7 +6,6 @@ service only, and writes go only to targets that the manifests name: redirects o
 """
 
 import logging
-import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -14,7 +13,6 @@ from random import Random
 from threading import Event, Lock
 from types import TracebackType
 from typing import BinaryIO, Self
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
 
@@ -31,9 +29,10 @@ from reconciler.errors import (
     WaitTooLong,
 )
 from reconciler.model.protocols import Begin, Json, Keep, Kept, Request, Spread
-from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connection, Form, is_plain, tls_context
+from reconciler.model.targets import Level
+from reconciler.service.connection import Connection, Form, tls_context
 from reconciler.service.limiter import Limiter
+from reconciler.service.moves import Moves, is_inside, redirect, target_of
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
     DEFAULT_POLICY,
@@ -67,17 +66,12 @@ LONGEST_ID = 64
 
 NO_RESPONSE = Response(0, "", {}, b"")
 
-FOLLOWED = frozenset({301, 302, 307, 308})
-
-PORTS = {"http": 80, "https": 443}
-
 FORBIDDEN = 403
 
 OWNER = "user"
 """The path of the token's owner, which everybody may read."""
 
 HAS_MOVED = "its group or project has moved"
-_TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
 
 class Client:
@@ -221,21 +215,18 @@ class Client:
         finally:
             self._idle.append(connection)
             self._limiter.release(sent, response.status or None, response.headers)
-        if response.status in FOLLOWED and "location" in response.headers:
-            fetch_elsewhere(f"{self.api_url}/{path}", response.headers["location"], begin, self._ca_file)
+        location = redirect(response)
+        if location is not None:
+            fetch_elsewhere(f"{self.api_url}/{path}", location, begin, self._ca_file)
         else:
             read_download(request, response)
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
         """See `protocols.Service`. Redirects are not followed; a DELETE is done if an earlier try may have been.
 
         Raises:
             ServiceError: ambiguous, if the write may have been carried out all the same.
         """
-        return self.post(request)
-
-    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
-        """See `protocols.Service`, and `send`. A file is read in pieces."""
         target = self._moves.moved_target(request.path)
         if target is not None and not self._policy.follow_moved:
             reason = f"the {target.level} has moved, and is {target} now; writing to it needs --follow-moved"
@@ -271,15 +262,13 @@ class Client:
                     return None, response
                 pause = retry_after(response.headers, self._clock.now())
                 doubtful = method != "GET" and is_in_doubt(error, pause)
-                in_doubt = in_doubt or doubtful
-                error.ambiguous = in_doubt
+                error.ambiguous = in_doubt = in_doubt or doubtful
                 error.reason = hidden(error.reason, self._secrets).replace(self._token, "[the token]")
-                words = explanation(response).replace(self._token, "[the token]")
                 if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
                     raise AccountClosed(request, error.reason, error.status) from error
                 if isinstance(error, RateLimited) and has_own_limit(method, path):
                     raise
-                rest = self._rest(error, pause, tries, words)
+                rest = self._rest(error, pause, tries, explanation(response).replace(self._token, "[the token]"))
                 may_help = is_transient(method, error, in_doubt=doubtful) and not (once and in_doubt)
                 if not may_help or not self._may_retry(error, tries):
                     raise
@@ -321,19 +310,19 @@ class Client:
         Raises:
             Moved: it is about what a target holds that has moved, and such reads are not followed.
         """
-        stays = method == "GET" and not self._policy.reads_moved and _is_inside(path)
+        stays = method == "GET" and not self._policy.reads_moved and is_inside(path)
         if stays and self._moves.moved_target(path) is not None:
             raise Moved(request, HAS_MOVED)
         path = self._moves.current(path)
         response = self._exchange(request, method, path, body, tries)
-        if method == "GET" and response.status in FOLLOWED and "location" in response.headers:
-            target = target_of(self.api_url, path, response.headers["location"])
-            if target is not None:
-                self._moves.learn(path, target)
-                if stays and self._moves.moved_target(path) is not None:
-                    raise Moved(request, HAS_MOVED, response.status)
-                return self._exchange(request, method, target, body, tries)
-        return response
+        location = redirect(response) if method == "GET" else None
+        target = None if location is None else target_of(self.api_url, path, location)
+        if target is None:
+            return response
+        self._moves.learn(path, target)
+        if stays and self._moves.moved_target(path) is not None:
+            raise Moved(request, HAS_MOVED, response.status)
+        return self._exchange(request, method, target, body, tries)
 
     def _exchange(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
         """Send one request when the limiter lets it go: the one place where requests are counted and logged."""
@@ -365,65 +354,3 @@ class Client:
         connection = Connection(self.api_url, self._policy, self._clock, self._tls, self._connect)
         self._connections.append(connection)
         return connection
-
-
-def target_of(api_url: str, path: str, location: str) -> str | None:
-    """Return where a redirect leads, as a path relative to `{api_url}/`; None where it leads out of the API.
-
-    Args:
-        path: of the request, relative as well.
-    """
-    try:
-        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", location))
-        if _origin(here) != _origin(there) or there.username is not None:
-            return None
-    except ValueError:
-        return None
-    root = urlsplit(api_url).path + "/"
-    query = f"?{there.query}" if there.query else ""
-    target = there.path + query
-    return target.removeprefix(root) if target.startswith(root) and is_plain(target) else None
-
-
-class Moves:
-    """The groups and projects that have moved, and their numeric IDs. Safe to use from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._numbers: dict[tuple[Level, str], int] = {}
-
-    @property
-    def found(self) -> Mapping[tuple[Level, str], int]:
-        """The numeric ID by level and requested path, without percent-encoding."""
-        with self._lock:
-            return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
-
-    def learn(self, path: str, target: str) -> None:
-        """Record a redirect from one relative path to another, if it is that of a moved target."""
-        old, new = _TARGET.match(path), _TARGET.match(target)
-        if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
-            return
-        if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
-            with self._lock:
-                self._numbers[Level(old[1]), old[2]] = int(new[2])
-
-    def moved_target(self, path: str) -> Target | None:
-        """Return the target, by its ID, that a relative path belongs to, if the target is known to have moved."""
-        old = _TARGET.match(path) if self._numbers else None
-        number = self._numbers.get((Level(old[1]), old[2])) if old else None
-        return Target(Level(old[1]), number) if old and number is not None else None
-
-    def current(self, path: str) -> str:
-        """Return the relative path that now stands for `path`."""
-        target = self.moved_target(path)
-        return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
-
-
-def _is_inside(path: str) -> bool:
-    """Return whether a relative path is about what a group or project holds, not about its own record."""
-    target = _TARGET.match(path)
-    return target is not None and bool(path[target.end() :].partition("?")[0].strip("/"))
-
-
-def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
-    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)

@@ -169,10 +169,10 @@ def test_a_file_that_moves_between_reading_and_committing(cli_runner: CliRunner)
 
             get, visible = client.get, client.visible
 
-            def send(self, request: Request) -> Any:
+            def send(self, request: Request, **more: Any) -> Any:
                 action = {"action": "update", "file_path": path, "content": "pushed"}
                 client.send(Request("POST", commits, {"branch": "main", "commit_message": "x", "actions": [action]}))
-                return client.send(request)
+                return client.send(request, **more)
 
         proposal = Proposal({path: f"{HEAD}{DECLARED}\n"}, {path: "new"}, "t", "d")
         with pytest.raises(Refused, match="The file has changed since you started editing it"):
@@ -347,7 +347,7 @@ class Board:
         found: list[Any] = self.answers[path.partition("?")[0]].pop(0)
         return found
 
-    def send(self, request: Request) -> Any:
+    def send(self, request: Request, **_more: Any) -> Any:
         self.sent.append(f"{request.method} {request.path}")
         answer = self.answers.get(self.sent[-1])
         if isinstance(answer, ServiceError):

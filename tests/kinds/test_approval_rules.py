@@ -446,13 +446,13 @@ class Counting(Client):
         self.most = Counter[str]()
         self._lock = Lock()
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         """Send a request, and count it meanwhile."""
         with self._lock:
             self.under_way[request.path] += 1
             self.most[request.path] = max(self.most[request.path], self.under_way[request.path])
         try:
-            return super().send(request)
+            return super().send(request, **more)
         finally:
             with self._lock:
                 self.under_way[request.path] -= 1

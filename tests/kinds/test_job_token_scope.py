@@ -325,7 +325,7 @@ def test_the_switch_is_read_again_after_it_was_thrown(engine: EngineDriver) -> N
 class Forgetful(Client):
     """A client of an older service, which acknowledges some writes and carries out none of them."""
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **_more: Any) -> Json:
         self.traffic.count(request.method, again=False)
         return None
 

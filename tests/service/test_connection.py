@@ -417,7 +417,7 @@ class Growing(BytesIO):
 def test_a_file_that_changes_while_it_is_sent_is_never_followed_by_what_looks_like_another_request(then: bytes) -> None:
     with canned(answer("201 Created", "{}")) as server, connected(server.api_url) as client:
         with pytest.raises(AnswerLost) as raised:
-            client.post(Request("POST", "x", {}), file=Growing(b"the first", then))
+            client.send(Request("POST", "x", {}), file=Growing(b"the first", then))
     assert raised.value.reason == "the response was lost: the file has changed while it was sent"
 
 
@@ -429,7 +429,7 @@ def test_an_answer_that_comes_before_a_large_file_is_sent_counts_and_ends_the_co
     with serving(refuse) as host, connected(f"http://{host}/api/v4") as client:
         for _ in range(2):
             with pytest.raises(Refused, match="413 Too Large"):
-                client.post(Request("POST", "x", {}), file=BytesIO(b"x" * 2**24))
+                client.send(Request("POST", "x", {}), file=BytesIO(b"x" * 2**24))
 
 
 def test_a_connection_that_has_rested_is_not_used_again() -> None:

@@ -10,7 +10,7 @@ from reconciler.errors import Moved, NotFound
 from reconciler.model.protocols import Method, Request
 from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox
-from reconciler.service.client import Moves, target_of
+from reconciler.service.moves import Moves, target_of
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected

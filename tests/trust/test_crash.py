@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,11 +35,11 @@ class Mortal(Client):
         super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.moment, self.left = moment, write
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         self.left -= 1
         if self.left < 0 or (self.left == 0 and self.moment == "before"):
             raise Killed
-        answer = super().send(request)
+        answer = super().send(request, **more)
         if self.left == 0:
             raise Killed
         return answer

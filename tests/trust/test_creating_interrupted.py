@@ -1,8 +1,7 @@
 """A run that creates groups and projects, cut off or disturbed at each write: the next one ends in the same state."""
 
-from collections.abc import Collection
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 
@@ -32,11 +31,11 @@ class Mortal(Client):
         super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.moment, self.left = moment, write
 
-    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         self.left -= 1
         if self.left < 0 or (self.left == 0 and self.moment == "before"):
             raise Killed
-        answer = super().post(request, secrets=secrets, file=file)
+        answer = super().send(request, **more)
         if self.left == 0:
             raise Killed
         return answer

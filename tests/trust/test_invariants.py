@@ -25,9 +25,9 @@ class Watched(Client):
         super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.before, self.after = before, after
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         self.before(request)
-        answer = super().send(request)
+        answer = super().send(request, **more)
         self.after()
         return answer
 

@@ -27,14 +27,14 @@ class Watched(Client):
         self.most = Counter[str]()
         self._counting = Lock()
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, **more: Any) -> Json:
         target = "/".join(request.path.split("/")[:2])
         target = BY_ID.get(target, target)
         with self._counting:
             self.in_flight[target] += 1
             self.most |= self.in_flight
         try:
-            return super().send(request)
+            return super().send(request, **more)
         finally:
             with self._counting:
                 self.in_flight[target] -= 1

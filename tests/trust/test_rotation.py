@@ -64,8 +64,8 @@ class Mortal(Client):
         found: list[Json] = self.fate.around(lambda: super(Mortal, self).pages(path, whole=whole))
         return found
 
-    def send(self, request: Request) -> Json:
-        return self.fate.around(lambda: super(Mortal, self).send(request))
+    def send(self, request: Request, **more: Any) -> Json:
+        return self.fate.around(lambda: super(Mortal, self).send(request, **more))
 
 
 @dataclass

@@ -34,8 +34,8 @@ class Meddled(Client):
         super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.meddle = meddle
 
-    def send(self, request: Request) -> Json:
-        return self.meddle(request, lambda: super(Meddled, self).send(request))
+    def send(self, request: Request, **more: Any) -> Json:
+        return self.meddle(request, lambda: super(Meddled, self).send(request, **more))
 
 
 def applied(

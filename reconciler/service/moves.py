@@ -1,0 +1,86 @@
+"""Redirects within the API, and the groups and projects that have moved, as redirects of reads show them.
+
+The spec says so in section 7; deployed behaviour, section 7.6.
+"""
+
+import re
+from collections.abc import Mapping
+from threading import Lock
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from reconciler.model.targets import Level, Target
+from reconciler.service.connection import is_plain
+from reconciler.service.responses import Response
+
+FOLLOWED = frozenset({301, 302, 307, 308})
+
+PORTS = {"http": 80, "https": 443}
+
+_TARGET = re.compile(r"(group|project)s/([^/?]+)")
+
+
+def redirect(response: Response) -> str | None:
+    """Return where a response redirects to, as it says it; None if it does not."""
+    return response.headers.get("location") if response.status in FOLLOWED else None
+
+
+def target_of(api_url: str, path: str, location: str) -> str | None:
+    """Return where a redirect leads, as a path relative to `{api_url}/`; None where it leads out of the API.
+
+    Args:
+        path: of the request, relative as well.
+    """
+    try:
+        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", location))
+        if _origin(here) != _origin(there) or there.username is not None:
+            return None
+    except ValueError:
+        return None
+    root = urlsplit(api_url).path + "/"
+    query = f"?{there.query}" if there.query else ""
+    target = there.path + query
+    return target.removeprefix(root) if target.startswith(root) and is_plain(target) else None
+
+
+class Moves:
+    """The groups and projects that have moved, and their numeric IDs. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._numbers: dict[tuple[Level, str], int] = {}
+
+    @property
+    def found(self) -> Mapping[tuple[Level, str], int]:
+        """The numeric ID by level and requested path, without percent-encoding."""
+        with self._lock:
+            return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
+
+    def learn(self, path: str, target: str) -> None:
+        """Record a redirect from one relative path to another, if it is that of a moved target."""
+        old, new = _TARGET.match(path), _TARGET.match(target)
+        if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
+            return
+        if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
+            with self._lock:
+                self._numbers[Level(old[1]), old[2]] = int(new[2])
+
+    def moved_target(self, path: str) -> Target | None:
+        """Return the target, by its ID, that a relative path belongs to, if the target is known to have moved."""
+        old = _TARGET.match(path) if self._numbers else None
+        number = self._numbers.get((Level(old[1]), old[2])) if old else None
+        return Target(Level(old[1]), number) if old and number is not None else None
+
+    def current(self, path: str) -> str:
+        """Return the relative path that now stands for `path`."""
+        target = self.moved_target(path)
+        return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a relative path is about what a group or project holds, not about its own record."""
+    target = _TARGET.match(path)
+    return target is not None and bool(path[target.end() :].partition("?")[0].strip("/"))
+
+
+def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
+    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
