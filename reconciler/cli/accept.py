@@ -176,8 +176,8 @@ def _propose(session: Session, accepted: "Acceptance", place: "ProposalTarget", 
         if deferral is not None:
             title = f"Except {number} until {deferral.until}: {files}"
         proposal = Proposal(before, texts, title, _description(accepted, texts, deferral))
-        proposing, iid = propose(client, place, proposal)
-    write_stdout(f"Merge request {proposing}: {project}!{iid} ({files})\n")
+        result, iid = propose(client, place, proposal)
+    write_stdout(f"Merge request {result}: {project}!{iid} ({files})\n")
 
 
 def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:

@@ -117,10 +117,10 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
         _refuse_link(file)
         text = read_file(file)
         with _client(given, NOTE) as client:
-            posting = post_note(client, place, name, text)
+            result = post_note(client, place, name, text)
     except ReconcilerError as error:
         return _refused(NOTE, error, strict=strict)
-    write_stdout(f"Note {name} {posting}: {place}\n")
+    write_stdout(f"Note {name} {result}: {place}\n")
     return 0
 
 
@@ -170,10 +170,10 @@ def kept_issue(client: "Client", project: str, name: str, saved: "SavedPlan", se
     """
     from reconciler.gitops.issues import keep_issue
 
-    filed = keep_issue(client, project, name, _drift(saved, name, session))
-    for username in filed.unknown:
+    kept = keep_issue(client, project, name, _drift(saved, name, session))
+    for username in kept.unknown:
         LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
-    return f"Issue {name} {filed.filing}: {project}{'' if filed.iid is None else f'#{filed.iid}'}"
+    return f"Issue {name} {kept.result}: {project}{'' if kept.iid is None else f'#{kept.iid}'}"
 
 
 @contextmanager

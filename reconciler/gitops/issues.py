@@ -7,12 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from functools import cache
 from urllib.parse import quote
 
-from reconciler.errors import BadAnswer
-from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Board, as_stored, keep_one, marker, own_user, project_path
+from reconciler.gitops.keeping import (
+    MAX_TEXT_LENGTH,
+    Board,
+    Keeper,
+    Record,
+    Result,
+    as_stored,
+    marker,
+    own_user,
+    project_path,
+)
 from reconciler.model.protocols import Json, Request
 
 SEEN, END = "<!-- reconciler seen ", " -->"
@@ -23,17 +31,6 @@ MEMORY = re.compile(r"([0-9TZ:-]*): ((?:[0-9a-f]+(?:\*[1-9][0-9]{0,5})?(?: |\Z))
 
 RULE = "\n\n---\n\n"
 """Stands above the last report of an issue that is closed."""
-
-
-class Filing(StrEnum):
-    """The result of keeping an issue."""
-
-    OPENED = "opened"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
-    CLOSED = "closed"
-    REOPENED = "reopened"
-    NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +71,21 @@ class DriftIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class KeptIssue:
     """The issue after a run.
 
     Attributes:
-        filing: what was done.
+        result: what was done.
         iid: its number in the project; None if there is none.
         unknown: usernames that the service does not know, so that they are not assigned.
     """
 
-    filing: Filing
+    result: Result
     iid: int | None = None
     unknown: Sequence[str] = ()
 
 
-def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Filed:
+def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> KeptIssue:
     """Open, update, close or reopen the issue of that name; one that is already right takes no write.
 
     Only issues of the token's own user count. Of duplicates, from a lost response or from two runs at the same time,
@@ -103,110 +100,81 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> File
     Raises:
         ServiceError: the issue could not be kept.
     """
-    keeper = _IssueKeeper(board, f"{project_path(project)}/issues", marker("issue", name), drift)
-    return keep_one(keeper) if drift.now.marks else keeper.close()
+    user, mark = own_user(board), marker("issue", name)
+
+    def is_ours(issue: Record) -> bool:
+        match issue:
+            case {"state": str(), "description": str(text), "author": {"id": author}}:
+                return author == user and text.startswith(mark)
+        return False
+
+    def removal(path: str, duplicate: Record, kept: Record) -> Request | None:
+        text = f"This issue is a duplicate of #{kept['iid']}."
+        return _closing(path, mark, text) if _is_open(duplicate) else None
+
+    query = f"?author_id={user}&order_by=created_at&sort=asc"
+    keeper = Keeper(board, "issue", f"{project_path(project)}/issues", query, "iid", is_ours, removal=removal)
+    return _told(keeper, mark, drift) if drift.now.marks else _closed(keeper, mark, drift)
 
 
-@dataclass(frozen=True, slots=True)
-class _Issue:
-    """An issue of the token's own user."""
+def _told(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
+    """Update the issue if anything is new or gone, reopen it if it is closed; open one if there is none."""
+    ids_of = cache(lambda username: _ids(keeper.board.get(f"users?username={quote(username, safe='')}"))[:1])
 
-    iid: int
-    text: str
-    is_open: bool
-    assignees: Sequence[int]
+    def wanted(issue: Record | None) -> Record:
+        memory, is_open = _memory(issue), issue is not None and _is_open(issue)
+        if is_open and Counter(memory.marks) == Counter(drift.now.marks):
+            return {}
+        assigned = _ids((issue or {}).get("assignees"))
+        more = [number for name in drift.assignees(memory) for number in ids_of(name) if number not in assigned]
+        return {
+            **({"title": drift.title} if issue is None else {} if is_open else {"state_event": "reopen"}),
+            "description": _description(mark, f"{drift.text(memory)}\n\n{drift.now}"),
+            **({"assignee_ids": [*assigned, *more]} if more else {}),
+        }
 
-    @property
-    def memory(self) -> Memory:
-        """What it has told already; nothing if it is closed."""
-        _, comment = _divided(self.text)
-        match = MEMORY.fullmatch(comment)
-        if match is None or not self.is_open:
-            return Memory()
-        marks = (word.partition("*") for word in match[2].split())
-        return Memory(match[1], Counter({mark: int(count or 1) for mark, _, count in marks}))
+    kept = keeper.keep(wanted)
+    if kept.result is Result.UNCHANGED:
+        return KeptIssue(kept.result, kept.number)
+    was_closed = kept.before is not None and not _is_open(kept.before)
+    unknown = [name for name in drift.assignees(_memory(kept.before)) if not ids_of(name)]
+    return KeptIssue(Result.REOPENED if was_closed else kept.result, kept.number, unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class _IssueKeeper:
-    """Keeps one issue of a name, by the token's own user."""
+def _closed(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
+    """Close those that are open: a sentence stands above the last report."""
+    issues = [issue for issue in keeper.existing() if _is_open(issue)]
+    for issue in issues:
+        report = _divided(issue["description"])[0].removeprefix(mark).strip()
+        keeper.board.send(_closing(keeper.path_of(issue), mark, f"{drift.in_order}{RULE}{report}"))
+    return KeptIssue(Result.CLOSED, keeper.number_of(issues[0])) if issues else KeptIssue(Result.NOT_NEEDED)
 
-    board: Board
-    path: str
-    marker: str
-    drift: DriftIssue
 
-    def existing(self) -> Sequence[_Issue]:
-        """Return the existing ones, the oldest first."""
-        user = own_user(self.board)
-        issues = []
-        for issue in self.board.visible(f"{self.path}?author_id={user}&order_by=created_at&sort=asc"):
-            match issue:
-                case {"iid": int(iid), "state": str(state), "description": str(text), "author": {"id": author}}:
-                    if author == user and text.startswith(self.marker):
-                        issues.append(_Issue(iid, text, state == "opened", _ids(issue.get("assignees"))))
-        return sorted(issues, key=lambda issue: issue.iid)
+def _closing(path: str, mark: str, text: str) -> Request:
+    """Return the write that closes an issue with a text."""
+    return Request("PUT", path, {"description": _description(mark, text), "state_event": "close"})
 
-    def make(self) -> Filed:
-        """Open the issue."""
-        ids, unknown = self._looked_up(Memory())
-        assigned: dict[str, Any] = {"assignee_ids": ids} if ids else {}
-        made = self.board.send(
-            Request(
-                "POST",
-                self.path,
-                {"title": self.drift.title, "description": self._whole(self._text(Memory()))} | assigned,
-            )
-        )
-        if isinstance(made, dict) and isinstance(made.get("iid"), int):
-            return Filed(Filing.OPENED, made["iid"], unknown)
-        raise BadAnswer(f"POST {self.path}", "unexpected response: the issue has no number")
 
-    def keep(self, issues: Sequence[_Issue]) -> Filed:
-        """Update the first one if anything is new or gone, reopen it if it is closed, and close the others."""
-        first, *others = issues
-        for duplicate in others:
-            if duplicate.is_open:
-                self._change(duplicate, f"This issue is a duplicate of #{first.iid}.", "close")
-        memory = first.memory
-        if first.is_open and Counter(memory.marks) == Counter(self.drift.now.marks):
-            return Filed(Filing.UNCHANGED, first.iid)
-        ids, unknown = self._looked_up(memory)
-        more = [number for number in ids if number not in first.assignees]
-        assigned = {"assignee_ids": [*first.assignees, *more]} if more else {}
-        self._change(first, self._text(memory), "" if first.is_open else "reopen", **assigned)
-        return Filed(Filing.UPDATED if first.is_open else Filing.REOPENED, first.iid, unknown)
+def _description(mark: str, text: str) -> str:
+    """Return a description as the service stores it; one that is too long loses its memory, then its end."""
+    whole = as_stored(f"{mark}\n\n{text}")
+    return whole if len(whole) <= MAX_TEXT_LENGTH else _divided(whole)[0][:MAX_TEXT_LENGTH]
 
-    def close(self) -> Filed:
-        """Close those that are open: a sentence stands above the last report."""
-        closed = None
-        for issue in self.existing():
-            if issue.is_open:
-                closed = closed or issue.iid
-                report = _divided(issue.text)[0].removeprefix(self.marker).strip()
-                self._change(issue, f"{self.drift.in_order}{RULE}{report}", "close")
-        return Filed(Filing.CLOSED, closed) if closed else Filed(Filing.NOT_NEEDED)
 
-    def _change(self, issue: _Issue, text: str, event: str, **more: Json) -> None:
-        body = {"description": self._whole(text), **({"state_event": event} if event else {}), **more}
-        self.board.send(Request("PUT", f"{self.path}/{issue.iid}", body))
+def _is_open(issue: Record) -> bool:
+    return bool(issue["state"] == "opened")
 
-    def _text(self, memory: Memory) -> str:
-        return f"{self.drift.text(memory)}\n\n{self.drift.now}"
 
-    def _whole(self, text: str) -> str:
-        """Return a description as the service stores it; one that is too long loses its memory, then its end."""
-        whole = as_stored(f"{self.marker}\n\n{text}")
-        return whole if len(whole) <= MAX_TEXT_LENGTH else _divided(whole)[0][:MAX_TEXT_LENGTH]
-
-    def _looked_up(self, memory: Memory) -> tuple[list[int], list[str]]:
-        """Return the IDs of the users to assign, and the usernames that nobody has."""
-        ids, unknown = [], []
-        for username in self.drift.assignees(memory):
-            users = _ids(self.board.get(f"users?username={quote(username, safe='')}"))
-            ids += users[:1]
-            unknown += [] if users else [username]
-        return ids, unknown
+def _memory(issue: Record | None) -> Memory:
+    """Return what an issue has told already; nothing if there is none, or it is closed."""
+    if issue is None or not _is_open(issue):
+        return Memory()
+    _, comment = _divided(issue["description"])
+    match = MEMORY.fullmatch(comment)
+    if match is None:
+        return Memory()
+    marks = (word.partition("*") for word in match[2].split())
+    return Memory(match[1], Counter({mark: int(count or 1) for mark, _, count in marks}))
 
 
 def _divided(text: str) -> tuple[str, str]:

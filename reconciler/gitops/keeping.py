@@ -1,6 +1,9 @@
 """One thing of each name on the service: found again by a marker in its text, updated in place, never doubled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
@@ -13,8 +16,11 @@ MAX_TEXT_LENGTH = 1_000_000
 MAX_KEEP_ATTEMPTS = 3
 """Attempts to make a thing whose response is lost each time and which is then missing."""
 
-Thing = TypeVar("Thing")
-Outcome_co = TypeVar("Outcome_co", covariant=True)
+Record = Mapping[str, Json]
+"""A thing as the service has it."""
+
+Seen = TypeVar("Seen")
+Outcome = TypeVar("Outcome")
 
 
 class Board(Protocol):
@@ -30,36 +36,121 @@ class Board(Protocol):
         """See `protocols.Service`."""
 
 
-class Keeper(Protocol[Thing, Outcome_co]):
-    """What one sort of thing needs, so that `keep_one` can keep one of it. Each method may raise `ServiceError`."""
+class Result(StrEnum):
+    """What was done about a note, an issue or a merge request."""
 
-    def existing(self) -> Sequence[Thing]:
-        """Return what is there, the oldest first."""
+    POSTED = "posted"
+    OPENED = "opened"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    CLOSED = "closed"
+    REOPENED = "reopened"
+    NOT_NEEDED = "not needed"
 
-    def keep(self, things: Sequence[Thing], /) -> Outcome_co:
-        """Update the first of those that are there, and remove the others."""
 
-    def make(self) -> Outcome_co:
-        """Make one."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The thing after a run.
+
+    Attributes:
+        result: what was done.
+        number: of the thing.
+        before: the thing as it was; None if there was none.
+    """
+
+    result: Result
+    number: int
+    before: Record | None = None
 
 
-def keep_one(keeper: Keeper[Thing, Outcome_co]) -> Outcome_co:
-    """Update what is there, or make it; whatever others do at the same time.
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Keeps one note, issue or merge request among those of a list, whatever others do at the same time.
 
-    If nobody knows whether it was made, or another run was faster, it is looked for again.
+    Attributes:
+        board: the service.
+        title: the sort of thing, for errors.
+        path: of the list.
+        query: of the list, from the question mark on.
+        number: the field with the number that the service gives each.
+        is_ours: whether a thing of the list is the one, or a duplicate of it.
+        made: the result where there was none before.
+        removal: returns the write that removes a duplicate, by its path, the duplicate and the one that stays; None to
+            leave it.
+    """
+
+    board: Board
+    title: str
+    path: str
+    query: str
+    number: str
+    is_ours: Callable[[Record], bool]
+    made: Result = Result.OPENED
+    removal: Callable[[str, Record, Record], Request | None] = lambda _path, _duplicate, _kept: None
+
+    def existing(self) -> list[Record]:
+        """Return what is there, the oldest first: the one, and duplicates of it."""
+        listed = self.board.visible(f"{self.path}{self.query}")
+        return sorted((each for each in listed if self._is_numbered(each) and self.is_ours(each)), key=self.number_of)
+
+    def keep(self, wanted: Callable[[Record | None], Record]) -> Kept:
+        """Update the oldest one and remove the others, or make one.
+
+        Args:
+            wanted: returns the fields to write, given what is there: all of them for nothing, none if it is right.
+
+        Raises:
+            ServiceError: it could not be kept.
+        """
+        return until_certain(self.existing, lambda things: self._kept(things, wanted))
+
+    def path_of(self, thing: Record) -> str:
+        """Return the path of one thing of the list."""
+        return f"{self.path}/{self.number_of(thing)}"
+
+    def number_of(self, thing: Record) -> int:
+        """Return the number of one thing of the list."""
+        return int(thing[self.number])
+
+    def _kept(self, things: list[Record], wanted: Callable[[Record | None], Record]) -> Kept:
+        if not things:
+            made = self.board.send(Request("POST", self.path, wanted(None)))
+            if not self._is_numbered(made):
+                raise BadAnswer(f"POST {self.path}", f"unexpected response: the {self.title} has no number")
+            return Kept(self.made, self.number_of(made))
+        first, *others = things
+        fields = wanted(first)
+        if fields:
+            self.board.send(Request("PUT", self.path_of(first), fields))
+        removals = [request for each in others if (request := self.removal(self.path_of(each), each, first))]
+        for request in removals:
+            with suppress(NotFound):
+                self.board.send(request)
+        return Kept(Result.UPDATED if fields or removals else Result.UNCHANGED, self.number_of(first), first)
+
+    def _is_numbered(self, thing: Json) -> bool:
+        return isinstance(thing, dict) and isinstance(thing.get(self.number), int)
+
+
+def until_certain(look: Callable[[], Seen], act: Callable[[Seen], Outcome]) -> Outcome:
+    """Look what is there and act on it; look again if another run was faster, or nobody knows whether we have acted.
+
+    Args:
+        look: returns what is there; something empty for nothing.
+        act: returns the outcome.
 
     Raises:
-        ServiceError: it could not be kept.
+        ServiceError: of `look`; or of the last attempt to act.
     """
     left = MAX_KEEP_ATTEMPTS
     while True:
         left -= 1
-        things = keeper.existing()
+        seen = look()
         try:
-            return keeper.keep(things) if things else keeper.make()
+            return act(seen)
         except ServiceError as error:
-            somebody_was_faster = isinstance(error, NotFound) if things else error.ambiguous or error.status == 409
-            if not (somebody_was_faster and left):
+            is_gone = bool(seen) and isinstance(error, NotFound)
+            if not (left and (is_gone or error.ambiguous or error.status == 409)):
                 raise
 
 

@@ -1,24 +1,24 @@
 """One note on a merge request: posted once, then updated in place, so that each name has one note."""
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import cache, partial
 
-from reconciler.errors import ConfigurationError, NotFound
-from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Board, as_stored, keep_one, marker, own_user, project_path
+from reconciler.errors import ConfigurationError
+from reconciler.gitops.keeping import (
+    MAX_TEXT_LENGTH,
+    Board,
+    Keeper,
+    Record,
+    Result,
+    as_stored,
+    marker,
+    own_user,
+    project_path,
+)
 from reconciler.model.protocols import Request
 
 QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
 """The list's query: oldest first, without the service's own notes on events."""
-
-
-class Posting(StrEnum):
-    """The result of posting a note."""
-
-    POSTED = "posted"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class MergeRequest:
         return f"{self.project}!{self.iid}"
 
 
-def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Posting:
+def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Result:
     """Post the note of that name, or update it; a note that is already right takes no write.
 
     Only notes of the token's own user count, whatever others write into theirs. Duplicates, from a lost response or
@@ -59,7 +59,20 @@ def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Postin
         ConfigurationError: the text is empty, or too long for a note.
         ServiceError: the note could not be posted.
     """
-    return keep_one(_NoteKeeper(board, place, marker("note", name), _body(name, text)))
+    body = _body(name, text)
+    user = cache(partial(own_user, board))
+
+    def is_ours(note: Record) -> bool:
+        match note:
+            case {"body": str(body), "author": {"id": int(author)}, "system": False}:
+                return body.startswith(marker("note", name)) and author == user()
+        return False
+
+    def removal(path: str, _duplicate: Record, _kept: Record) -> Request:
+        return Request("DELETE", path)
+
+    keeper = Keeper(board, "note", place.notes, QUERY, "id", is_ours, Result.POSTED, removal)
+    return keeper.keep(lambda note: {} if note and note["body"] == body else {"body": body}).result
 
 
 def _body(name: str, text: str) -> str:
@@ -73,47 +86,3 @@ def _body(name: str, text: str) -> str:
             "--report markdown=FILE writes at most 60,000"
         )
     return body
-
-
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """A note of the token's own user."""
-
-    id: int
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class _NoteKeeper:
-    """Keeps one note of a name, by the token's own user."""
-
-    board: Board
-    place: MergeRequest
-    marker: str
-    body: str
-
-    def existing(self) -> Sequence[_Note]:
-        """Return the existing ones, the oldest first."""
-        marked = []
-        for note in self.board.visible(f"{self.place.notes}{QUERY}"):
-            match note:
-                case {"id": int(number), "body": str(body), "author": {"id": int(author)}, "system": False}:
-                    if body.startswith(self.marker):
-                        marked.append((author, _Note(number, body)))
-        user = own_user(self.board) if marked else None
-        return sorted((note for author, note in marked if author == user), key=lambda note: note.id)
-
-    def make(self) -> Posting:
-        """Post the note."""
-        self.board.send(Request("POST", self.place.notes, {"body": self.body}))
-        return Posting.POSTED
-
-    def keep(self, notes: Sequence[_Note]) -> Posting:
-        """Update the first one if it differs, and delete the others."""
-        first, *others = notes
-        if first.body != self.body:
-            self.board.send(Request("PUT", f"{self.place.notes}/{first.id}", {"body": self.body}))
-        for duplicate in others:
-            with suppress(NotFound):
-                self.board.send(Request("DELETE", f"{self.place.notes}/{duplicate.id}"))
-        return Posting.UNCHANGED if first.body == self.body and not others else Posting.UPDATED

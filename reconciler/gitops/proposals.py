@@ -9,25 +9,16 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import sha1, sha256
 from urllib.parse import quote, urlencode
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound
-from reconciler.gitops.keeping import Board, as_stored, keep_one, project_path
+from reconciler.gitops.keeping import Board, Keeper, Record, Result, as_stored, project_path, until_certain
 from reconciler.model.protocols import Json, Request
 
 BYTE_ORDER_MARK = "\ufeff".encode()
 
 TRAILER = re.compile(r"^Reconciler-Proposal: ([0-9a-f]{64})$", re.MULTILINE)
-
-
-class Proposing(StrEnum):
-    """The result for the merge request."""
-
-    OPENED = "opened"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ class ProposalTarget:
         return project_path(self.project)
 
 
-def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Proposing, int]:
+def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Result, int]:
     """Commit the texts to the branch, on top of the default branch, and open or update its merge request.
 
     Nothing is committed if the branch has the same proposal already.
@@ -80,9 +71,18 @@ def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Pr
     """
     target = _default_branch(board, place)
     changes, actions = _planned(board, place, proposal, target)
-    committed = keep_one(_CommitKeeper(board, place, target, proposal.title, _digest(changes), actions))
-    done, number = keep_one(_MergeRequestKeeper(board, place, target, proposal))
-    return (Proposing.UPDATED if committed and done is Proposing.UNCHANGED else done), number
+    committed = _committed(_Branch(board, place, target), proposal.title, _digest(changes), actions)
+    query = _query(state="opened", source_branch=place.branch, target_branch=target, sort="asc")
+    keeper = Keeper(board, "merge request", f"{place.url}/merge_requests", f"?{query}", "iid", lambda _: True)
+    texts = {"title": proposal.title, "description": as_stored(proposal.description)}
+
+    def wanted(merge_request: Record | None) -> Record:
+        if merge_request is None:
+            return {"source_branch": place.branch, "target_branch": target, "remove_source_branch": True} | texts
+        return {} if merge_request.items() >= texts.items() else texts
+
+    kept = keeper.keep(wanted)
+    return (Result.UPDATED if committed and kept.result is Result.UNCHANGED else kept.result), kept.number
 
 
 def open_merge_request(board: Board, place: ProposalTarget) -> int | None:
@@ -127,62 +127,63 @@ class _TreeEntry:
     is_folder: bool
 
 
-@dataclass(slots=True)
-class _CommitKeeper:
-    """Keeps one commit of ours on the branch, on top of the target branch.
-
-    Attributes:
-        target: the default branch.
-        title: the first line of its message.
-        digest: of the files that the proposal changes.
-        actions: of the commit.
-        exists: whether the branch was there when it was last looked for.
-    """
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """The branch of the proposal: one commit of ours, on top of the target branch."""
 
     board: Board
     place: ProposalTarget
     target: str
-    title: str
-    digest: str
-    actions: Sequence[Json]
-    exists: bool = False
 
-    def existing(self) -> Sequence[str]:
-        """Return the message of the branch's last commit, if that is this proposal.
+    def holds(self, digest: str) -> bool | None:
+        """Return whether the branch has the proposal of a digest: False for an older one, None if there is no branch.
 
         Raises:
             ConfigurationError: the branch holds something else than a proposal.
         """
         message = self._last_message()
-        self.exists = message is not None
         if message is None:
-            return ()
+            return None
         made = TRAILER.search(message)
-        if made is not None and made[1] == self.digest:
-            return [message]
+        if made is not None and made[1] == digest:
+            return True
         if made is None or not self._is_as_left(made[1]):
             raise ConfigurationError(
                 f"the branch {self.place.branch} of {self.place.project} has changes of somebody else; merge or delete "
                 "it, or name another one with --branch"
             )
-        return ()
-
-    def keep(self, _messages: Sequence[str]) -> bool:
-        """Leave it; return that nothing was committed."""
         return False
 
-    def make(self) -> bool:
-        """Make one commit on top of the default branch; it takes the place of an older proposal. Return True."""
+    def commit(self, title: str, digest: str, actions: Sequence[Json], *, replaces: bool) -> None:
+        """Make one commit on top of the target branch.
+
+        Args:
+            title: the first line of its message.
+            digest: of the files that the proposal changes.
+            actions: of the commit.
+            replaces: whether it takes the place of an older proposal.
+        """
         body = {
             "branch": self.place.branch,
             "start_branch": self.target,
-            "commit_message": f"{self.title}\n\nReconciler-Proposal: {self.digest}",
-            "actions": list(self.actions),
+            "commit_message": f"{title}\n\nReconciler-Proposal: {digest}",
+            "actions": list(actions),
             "stats": False,
-            **({"force": True} if self.exists else {}),
+            **({"force": True} if replaces else {}),
         }
         self.board.send(Request("POST", f"{self.place.url}/repository/commits", body))
-        return True
+
+    def _last_message(self) -> str | None:
+        """Return the message of the branch's last commit; None if there is no such branch."""
+        path = f"{self.place.url}/repository/branches/{quote(self.place.branch, safe='')}"
+        try:
+            branch = self.board.get(path)
+        except NotFound:
+            return None
+        match branch:
+            case {"commit": {"message": str(message)}}:
+                return message
+        raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
 
     def _is_as_left(self, digest: str) -> bool:
         """Whether the branch has nothing but the proposal of that digest, whose message an amended commit keeps."""
@@ -221,55 +222,16 @@ class _CommitKeeper:
                     raise BadAnswer(f"GET {path}", "unexpected response: a file has no path, ID, mode or type")
         return entries
 
-    def _last_message(self) -> str | None:
-        """Return the message of the branch's last commit; None if there is no such branch."""
-        path = f"{self.place.url}/repository/branches/{quote(self.place.branch, safe='')}"
-        try:
-            branch = self.board.get(path)
-        except NotFound:
-            return None
-        match branch:
-            case {"commit": {"message": str(message)}}:
-                return message
-        raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
 
+def _committed(branch: _Branch, title: str, digest: str, actions: Sequence[Json]) -> bool:
+    """Commit the proposal unless the branch has it already; return whether that was needed."""
 
-@dataclass(frozen=True, slots=True)
-class _MergeRequestKeeper:
-    """Keeps one open merge request of the branch into the target branch."""
+    def commit(holds: bool | None) -> bool:
+        if not holds:
+            branch.commit(title, digest, actions, replaces=holds is not None)
+        return not holds
 
-    board: Board
-    place: ProposalTarget
-    target: str
-    proposal: Proposal
-
-    def existing(self) -> list[dict[str, Json]]:
-        """Return the open merge requests of the branch into the default branch, the oldest first."""
-        query = _query(state="opened", source_branch=self.place.branch, target_branch=self.target, sort="asc")
-        listed = self.board.visible(f"{self.place.url}/merge_requests?{query}")
-        return [entry for entry in listed if _numbers([entry])]
-
-    def make(self) -> tuple[Proposing, int]:
-        """Open the merge request."""
-        branches = {"source_branch": self.place.branch, "target_branch": self.target, "remove_source_branch": True}
-        path = f"{self.place.url}/merge_requests"
-        made = self.board.send(Request("POST", path, branches | self._texts()))
-        for number in _numbers([made]):
-            return Proposing.OPENED, number
-        raise BadAnswer(f"POST {path}", "unexpected response: the merge request has no number")
-
-    def keep(self, merge_requests: Sequence[dict[str, Json]]) -> tuple[Proposing, int]:
-        """Update title and description of the first merge request, if they differ."""
-        first = merge_requests[0]
-        (number,) = _numbers([first])
-        texts = self._texts()
-        if all(first.get(name) == text for name, text in texts.items()):
-            return Proposing.UNCHANGED, number
-        self.board.send(Request("PUT", f"{self.place.url}/merge_requests/{number}", texts))
-        return Proposing.UPDATED, number
-
-    def _texts(self) -> dict[str, str]:
-        return {"title": self.proposal.title, "description": as_stored(self.proposal.description)}
+    return until_certain(lambda: branch.holds(digest), commit)
 
 
 def _planned(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound, Refused, ServiceError
-from reconciler.gitops.proposals import Proposal, ProposalTarget, Proposing, propose
+from reconciler.gitops.keeping import Result
+from reconciler.gitops.proposals import Proposal, ProposalTarget, propose
 from reconciler.model.protocols import Request
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -370,7 +371,7 @@ def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
     another = Refused(f"POST {P}/merge_requests", "409 Another open merge request already exists", 409)
     lists = [[], [{"iid": 7, "title": "t", "description": "other"}]]
     service = board(merge_requests=lists, **{f"POST {P}/merge_requests": another})
-    assert propose(service, ProposalTarget("1", "x"), TEXTS) == (Proposing.UPDATED, 7)
+    assert propose(service, ProposalTarget("1", "x"), TEXTS) == (Result.UPDATED, 7)
     assert service.sent == [f"POST {P}/repository/commits", f"POST {P}/merge_requests", f"PUT {P}/merge_requests/7"]
 
 

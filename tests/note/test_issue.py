@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer
-from reconciler.gitops.issues import DriftIssue, Filing, Memory, keep_issue
-from reconciler.gitops.keeping import MAX_TEXT_LENGTH
+from reconciler.gitops.issues import DriftIssue, Memory, keep_issue
+from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Result
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -212,12 +212,12 @@ def a_drift(marks: dict[str, int], text: str) -> DriftIssue:
 
 def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRunner) -> None:
     with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
-        assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "x")).filing is Filing.OPENED
+        assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "x")).result is Result.OPENED
         assert issues(cli_runner)[0]["description"].endswith("x\n\n<!-- reconciler seen T: ab*2 c -->")
-        assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "y")).filing is Filing.UNCHANGED
-        assert keep_issue(client, "102", "n", a_drift({"ab": 1, "c": 1}, "y")).filing is Filing.UPDATED
+        assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "y")).result is Result.UNCHANGED
+        assert keep_issue(client, "102", "n", a_drift({"ab": 1, "c": 1}, "y")).result is Result.UPDATED
         many = {f"{number:016x}": 1 for number in range(MAX_TEXT_LENGTH // 16)}
-        assert keep_issue(client, "102", "n", a_drift(many, "z")).filing is Filing.UPDATED
+        assert keep_issue(client, "102", "n", a_drift(many, "z")).result is Result.UPDATED
         assert issues(cli_runner)[0]["description"] == "<!-- reconciler issue: n -->\n\nz"
 
 
@@ -244,7 +244,7 @@ def test_a_memory_that_somebody_edited_is_none(cli_runner: CliRunner, memory: st
         text = state["projects"][2]["issues"][0]["description"].replace("T: ab", memory)
         state["projects"][2]["issues"][0]["description"] = text
         cli_runner.sandbox.replace_state(state)
-        assert keep_issue(client, "102", "n", a_drift({"ab": 1}, "x")).filing is Filing.UPDATED
+        assert keep_issue(client, "102", "n", a_drift({"ab": 1}, "x")).result is Result.UPDATED
         assert issues(cli_runner)[0]["description"].endswith("x\n\n<!-- reconciler seen T: ab -->")
         keep_issue(client, "102", "n", a_drift({}, "x"))
         assert issues(cli_runner)[0]["description"].endswith("\n\n---\n\nx")
@@ -252,8 +252,8 @@ def test_a_memory_that_somebody_edited_is_none(cli_runner: CliRunner, memory: st
 
 @pytest.mark.parametrize("made", ["[]", '{"iid": null}'])
 def test_an_issue_without_a_number_is_no_answer(made: str) -> None:
-    answers = [answer("200 OK", '{"id": 2}'), answer("200 OK", "[]", x_next_page=""), answer("201 Created", made)]
-    with canned(*answers * 3) as server:
+    user, answers = answer("200 OK", '{"id": 2}'), [answer("200 OK", "[]", x_next_page=""), answer("201 Created", made)]
+    with canned(user, *answers * 3) as server:
         with connected(server.api_url) as client, pytest.raises(BadAnswer) as raised:
             keep_issue(client, "1", "n", a_drift({"a": 1}, "x"))
     assert str(raised.value) == "POST projects/1/issues: unexpected response: the issue has no number"

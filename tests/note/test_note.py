@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
-from reconciler.gitops.keeping import marker
-from reconciler.gitops.notes import MergeRequest, Posting, post_note
+from reconciler.gitops.keeping import Result, marker
+from reconciler.gitops.notes import MergeRequest, post_note
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -171,7 +171,7 @@ def test_an_update_whose_answer_is_lost_is_sent_again() -> None:
     found = '[{"id": 1, "body": "<!-- reconciler note: plan -->\\n\\nold", "author": {"id": 2}, "system": false}]'
     answers = [answer("200 OK", found, x_next_page=""), answer("200 OK", '{"id": 2}'), b"", answer("200 OK", "{}")]
     with canned(*answers) as server, connected(server.api_url) as client:
-        assert post_note(client, MergeRequest("100", 7), "plan", "new") is Posting.UPDATED
+        assert post_note(client, MergeRequest("100", 7), "plan", "new") is Result.UPDATED
     assert [each.partition(" HTTP")[0].partition("?")[0] for each in server.requests] == [
         f"GET {NOTES}",
         "GET /api/v4/user",
@@ -206,7 +206,7 @@ def test_a_note_that_somebody_deletes_meanwhile_is_posted_anew(cli_runner: CliRu
             noted(cli_runner)
 
     with interfered(cli_runner, delete) as board:
-        assert post_note(board, MergeRequest("100", 7), "plan", "new") is Posting.POSTED
+        assert post_note(board, MergeRequest("100", 7), "plan", "new") is Result.POSTED
     assert notes(cli_runner) == [("ada", f"{MARKER}\n\nnew")]
 
 
@@ -218,7 +218,7 @@ def test_a_note_that_another_run_deletes_meanwhile_is_no_trouble(cli_runner: Cli
         noted(cli_runner, {"body": f"{MARKER}\n\nnew"})
 
     with interfered(cli_runner, delete) as board:
-        assert post_note(board, MergeRequest("100", 7), "plan", "new") is Posting.UPDATED
+        assert post_note(board, MergeRequest("100", 7), "plan", "new") is Result.UPDATED
 
 
 def test_a_merge_request_that_is_gone_meanwhile_is_told(cli_runner: CliRunner) -> None:
@@ -257,7 +257,7 @@ def test_runs_at_the_same_time_leave_one_note_in_the_end(cli_runner: CliRunner) 
 )
 def test_a_user_without_a_number_is_no_answer(user: str, said: str) -> None:
     own = '{"id": 1, "body": "<!-- reconciler note: plan -->", "author": {"id": 2}, "system": false}'
-    odd = f'[1, {{"id": "x", "body": null}}, {own}]'
+    odd = f'[1, {{"id": "x"}}, {{"id": 3, "body": null}}, {own}]'
     with canned(answer("200 OK", odd, x_next_page=""), answer("200 OK", user)) as server:
         with connected(server.api_url) as client, pytest.raises(BadAnswer) as raised:
             post_note(client, MergeRequest("100", 7), "plan", "new")
