@@ -35,6 +35,7 @@ from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, Section
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key, Target
+from reconciler.planning.earlier import Earlier
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import plan_section
 
@@ -220,7 +221,7 @@ class Preparation:
         section = Section(change.address.target, change.address.section, {})
         before = {section.section: section.changes for section in self.target.sections}
         related = siblings[change.address.section, change.address.part]
-        at = DeclaredPart(section, part, LiveState({}, {}), siblings=related, before=before)
+        at = DeclaredPart(section, part, LiveState({}, {}), earlier=Earlier(here=before), siblings=related)
         return forgery(change, existing, at, self.verifier.look_up)
 
 

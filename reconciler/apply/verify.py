@@ -1,6 +1,6 @@
 """Reading again: before a change, whether it is stale or forged; after it, whether the service has carried it out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -23,7 +23,7 @@ from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import Pair, by_birth
 from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair, plan_settings
 from reconciler.planning.part import DeclaredPart
-from reconciler.planning.relations import resolve
+from reconciler.planning.references import resolve
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
@@ -333,10 +333,10 @@ def forgery(
         look_up: adds what planning lacks, or raises `LookupError`.
     """
     try:
-        steps = list(_planned_anew(change, record, at))
+        steps = _planned_anew(change, record, at)
         while missing := [step for step in steps if isinstance(step, Reference | Vocabulary)]:
             at = replace(at, live=look_up(at.live, missing))
-            steps = list(_planned_anew(change, record, at))
+            steps = _planned_anew(change, record, at)
     except LookupError as error:
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
@@ -364,7 +364,7 @@ def _unnumbered(value: Json) -> Json:
     return value
 
 
-def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[Any]) -> Iterator[Step]:
+def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[Any]) -> Sequence[Step]:
     name, part = change.address.name, at.part
     # Fields that are not shown count as different: they were forced, or go along with another field.
     record = record and replace(record, unshown={})
@@ -372,7 +372,7 @@ def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[An
         case Create(), Collection(), None if name is not None:
             wanted = resource_of(part.model, change.after)
             target_ids, unresolved = resolve(at, {name: wanted}, ())
-            return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
+            return [*unresolved.values()] if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
         case Update(), Singleton(), LiveRecord():
             return plan_settings(at, resource_of(type(record.resource), change.after), record)
         case Update(), Collection(), LiveRecord() if name is not None:
@@ -381,7 +381,7 @@ def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[An
             return plan_pair(at, Pair(name, wanted, record, None if known else record.names[0]))
         case Delete(), Collection(), LiveRecord():
             return plan_deletion(at, record)
-    return iter(())
+    return ()
 
 
 def _completed(step: Step, change: Change) -> Step:

@@ -111,10 +111,23 @@ SECTION = "section"
 OWNER = "of"
 """The key beside those, of the target above whose object it is, where it is not of the target itself."""
 
-NamedIds = Mapping[tuple[str, str], Sequence[Json]]
-"""By field and name, the IDs of those whom fields of `Relations.named` name, or what stands for them in bodies."""
-
 NO_SIBLINGS = Siblings()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldIds:
+    """The IDs of those whom the fields of an object name.
+
+    Attributes:
+        numbers: of the users, groups and keys that entries name; see `Relations.entries`.
+        named: by field and name, of those whom other fields name, or what stands for them; see `Relations.named`.
+    """
+
+    numbers: entries.Numbers = field(default_factory=dict)
+    named: Mapping[tuple[str, str], Sequence[Json]] = field(default_factory=dict)
+
+
+NO_IDS = FieldIds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +143,7 @@ class New:
         target_id: the numeric ID of the target that the name refers to; None where names are just names, or where the
             same run creates that target.
         siblings: the other objects, where some refer to others.
-        numbers: the IDs of the users, groups and keys that entries name; see `Relations.entries`.
-        named: the IDs of those whom other fields name; see `Relations.named`.
+        ids: of those whom its fields name.
     """
 
     part: "Collection"
@@ -141,14 +153,13 @@ class New:
     wanted: Resource
     target_id: int | None = None
     siblings: Siblings = NO_SIBLINGS
-    numbers: entries.Numbers = field(default_factory=dict)
-    named: NamedIds = field(default_factory=dict)
+    ids: FieldIds = NO_IDS
 
     @property
     def fields(self) -> dict[str, Json]:
         """The declared fields as JSON, without nulls, since a new object has no value to clear; see `then`."""
-        lists = {name: entries.created(listed, self.numbers) for name, listed in self.part.entries_of(self.wanted)}
-        shown = self.part.with_ids({**as_json(self.wanted), **lists}, self.named).items()
+        lists = {name: entries.created(listed, self.ids.numbers) for name, listed in self.part.entries_of(self.wanted)}
+        shown = self.part.with_ids({**as_json(self.wanted), **lists}, self.ids).items()
         return {
             name: value
             for name, value in shown
@@ -187,7 +198,7 @@ class Existing:
         name: the wanted name.
         wanted: the declared fields that differ; none where the object is to be deleted.
         found: the object as it was read.
-        siblings, numbers, named: see `New`.
+        siblings, ids: see `New`.
     """
 
     part: "Collection"
@@ -197,16 +208,15 @@ class Existing:
     wanted: Resource
     found: LiveRecord
     siblings: Siblings = NO_SIBLINGS
-    numbers: entries.Numbers = field(default_factory=dict)
-    named: NamedIds = field(default_factory=dict)
+    ids: FieldIds = NO_IDS
 
     @property
     def fields(self) -> dict[str, Json]:
         """The fields that differ, as JSON; a state as its event."""
         fields, writes = as_json(self.wanted), self.part.writes
         for name, listed in self.part.entries_of(self.wanted):
-            fields[name] = entries.merged(listed, self.found.entries[name], self.numbers)
-        fields = self.part.with_ids(fields, self.named)
+            fields[name] = entries.merged(listed, self.found.entries[name], self.ids.numbers)
+        fields = self.part.with_ids(fields, self.ids)
         return fields | writes.event(fields.pop(STATE)) if writes.events and STATE in fields else fields
 
     @property
@@ -222,7 +232,7 @@ class Existing:
         given = {name: getattr(self.found.resource, name) for name in names}
         given |= {name: getattr(self.wanted, name) for name in self.wanted.model_fields_set - POLICIES}
         whole = type(self.wanted).model_construct({*given}, **given)
-        return New(self.part, self.target, self.path, self.name, whole, None, self.siblings, self.numbers)
+        return New(self.part, self.target, self.path, self.name, whole, None, self.siblings, self.ids)
 
     @property
     def url(self) -> str:
@@ -728,12 +738,12 @@ class Collection:
             if isinstance(value, tuple):
                 yield name, named, value
 
-    def with_ids(self, fields: dict[str, Json], ids: NamedIds) -> dict[str, Json]:
+    def with_ids(self, fields: dict[str, Json], ids: FieldIds) -> dict[str, Json]:
         """Return fields as requests hold them: IDs under their key in the place of names."""
         lists = {name: fields.pop(name) for name in self.relations.named if isinstance(fields.get(name), list)}
         named = self.relations.named
         return fields | {
-            named[field].sent: [number for name in names for number in ids[field, name]]
+            named[field].sent: [number for name in names for number in ids.named[field, name]]
             for field, names in lists.items()
         }
 
@@ -798,6 +808,12 @@ class Collection:
         refers = [name for name in self.relations.refers if name in resource.model_fields_set]
         changed = {name: names[value] for name in refers if (value := getattr(resource, name)) in names}
         return resource.model_copy(update=changed) if changed else resource
+
+    def references(self, resource: Resource) -> dict[str, Key]:
+        """Return the identities of the objects to which a resource refers by name, by field."""
+        refers = [name for name in self.relations.refers if name in resource.model_fields_set]
+        given = {name: getattr(resource, name) for name in refers}
+        return {name: self.identity(other) for name, other in given.items() if isinstance(other, str)}
 
     def identity(self, name: Key) -> Key:
         """Return the form in which two spellings of one object's name are equal; paths ignore case."""

@@ -319,7 +319,7 @@ class Restored(Addressed):
     """Who put it back, and when."""
 
 
-Step = Change | Problem | Unmanaged | Excepted | Lookup
+Step = Change | Problem | Unmanaged | Excepted | InheritedObject | HiddenEntries | Lookup
 """One result of planning. A lookup is what must be asked for before its object can be planned."""
 
 

@@ -1,6 +1,6 @@
 """Deletions that make other objects hold for more than before: the plan says so at both. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.model.endpoints import Collection, Named
@@ -9,26 +9,26 @@ from reconciler.model.plan import Change, Delete, SectionPlan, Update, WidenedOb
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Target
-from reconciler.planning.naming import gone_by
-from reconciler.planning.part import Before
+from reconciler.planning.earlier import Changes
+from reconciler.planning.references import gone_by
 
 Naming = tuple[Collection, str, Named]
 """A collection with a field that names objects of another section: see `Named.bare`."""
 
 
 def with_bared(
-    planned: Sequence[SectionPlan], target: Target, live: LiveState, kinds: Kinds, at_the_top: Before
+    planned: Mapping[str, SectionPlan], target: Target, live: LiveState, kinds: Kinds, at_the_top: Changes
 ) -> tuple[SectionPlan, ...]:
     """Return the sections of a target with what deletions make of the objects that name what is deleted.
 
     Args:
-        planned: the sections.
+        planned: the sections, by name.
         target: the target.
         live: its objects.
         kinds: all kinds.
-        at_the_top: see `DeclaredPart`.
+        at_the_top: see `Earlier`.
     """
-    sections = {section.section: section for section in planned}
+    sections = dict(planned)
     for part, field, named in _naming(kinds):
         section = sections.get(named.section, SectionPlan(named.section))
         ending = gone_by(section.changes) | gone_by(at_the_top.get(named.section, ()))

@@ -31,16 +31,14 @@ class PartExceptions:
             elif isinstance(part, Collection):
                 self._by_item.setdefault(part.identity(exception.item), []).append((place, exception))
 
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._by_item)
-
     def covering(self, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
         """Return the exceptions that are about an object, or about a field of it, in their order.
 
         Args:
             names: all that it is called; none for a settings record.
         """
+        if not self._by_item:
+            return ()
         items: set[Key | None] = {None}
         if isinstance(self._part, Collection):
             items.update(map(self._part.identity, names))
@@ -48,69 +46,58 @@ class PartExceptions:
             exception for _, exception in sorted(pair for item in items for pair in self._by_item.get(item, ()))
         )
 
+    def whole(self, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
+        """Return those that cover all of an object, which is neither created nor changed nor deleted then."""
+        return tuple(exception for exception in self.covering(names) if self._is_whole(exception))
+
+    def held_back(
+        self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Sequence[Step]]
+    ) -> Sequence[Step]:
+        """Plan an object, less what exceptions hold back of it, which is returned as `Excepted`.
+
+        Args:
+            names: see `covering`.
+            wanted: the declared fields.
+            plan: plans the object with these fields, or others.
+        """
+        steps = plan(wanted)
+        about = self.covering(names)
+        whole = [exception for exception in about if self._is_whole(exception)]
+        fields = _names(about, wanted) if about and not whole else []
+        if not whole and not fields:
+            return steps
+        lookups = [step for step in steps if isinstance(step, Lookup)]
+        kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
+        remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
+        told = [
+            replace(step, remedy=remedy) if isinstance(step, Problem) and step not in steps else step for step in kept
+        ]
+        return [*told, *_excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])]
+
+    def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
+        """Return the exceptions that hold back all that is declared of the part; none if something is left.
+
+        Args:
+            wanted: what is declared of it.
+            prune: whether objects that are not declared count too.
+        """
+        whole = self.whole(())
+        if whole:
+            return whole
+        if isinstance(wanted, Resource):
+            about = self.covering(())
+            declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
+            return about if declared and declared.issubset(_names(about, wanted)) else ()
+        held = [self.whole((name,)) for name in wanted]
+        return tuple(dict.fromkeys(exception for item in held for exception in item)) if all(held) and not prune else ()
+
+    def _is_whole(self, exception: DeclaredException) -> bool:
+        """Return whether an exception covers all of an object; a section of several parts has fields of their names."""
+        name = self._part.name if self._part else ""
+        return not exception.fields or (name in exception.fields and name != exception.section)
+
 
 NO_EXCEPTIONS = PartExceptions()
-
-
-def is_held(exceptions: PartExceptions, part: Part, names: Iterable[Key]) -> bool:
-    """Return whether an object is excepted as a whole, so that it is neither created nor changed nor deleted."""
-    return bool(exceptions) and bool(_whole(exceptions.covering(names), part))
-
-
-def held_back(
-    exceptions: PartExceptions,
-    part: Part,
-    names: Iterable[Key],
-    wanted: Resource,
-    plan: Callable[[Resource], Iterator[Step]],
-) -> Iterator[Step]:
-    """Plan an object, less what exceptions hold back of it, which is yielded as `Excepted`.
-
-    Args:
-        exceptions: those of the section.
-        part: where the object is.
-        names: see `PartExceptions.covering`.
-        wanted: the declared fields.
-        plan: plans the object with these fields, or others.
-    """
-    about = exceptions.covering(names)
-    whole = _whole(about, part)
-    fields = [] if whole else _names(about, wanted)
-    if not whole and not fields:
-        yield from plan(wanted)
-        return
-    steps = list(plan(wanted))
-    lookups = [step for step in steps if isinstance(step, Lookup)]
-    kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
-    for step in kept:
-        if isinstance(step, Problem) and step not in steps:
-            remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
-            yield replace(step, remedy=remedy)
-        else:
-            yield step
-    yield from _excepted(steps, kept, whole or [exception for exception in about if _names([exception], wanted)])
-
-
-def about_all(
-    part: Part, wanted: Wanted, exceptions: PartExceptions, *, prune: bool = False
-) -> tuple[DeclaredException, ...]:
-    """Return the exceptions that hold back all that is declared of a part; none if something is left.
-
-    Args:
-        part: the part.
-        wanted: what is declared of it.
-        exceptions: of its section.
-        prune: whether objects that are not declared count too.
-    """
-    about = exceptions.covering(())
-    whole = _whole(about, part)
-    if whole:
-        return whole
-    if isinstance(wanted, Resource):
-        declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
-        return about if declared and declared.issubset(_names(about, wanted)) else ()
-    held = [_whole(exceptions.covering((name,)), part) for name in wanted]
-    return tuple(dict.fromkeys(exception for item in held for exception in item)) if all(held) and not prune else ()
 
 
 def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
@@ -118,7 +105,7 @@ def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple
     held = []
     for name, wanted in section.wanted.items():
         part = kind.part(name)
-        held.append(about_all(part, wanted, PartExceptions(exceptions, part), prune=section.prune))
+        held.append(PartExceptions(exceptions, part).about_all(wanted, prune=section.prune))
     return tuple(dict.fromkeys(exception for part in held for exception in part)) if all(held) else ()
 
 
@@ -148,21 +135,12 @@ def _less(section: Section, exceptions: Exceptions, kinds: Kinds) -> Section:
     wanted: dict[str, Wanted] = dict(section.wanted)
     for name, declared in section.wanted.items() if exceptions else ():
         part = kinds[section.kind].part(name)
-        about = PartExceptions(exceptions, part).covering(())
-        if isinstance(declared, Resource) and not _whole(about, part):
-            wanted[name] = without(declared, _names(about, declared))
+        about = PartExceptions(exceptions, part)
+        if isinstance(declared, Resource) and not about.whole(()):
+            wanted[name] = without(declared, _names(about.covering(()), declared))
         else:
             del wanted[name]
     return replace(section, wanted=wanted)
-
-
-def _whole(about: Exceptions, part: Part) -> tuple[DeclaredException, ...]:
-    """Return the exceptions that cover all of an object; a section of several parts has fields of their names."""
-    return tuple(
-        exception
-        for exception in about
-        if not exception.fields or (part.name in exception.fields and part.name != exception.section)
-    )
 
 
 def _names(about: Exceptions, wanted: Resource) -> list[str]:

@@ -2,12 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.targets import Address, Key
+from reconciler.model.targets import Key
 
 ONE_NAME = "rename or delete the others"
 """What to do about several objects of one name."""
@@ -31,22 +30,49 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """A wanted object that several live ones may be.
+
+    Attributes:
+        wanted: the declared fields.
+        reason: why it is not known which one.
+        remedy: what to do about that; empty if the reason says it.
+        namesakes: these live ones, if all of them have its present name.
+    """
+
+    wanted: Resource
+    reason: str
+    remedy: str = ""
+    namesakes: tuple[LiveRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Matches:
     """Wanted and live objects by name.
 
     Attributes:
         pairs: the wanted objects that are live.
-        missing: the names of the wanted objects that are not live.
+        missing: those that are not live, by name.
+        conflicts: those that several live ones may be, by name.
         leftover: the live objects that no wanted one is.
-        conflicts: by name of a wanted object, why several live ones may be that.
-        namesakes: by name of such an object, these live ones, if all of them have its present name.
+        unwanted: those of them that are deleted, once that is decided: `leftover` has the others then.
     """
 
-    pairs: tuple[Pair, ...]
-    missing: tuple[Key, ...]
-    leftover: tuple[LiveRecord, ...]
-    conflicts: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
-    namesakes: Mapping[Key, tuple[LiveRecord, ...]] = dataclasses.field(default_factory=dict)
+    pairs: tuple[Pair, ...] = ()
+    missing: Mapping[Key, Resource] = dataclasses.field(default_factory=dict)
+    conflicts: Mapping[Key, Conflict] = dataclasses.field(default_factory=dict)
+    leftover: tuple[LiveRecord, ...] = ()
+    unwanted: tuple[LiveRecord, ...] = ()
+
+    def deleting(self, unwanted: Iterable[LiveRecord]) -> "Matches":
+        """Return the same, with some of the leftover objects deleted."""
+        return replace(self.less(unwanted), unwanted=tuple(unwanted))
+
+    def less(self, records: Iterable[LiveRecord]) -> "Matches":
+        """Return the same without some of the live objects that no wanted one is."""
+        gone = {id(record) for record in records}
+        leftover = tuple(record for record in self.leftover if id(record) not in gone)
+        return replace(self, leftover=leftover, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
 
 
 def by_birth(record: LiveRecord) -> tuple[datetime, int]:
@@ -54,19 +80,13 @@ def by_birth(record: LiveRecord) -> tuple[datetime, int]:
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
-def match(
-    wanted: Mapping[Key, Resource],
-    live: Iterable[LiveRecord],
-    canonical: Callable[[Key], Key],
-    address: Callable[[Key], Address],
-) -> Matches:
+def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical: Callable[[Key], Key]) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
     Args:
         wanted: the declared objects, by name.
         live: the objects that the service has.
         canonical: returns the form in which all names of one object are equal.
-        address: returns the address of an object of some name.
     """
     by_name: dict[Key, list[LiveRecord]] = {}
     for record in live:
@@ -75,8 +95,7 @@ def match(
     spellings: dict[Key, Key] = {}
     for name in wanted:
         spellings.setdefault(canonical(name), name)
-    pairs, missing, doubles = [], [], {}
-    conflicts: dict[Key, tuple[str, str]] = {}
+    pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
     claimed: set[int] = set()
     for key, name in spellings.items():
         resource = wanted[name]
@@ -87,20 +106,21 @@ def match(
         former = ", ".join(f'"{old}"' for old in former_names)
         match namesakes, renamed:
             case [], []:
-                missing.append(name)
+                missing[name] = resource
             case [record], []:
                 pairs.append(Pair(name, resource, record))
             case [], [record]:
                 pairs.append(Pair(name, resource, record, record.names[0]))
             case _, []:
-                conflicts[name], doubles[name] = (crowd(namesakes), ONE_NAME), namesakes
+                conflicts[name] = Conflict(resource, crowd(namesakes), ONE_NAME, namesakes)
             case [], _:
-                conflicts[name] = crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME
+                names = f"the former name{'s' * (len(former_names) > 1)} {former}"
+                conflicts[name] = Conflict(resource, crowd(renamed, names), ONE_NAME)
             case _:
-                conflicts[name] = f"both this name and the former {former} are live; delete one of them", ""
+                reason = f"both this name and the former {former} are live; delete one of them"
+                conflicts[name] = Conflict(resource, reason)
     leftover = tuple(record for record in live if id(record) not in claimed)
-    obstacles = {name: Obstacle(address(name), *conflict) for name, conflict in conflicts.items()}
-    return Matches(tuple(pairs), tuple(missing), leftover, obstacles, doubles)
+    return Matches(tuple(pairs), missing, conflicts, leftover)
 
 
 def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:

@@ -1,34 +1,30 @@
-"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure."""
+"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure.
 
-from collections.abc import Iterator, Sequence
+Each returns its steps: the change, or the problems and lookups that keep it from being made.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
-from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, without
-from reconciler.model.endpoints import Collection, Existing, New, Singleton
+from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
+from reconciler.model.endpoints import NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
 from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated
-from reconciler.model.state import Reference
-from reconciler.model.targets import Key
-from reconciler.planning.exceptions import is_held
-from reconciler.planning.matching import ONE_NAME, Pair, by_birth, crowd
-from reconciler.planning.naming import named_ids
+from reconciler.model.state import Lookup, Reference
+from reconciler.model.targets import Key, Level
+from reconciler.planning.earlier import ANOTHER_NAME
+from reconciler.planning.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
 from reconciler.planning.obstacles import as_problem
-from reconciler.planning.part import DeclaredPart, applicable
-from reconciler.planning.relations import barred, keepers_of, numbers_of, unresolved_fields
+from reconciler.planning.part import DeclaredPart, PartType
+from reconciler.planning.references import ids_in, unrelated_fields
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
 
 HELD_BELOW = "{} has one of this name, which no group above it may have"
-
-
-TAKEN_ABOVE = "{} gets one of this name in this plan, which no other below it may have"
 """Why a name cannot be given."""
-
-
-ANOTHER_NAME = "leave it out here, or choose another name"
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -40,25 +36,35 @@ OF_ANOTHER_USER = (
 )
 
 
-def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Iterator[Step]:
+MYSELF = Reference(Level.USER, "")
+"""The user behind the token."""
+
+
+NOTHING = Resource()
+"""No field."""
+
+
+def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Sequence[Step]:
     """Plan a settings record."""
-    return at.held_back((), wanted, partial(_plan_record, at, record))
 
+    def plan(wanted: Resource) -> list[Step]:
+        declared, locks = fields_of(wanted), at.earlier.locks
+        locked = [
+            as_problem(lock.at(at.address()), field=field)
+            for field, (value, lock) in locks.items()
+            if field in declared and declared[field] != value
+        ]
+        difference, problems = _applicable(at, None, without(wanted, locks.keys()), record)
+        if difference is None or not difference.after:
+            return [*locked, *problems]
+        after = difference.after
+        requests = at.part.update(at.section.target, only(difference.wanted, after), record)
+        whole = become(record.resource, difference.wanted, record.unknown)
+        hint = "; ".join(warning for _, warning in whole.warnings())
+        change = Update(at.address(), difference.before, after, requests, as_read(record), hint=hint)
+        return [*locked, *problems, change]
 
-def _plan_record(at: DeclaredPart[Singleton], record: LiveRecord, wanted: Resource) -> Iterator[Step]:
-    declared = fields_of(wanted)
-    for field, (value, lock) in at.locks.items():
-        if field in declared and declared[field] != value:
-            yield as_problem(lock.at(at.address()), field=field)
-    possible, problems = applicable(at, None, without(wanted, at.locks.keys()), record)
-    yield from problems
-    if possible is None:
-        return
-    before, after = differences(possible, record)
-    if after:
-        requests = at.part.update(at.section.target, only(possible, after), record)
-        hint = "; ".join(warning for _, warning in become(record.resource, possible, record.unknown).warnings())
-        yield Update(at.address(), before, after, requests, as_read(record), hint=hint)
+    return at.exceptions.held_back((), wanted, plan)
 
 
 def plan_creation(
@@ -67,159 +73,168 @@ def plan_creation(
     wanted: Resource,
     target_id: int | None = None,
     replaces_ids: tuple[int, ...] = (),
-) -> Iterator[Step]:
+) -> list[Step]:
     """Plan the creation of an object, or of the successor of those that it replaces."""
-    if at.part.writes.create is None:
-        yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.writes.creation}")
-        return
-    taken = _taken(at, name) or _misled(at, name, None)
-    if taken is not None:
-        yield as_problem(taken)
-        return
+    writes = at.part.writes
+    if writes.create is None:
+        return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
+    obstacle = _taken(at, name) or _misled(at, name, None)
+    if obstacle is not None:
+        return [as_problem(obstacle)]
+    fields = fields_of(wanted)
     errors = [*become(type(wanted)(), wanted).errors(), *at.part.names.rules(name, wanted, True)]
-    lacking = [field for field in at.part.writes.required if fields_of(wanted).get(field) is None]
-    yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
-    yield from (at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking)
-    unrelated = dict(unresolved_fields(at, name, wanted))
-    yield from unrelated.values()
-    if errors or lacking or unrelated:
-        return
-    numbers, unknown = numbers_of(at, name, wanted)
-    named, unnamed = named_ids(at, name, wanted)
-    yield from (step for _, step in (*unknown, *unnamed))
-    path = _path(at, name)
-    if unknown or unnamed:
-        return
-    reason = barred(at, name, keepers_of(at, None, wanted, numbers))
-    if reason is not None:
-        yield reason
-        return
-    if isinstance(path, str):
-        new = New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, numbers, named)
-        requests = at.part.writes.create(new)
-        delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-        yield Create(
-            at.address(name),
-            fields_of(wanted),
-            requests,
-            target_id,
-            replaces_ids,
-            delivers,
-            former,
-            _defaults(at, wanted),
-        )
-    else:
-        yield path
+    lacking = [field for field in writes.required if fields.get(field) is None]
+    refused: list[Step] = [
+        *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
+        *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
+        *dict(unrelated_fields(at, name, wanted)).values(),
+    ]
+    if refused:
+        return refused
+    ids, unanswered = ids_in(at, name, wanted)
+    if unanswered:
+        return [step for _, step in unanswered]
+    path = _path(at, name, None, wanted, ids)
+    if not isinstance(path, str):
+        return [path]
+    requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
+    delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
+    hint = _defaults(at, wanted)
+    return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, former, hint)]
 
 
-def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
+def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     """Plan a wanted object that is live, maybe under a former name."""
-    record, rename, age = pair.record, pair.former is not None, _rotation_age(pair.wanted)
-    if age is not None and not rename:
-        yield from plan_rotation(at, pair.name, pair.wanted, age, (record,))
-        return
-    unnamable = at.part.writes.update is None or not at.part.names.fixed.isdisjoint((pair.name, pair.former))
-    fixed_name = record.read_only.get("renamed_from", "cannot be renamed" if unnamable else None)
-    taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
-    if taken is None and rename and fixed_name is not None:
-        taken = Obstacle(at.address(pair.name), fixed_name)
-    if taken is None and rename and not at.part.writes.renames:
-        taken = _misled(at, pair.name, None)
-    if taken is not None:
-        yield as_problem(taken)
-        return
-    fixed = {**dict(_immutable(at, pair)), **dict(unresolved_fields(at, pair.name, pair.wanted))}
-    yield from fixed.values()
-    differing = only(pair.wanted, differences(pair.wanted, record)[1])
-    numbers, unknown = numbers_of(at, pair.name, differing, record)
-    named, others = named_ids(at, pair.name, differing, record)
-    unknown += others
-    yield from (step for _, step in unknown)
-    unnamed = {field for field, _ in unknown}
-    possible, problems = applicable(at, pair.name, without(pair.wanted, {*fixed, *unnamed}), record)
-    yield from problems
-    if possible is None or at.part.writes.update is None:
-        return
-    before, after = differences(possible, record)
-    if after or rename or record.below:
-        misled = _misled(at, record.names[0], record)
-        if misled is not None:
-            yield as_problem(misled)
-            return
-        reason = barred(at, pair.name, keepers_of(at, record, pair.wanted, numbers))
-        if reason is not None:
-            yield reason
-            return
-        path = _path(at, pair.name)
-        if isinstance(path, str):
-            existing = Existing(
-                at.part, at.section.target, path, pair.name, only(possible, after), record, at.siblings, numbers, named
-            )
-            requests, read = at.part.writes.update(existing), as_read(record)
-            hint, page = _origin_of(record), at.part.page_of(record)
-            yield Update(at.address(pair.name), before, after, requests, read, pair.former, hint=hint, page=page)
-        else:
-            yield path
+    name, wanted, record, is_renamed = pair.name, pair.wanted, pair.record, pair.former is not None
+    age, writes = _rotation_age(wanted), at.part.writes
+    if age is not None and not is_renamed:
+        return plan_rotation(at, name, wanted, age, (record,))
+    obstacle = _unnamable(at, pair)
+    if obstacle is not None:
+        return [as_problem(obstacle)]
+    before, after = differences(wanted, record)
+    fixed = {**_immutable(at, pair, before, after), **dict(unrelated_fields(at, name, wanted))}
+    ids, unanswered = ids_in(at, name, only(wanted, after) if after else NOTHING, record)
+    possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})
+    difference, problems = _applicable(at, name, possible, record)
+    steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
+    if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
+        return steps
+    path = _path(at, name, record, wanted, ids)
+    if not isinstance(path, str):
+        return [*steps, path]
+    changed = only(difference.wanted, difference.after)
+    requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
+    change = Update(
+        at.address(name),
+        difference.before,
+        difference.after,
+        requests,
+        as_read(record),
+        pair.former,
+        hint=_origin_of(record),
+        page=at.part.page_of(record),
+    )
+    return [*steps, change]
 
 
-def plan_conflict(
-    at: DeclaredPart[Collection], name: Key, obstacle: Obstacle, namesakes: Sequence[LiveRecord], wanted: Resource
-) -> Iterator[Step]:
+def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:
     """Plan a wanted object that several live ones may be: a problem, unless it is rotated."""
     age = _rotation_age(wanted)
-    if age is not None and namesakes:
-        yield from plan_rotation(at, name, wanted, age, namesakes)
-    else:
-        yield as_problem(obstacle)
+    if age is not None and conflict.namesakes:
+        return plan_rotation(at, name, wanted, age, conflict.namesakes)
+    return [at.problem(name, conflict.reason, conflict.remedy)]
 
 
 def plan_rotation(
     at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[LiveRecord]
-) -> Iterator[Step]:
+) -> list[Step]:
     """Plan a successor if the newest object is too old, and the deletion of older ones once the newest is settled.
 
     Objects of other users are neither counted nor deleted.
     """
     ours = [record for record in namesakes if record.ours]
+    steps: list[Step] = []
     if len(namesakes) > max(1, len(ours)):
-        yield at.problem(name, crowd(namesakes), ONE_NAME)
+        steps.append(at.problem(name, crowd(namesakes), ONE_NAME))
     if not ours:
         if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
-            yield at.problem(name, OF_ANOTHER_USER)
-        return
+            steps.append(at.problem(name, OF_ANOTHER_USER))
+        return steps
     if any(record.created_at is None for record in ours):
-        yield at.problem(name, "cannot be rotated: the service does not report its age")
-        return
+        return [*steps, at.problem(name, "cannot be rotated: the service does not report its age")]
     newest = max(ours, key=by_birth)
     if _age(at, newest) >= age:
         ids = tuple(record.id for record in namesakes if record.id is not None)
-        yield from plan_creation(at, name, wanted, replaces_ids=ids)
+        steps += plan_creation(at, name, wanted, replaces_ids=ids)
     if _age(at, newest) >= at.grace:
         for record in ours:
             if record is not newest:
-                yield from plan_deletion(at, record, newest.id)
+                steps += plan_deletion(at, record, newest.id)
+    return steps
 
 
-def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> Iterator[Step]:
+def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
-    misled = _misled(at, name, record)
-    if misled is not None:
-        yield as_problem(misled)
-        return
-    reason = barred(at, name, keepers_of(at, record, Resource(), {}))
-    if reason is not None:
-        yield reason
-        return
-    path = _path(at, name)
-    if isinstance(path, str):
-        old = Existing(at.part, at.section.target, path, name, Resource(), record, at.siblings)
-        losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
-        before, read = fields_of(record.resource), as_read(record)
-        page = at.part.page_of(record)
-        yield Delete(at.address(name), before, at.part.deletion.requests(old), read, successor_id, losses, page)
-    else:
-        yield path
+    path = _path(at, name, record, NOTHING, NO_IDS)
+    if not isinstance(path, str):
+        return [path]
+    old = Existing(at.part, at.section.target, path, name, NOTHING, record, at.siblings)
+    losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
+    before, requests = fields_of(record.resource), at.part.deletion.requests(old)
+    page = at.part.page_of(record)
+    return [Delete(at.address(name), before, requests, as_read(record), successor_id, losses, page)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What an object lacks of what is wanted.
+
+    Attributes:
+        wanted: the declared fields that can be applied.
+        before: those of them that differ, as they are.
+        after: the same, as they are wanted.
+    """
+
+    wanted: Resource
+    before: Fields
+    after: Fields
+
+
+def _applicable(
+    at: DeclaredPart[PartType], name: Key | None, wanted: Resource, record: LiveRecord
+) -> tuple[_Difference | None, list[Problem]]:
+    """Return the difference that can be applied, and a problem for each read-only or invalid field.
+
+    The first is None if the result would be invalid, where the object is not so already.
+    """
+    before, after = differences(wanted, record)
+    read_only = {field: reason for field, reason in sorted(record.read_only.items()) if field in after}
+    problems = [at.problem(name, reason, field=field) for field, reason in read_only.items()]
+    possible = without(wanted, [*read_only, *uncompared(wanted, record)])
+    if possible is not wanted:
+        before, after = differences(possible, record)
+    difference = _Difference(possible, before, after)
+    if not after:
+        return difference, problems
+    whole = become(record.resource, possible, record.unknown)
+    unchanged = become(record.resource, NOTHING, record.unknown)
+    known = {*record.resource.errors(), *_broken_rules(at, name, unchanged, record)}
+    errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
+    problems += [at.problem(name, reason, field=field) for field, reason in errors]
+    return None if errors else difference, problems
+
+
+def _broken_rules(
+    at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
+) -> Iterable[tuple[str, str]]:
+    """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
+    objects = at.live.parts.get(at.place)
+    if not isinstance(at.part, Collection) or not isinstance(objects, Objects) or name is None:
+        return ()
+    is_seen = all(partly_seen.id != record.id for partly_seen, _ in objects.hidden)
+    return at.part.names.rules(name, whole, True) if is_seen else ()
 
 
 def _rotation_age(wanted: Resource) -> timedelta | None:
@@ -234,8 +249,8 @@ def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
 def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     """Return why an object cannot get a name, since a group above or a project below has it; None if it can."""
     identity, objects = at.part.identity(name), at.live.parts.get(at.place)
-    if identity in at.taken:
-        return at.taken[identity].at(at.address(name))
+    if identity in at.earlier.taken:
+        return at.earlier.taken[identity].at(at.address(name))
     if not isinstance(objects, Objects):
         return None
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
@@ -266,24 +281,60 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) 
     return Obstacle(at.address(name), reason, "rename or delete that one by hand, on the page of the section")
 
 
-def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, Problem]]:
-    """Yield each field that differs and that no update can change, with the problem."""
+def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return why an object cannot get the name that it will have, or keep it; None if it can."""
+    if pair.former is None:
+        return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
+    taken = _taken(at, pair.name)
+    if taken is not None:
+        return taken
+    writes, fixed = at.part.writes, at.part.names.fixed
+    never = writes.update is None or not fixed.isdisjoint((pair.name, pair.former))
+    reason = pair.record.read_only.get("renamed_from", "cannot be renamed" if never else None)
+    if reason is not None:
+        return Obstacle(at.address(pair.name), reason)
+    return None if writes.renames else _misled(at, pair.name, None)
+
+
+def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Problem]:
+    """Return a problem for each field that differs and that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
         remedy = "leave out `renamed_from` to create a new object"
     elif at.section.prune:
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
-    before, after = differences(pair.wanted, pair.record)
-    for field, value in after.items():
-        if at.part.writes.update is None or field.partition(".")[0] in at.part.writes.immutable:
-            reason = f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}"
-            yield field, at.problem(pair.name, reason, remedy, field=field)
+    return {
+        field: at.problem(
+            pair.name,
+            f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}",
+            remedy,
+            field=field,
+        )
+        for field, value in after.items()
+        if at.part.writes.update is None or field.partition(".")[0] in at.part.writes.immutable
+    }
 
 
-def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
-    """Return the collection's path for writes; or why there is none; or the lookup that it takes."""
+def _path(
+    at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
+) -> str | Problem | Lookup:
+    """Return the collection's path for writes; or why an object cannot be written; or the lookup that it takes.
+
+    Args:
+        at: the collection.
+        name: the object's name.
+        record: the object as it was read; None if it is to be created.
+        wanted: the declared fields.
+        ids: of those whom these name.
+    """
+    misled = None if record is None else _misled(at, record.names[0], record)
+    if misled is not None:
+        return as_problem(misled)
+    barred = _barred(at, name, _keepers(at, record, wanted, ids))
+    if barred is not None:
+        return barred
     target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
-    never_sent = is_held(at.exceptions, at.part, (name,))
+    never_sent = at.exceptions.whole((name,))
     is_numbered = at.part.writes.needs_numeric_id and not never_sent
     if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
         return target.url + suffix
@@ -293,6 +344,53 @@ def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
     return f"{target.level}s/{number}/{suffix}" if isinstance(number, int) else number
+
+
+def _keepers(
+    at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
+) -> Mapping[str | int, int] | None:
+    """Return the users who alone may write an object, with their IDs; None where roles and groups may too.
+
+    Those of an object that is to be created are the ones that it will have. See `_path` for the arguments.
+    """
+    field = at.part.writes.keepers
+    if not field:
+        return None
+    if record is not None:
+        rows = [row for row in record.entries.get(field, ()) if row.shown is not None]
+        users = {row.identity[1]: row.number for row in rows if row.identity[0] == "user" and row.number is not None}
+        return users if len(users) == len(rows) else None
+    listed = getattr(wanted, field) if field in wanted.model_fields_set else ()
+    users = {}
+    for entry in listed:
+        who, called = ("role", entry) if isinstance(entry, str) else entry.identity
+        if who != "user":
+            return None
+        users[called] = called if isinstance(called, int) else ids.numbers[who, called]
+    return users
+
+
+def _barred(
+    at: DeclaredPart[Collection], name: Key, keepers: Mapping[str | int, int] | None
+) -> Problem | Reference | None:
+    """Return why the user behind the token may not write an object, or the lookup that tells; None if nothing is known.
+
+    Args:
+        at: the collection.
+        name: the object's name.
+        keepers: see `_keepers`.
+    """
+    if not keepers:
+        return None
+    me = at.live.ids.get(MYSELF, MYSELF)
+    if isinstance(me, Reference):
+        return me
+    if isinstance(me, Obstacle) or me in keepers.values():
+        return None
+    those = ", ".join(sorted(map(str, keepers)))
+    reason = f"only {those} may change this rule, by {at.part.writes.keepers}: not even an owner or an administrator"
+    remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
+    return at.problem(name, reason, remedy)
 
 
 def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:

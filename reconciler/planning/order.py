@@ -20,10 +20,11 @@ def arranged(
         return by_name
     shown = {part.identity(record.names[0]): record.resource for record in live}
     declared = {part.identity(name): resource for name, resource in by_name.items() if resource is not None}
-    above = {name: set(references(part, resource).values()) for name, resource in (shown | declared).items()}
+    above = {name: set(part.references(resource).values()) for name, resource in (shown | declared).items()}
     for name, resource in declared.items():
         unsaid = set(part.relations.refers) - resource.model_fields_set
-        above[name] |= {other for field, other in references(part, shown.get(name)).items() if field in unsaid}
+        refers = part.references(shown[name]) if name in shown else {}
+        above[name] |= {other for field, other in refers.items() if field in unsaid}
     depths = {name: depth for depth, names in enumerate(topological(above, above)) for name in names}
 
     def place(name: Key) -> tuple[bool, int]:
@@ -32,16 +33,6 @@ def arranged(
         return not is_first, -depth if is_first else depth
 
     return {name: by_name[name] for name in sorted(by_name, key=place)}
-
-
-def references(part: endpoints.Collection, resource: Resource | None) -> dict[str, Key]:
-    """Return the identities of the objects to which a resource refers by name, by field."""
-    given = {} if resource is None else {field: getattr(resource, field) for field in _set_fields(part, resource)}
-    return {field: part.identity(name) for field, name in given.items() if isinstance(name, str)}
-
-
-def _set_fields(part: endpoints.Collection, resource: Resource) -> list[str]:
-    return [field for field in part.relations.refers if field in resource.model_fields_set]
 
 
 def topological(missing: Iterable[Key], references: Mapping[Key, Collection[Key]]) -> list[list[Key]]:

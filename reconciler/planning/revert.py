@@ -70,7 +70,7 @@ class WayBack:
         self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
     def plan(
-        self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: dict[Target, TargetPlan] | None = None
+        self, left: DesiredState, live: LiveState, kinds: Kinds, settled: dict[Target, TargetPlan] | None = None
     ) -> tuple[Plan, frozenset[Lookup]]:
         """Plan the way back; see `make_plan`.
 
@@ -78,7 +78,7 @@ class WayBack:
             left: all of `WayBack.left`, or some targets and sections of it.
             live: what is there now.
             kinds: all kinds.
-            earlier: see `make_plan`.
+            settled: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._before(section, live) for section in target.sections))
@@ -86,7 +86,7 @@ class WayBack:
         )
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
-        plan, missing = make_plan(before, live, kinds, earlier, planners)
+        plan, missing = make_plan(before, live, kinds, settled, planners)
         return with_obstacles(plan, self._created.values(), kinds), missing
 
     def _sections(self, target: Target) -> Iterator[Section]:
@@ -120,13 +120,13 @@ class WayBack:
                 wanted[name] = former_values(at, None, self._settings[at.place], record)[0]
         return replace(section, wanted=wanted)
 
-    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Iterator[Step]:
-        yield from former_values(at, None, self._settings[at.place], record)[1]
-        yield from plan_settings(at, wanted, record)
+    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> list[Step]:
+        _, problems = former_values(at, None, self._settings[at.place], record)
+        return [*problems, *plan_settings(at, wanted, record)]
 
     def _plan_collection(
         self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
-    ) -> Iterator[Step]:
+    ) -> list[Step]:
         return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
 
 
@@ -188,7 +188,7 @@ class _Objects:
         self.half_made: list[Pair] = []
         self.problems: list[Problem] = []
 
-    def plan(self) -> Iterator[Step]:
+    def plan(self) -> list[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
         unwanted = [record for outcome in self.created if (record := self._left_as_created(outcome)) is not None]
         going = {id(record) for record in unwanted}
@@ -197,21 +197,18 @@ class _Objects:
         missing = self._missing()
         pairs += self.half_made
         present = {name: self._as_before(name, change) for name, change in missing.items()}
-        yield from self.problems
-        wanted = present | {pair.name: pair.wanted for pair in pairs}
         ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
-        matches = Matches(tuple(pairs), tuple(missing), tuple(unwanted))
-        for step in plan_matches(self.at, wanted, matches, self.live, ids=ids, unwanted=unwanted):
-            name = step.address.name if isinstance(step, Create) else None
-            if isinstance(step, Create) and name is not None:
-                namesakes = (
-                    ()
-                    if self.part.names.unique
-                    else tuple(namesake.id for namesake in self._named(name) if namesake.id)
-                )
-                yield replace(step, replaces_ids=namesakes, hint=self._hint(missing[name]))
-            else:
-                yield step
+        matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
+        steps = [self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids)]
+        return [*self.problems, *steps]
+
+    def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+        """Return a step; a creation as the one of an object that was deleted: see `missing`."""
+        if not isinstance(step, Create) or step.address.name is None:
+            return step
+        namesakes = () if self.part.names.unique else self._named(step.address.name)
+        ids = tuple(namesake.id for namesake in namesakes if namesake.id)
+        return replace(step, replaces_ids=ids, hint=self._hint(missing[step.address.name]))
 
     def _problem(self, name: Key | None, reason: str, remedy: str = "") -> None:
         self.problems.append(self.at.problem(name, reason, remedy))

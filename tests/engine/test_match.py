@@ -1,7 +1,7 @@
 """Matching wanted and live objects by name, on plain values."""
 
 from reconciler.model.resource import Item, LiveRecord, Resource
-from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.targets import Key
 from reconciler.planning.matching import match
 
 
@@ -13,19 +13,13 @@ def folded(name: Key) -> Key:
     return name.casefold() if isinstance(name, str) else name
 
 
-def address(name: Key) -> Address:
-    return Address(Target(Level.USER), "items", "items", "item", name)
-
-
 def matched(wanted: dict[Key, Resource], *live: LiveRecord) -> dict[str, list[object]]:
-    matches = match(wanted, live, folded, address)
+    matches = match(wanted, live, folded)
     return {
         "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
         "missing": list(matches.missing),
         "leftover": [each.id for each in matches.leftover],
-        "conflicts": [
-            (name, each.reason, len(matches.namesakes.get(name, ()))) for name, each in matches.conflicts.items()
-        ],
+        "conflicts": [(name, each.reason, len(each.namesakes)) for name, each in matches.conflicts.items()],
     }
 
 

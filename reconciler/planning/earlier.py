@@ -1,0 +1,127 @@
+"""What a plan changes before a section, as far as that decides what can be planned there. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
+
+from reconciler.model.diff import quoted
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Change, Create, SectionPlan, TargetPlan, Update
+from reconciler.model.protocols import Json
+from reconciler.model.state import DesiredTarget, Section
+from reconciler.model.targets import Key, Level, Target
+
+TAKEN_ABOVE = "{} gets one of this name in this plan, which no other below it may have"
+
+
+ANOTHER_NAME = "leave it out here, or choose another name"
+
+
+Above = TypeVar("Above")
+
+
+Changes = Mapping[str, Sequence[Change]]
+"""Changes by section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a plan changes before a section.
+
+    Attributes:
+        locks: by field, the value that groups above lock it to, and why it can have no other.
+        taken: by identity, why a name cannot be given, since an object of a group above gets it.
+        here: the changes of the sections before it in its target: see `Relations.named`.
+        at_the_top: those of the topmost group above, whose objects may be named too.
+    """
+
+    locks: Mapping[str, tuple[Json, Obstacle]] = field(default_factory=dict)
+    taken: Mapping[Key, Obstacle] = field(default_factory=dict)
+    here: Changes = field(default_factory=dict)
+    at_the_top: Changes = field(default_factory=dict)
+
+
+NOTHING_EARLIER = Earlier()
+
+
+class ChangesAbove:
+    """The changes of a plan to groups that decide what is possible below them."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._locks: dict[tuple[str, str], dict[str, tuple[Json, Obstacle]]] = {}
+        self._changed: set[str] = set()
+        self._anywhere: set[str] = set()
+        self._taken: dict[tuple[str, str], dict[Key, Obstacle]] = {}
+        self._at_the_top: dict[str, Changes] = {}
+
+    def add(self, planned: TargetPlan) -> None:
+        """Add the changes of a target, if it is a group."""
+        if planned.target.level is not Level.GROUP:
+            return
+        group = planned.path or planned.target.ref
+        if isinstance(group, str) and "/" not in group:
+            self._at_the_top[group.casefold()] = {section.section: section.changes for section in planned.sections}
+        for section in planned.sections:
+            if not (section.section and section.changes):
+                continue
+            if isinstance(group, str):
+                self._take(group, section)
+            inherits = self._kinds[section.section].inherits
+            if inherits is None:
+                continue
+            self._changed.add(section.section)
+            if isinstance(group, str):
+                updates = (change.after.items() for change in section.changes if isinstance(change, Update))
+                locks = inherits(dict(chain.from_iterable(updates)))
+                self._locks[section.section, group.casefold()] = {
+                    name: (value, _locked_by(planned.target, group, value)) for name, value in sorted(locks.items())
+                }
+            else:
+                self._anywhere.add(section.section)
+
+    def _take(self, group: str, section: SectionPlan) -> None:
+        """Add the names that a group's section gives to its objects, and that are taken below it then."""
+        for change in section.changes:
+            part = self._kinds[section.section].part(change.address.part)
+            given = isinstance(change, Create) or (
+                isinstance(change, Update) and bool(change.renamed_from is not None or change.read.below)
+            )
+            if given and isinstance(part, Collection) and part.listing.unique_below and change.address.name is not None:
+                names = self._taken.setdefault((section.section, group.casefold()), {})
+                reason = TAKEN_ABOVE.format(f"group {group}")
+                names[part.identity(change.address.name)] = Obstacle(change.address, reason, ANOTHER_NAME)
+
+    def before(self, section: Section, at_the_top: Changes, here: Changes) -> Earlier:
+        """Return what was added that decides what is possible in a section, and the changes given."""
+        locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
+        taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
+        return Earlier(locks, taken, here, at_the_top)
+
+    def at_the_top(self, target: DesiredTarget) -> Changes:
+        """Return the changes of the topmost group above a target."""
+        path = target.path if isinstance(target.target.ref, int) else target.target.ref
+        top, _, below = (path or "").casefold().partition("/")
+        return self._at_the_top.get(top, {}) if below else {}
+
+    def may_affect(self, section: Section) -> bool:
+        """Return whether a section of a project may be below a change: paths of those known only by ID are unknown."""
+        if section.target.level is not Level.PROJECT or section.kind not in self._changed:
+            return False
+        known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
+        return not known or any(True for _ in self._above(section, self._locks))
+
+    def _above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+        """Yield what the changes to each group above a section mean for it, the topmost first."""
+        if changes and isinstance(section.target.ref, str):
+            names = section.target.ref.casefold().split("/")
+            paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))
+            yield from (changes[path] for path in paths if path in changes)
+
+
+def _locked_by(target: Target, group: str, value: Json) -> Obstacle:
+    reason = f"group {group} sets it to {quoted(value)} in this plan, which locks it here"
+    return Obstacle(target.address, reason, "change it there or leave the field out")
