@@ -9,7 +9,7 @@ from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.diff import differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Create, Delete, Step, Unmanaged
-from reconciler.model.resource import LiveRecord, Objects, Resource
+from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 from reconciler.planning.matching import Matches, Pair, match
@@ -77,11 +77,10 @@ def _itself(at: DeclaredPart[Collection]) -> set[Key]:
 
 def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
     """Return the objects below that a declaration makes the target's own."""
-    objects = at.live.parts.get(at.place)
-    if not isinstance(objects, Objects) or not objects.promotable:
+    if at.objects is None or not at.objects.promotable:
         return []
     names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
-    return [record for name, record in objects.promotable.items() if name in names]
+    return [record for name, record in at.objects.promotable.items() if name in names]
 
 
 def plan_matches(

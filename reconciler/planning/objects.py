@@ -11,7 +11,7 @@ from reconciler.model.diff import Fields, as_read, become, differences, fields_o
 from reconciler.model.endpoints import NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
-from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated
+from reconciler.model.resource import LiveRecord, Resource, Rotated
 from reconciler.model.state import Lookup, Reference
 from reconciler.model.targets import Key, Level
 from reconciler.planning.earlier import ANOTHER_NAME
@@ -230,10 +230,9 @@ def _broken_rules(
     at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
 ) -> Iterable[tuple[str, str]]:
     """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
-    objects = at.live.parts.get(at.place)
-    if not isinstance(at.part, Collection) or not isinstance(objects, Objects) or name is None:
+    if not isinstance(at.part, Collection) or at.objects is None or name is None:
         return ()
-    is_seen = all(partly_seen.id != record.id for partly_seen, _ in objects.hidden)
+    is_seen = all(partly_seen.id != record.id for partly_seen, _ in at.objects.hidden)
     return at.part.names.rules(name, whole, True) if is_seen else ()
 
 
@@ -248,12 +247,12 @@ def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
 
 def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     """Return why an object cannot get a name, since a group above or a project below has it; None if it can."""
-    identity, objects = at.part.identity(name), at.live.parts.get(at.place)
+    identity = at.part.identity(name)
     if identity in at.earlier.taken:
         return at.earlier.taken[identity].at(at.address(name))
-    if not isinstance(objects, Objects):
+    if at.objects is None:
         return None
-    holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
+    holder, promotable = at.objects.taken.get(identity), at.objects.promotable.get(identity)
     if holder is not None:
         reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
@@ -270,10 +269,10 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) 
         name: the name in the path, or of a new object.
         record: the object that the request is for; None for a new one, whose name must reach no object.
     """
-    leads_to, objects = at.part.names.leads_to, at.live.parts.get(at.place)
-    if leads_to is None or not isinstance(objects, Objects):
+    leads_to = at.part.names.leads_to
+    if leads_to is None or at.objects is None:
         return None
-    reached = [live for live in objects.own if leads_to(at.section.target, str(name), str(live.names[0]))]
+    reached = [live for live in at.objects.own if leads_to(at.section.target, str(name), str(live.names[0]))]
     first = min(reached, key=lambda live: live.id or 0, default=None)
     if first is None or (record is not None and first.id == record.id):
         return None

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem
-from reconciler.model.resource import LiveRecord
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState, PartAddress, Section
 from reconciler.model.targets import Address, Key
 from reconciler.planning.earlier import NOTHING_EARLIER, Earlier
@@ -25,6 +25,7 @@ class DeclaredPart(Generic[PartType]):
         section: the declaration.
         part: the endpoint.
         live: its IDs, and when it was read.
+        objects: all that its list shows; None if it is none, or was not read whole.
         grace: see `DesiredState.grace`.
         exceptions: those of the section that are not over.
         earlier: what the plan changes before.
@@ -34,6 +35,7 @@ class DeclaredPart(Generic[PartType]):
     section: Section
     part: PartType
     live: LiveState
+    objects: Objects | None = None
     grace: timedelta = timedelta()
     exceptions: PartExceptions = NO_EXCEPTIONS
     earlier: Earlier = NOTHING_EARLIER

@@ -153,11 +153,18 @@ def plan_section(
     unread: dict[tuple[type[Step], str], Step] = {}
     steps: list[Step] = []
     count = 0
-    for part in kinds[section.kind].parts:
-        if part.name not in section.wanted:
-            continue
-        at: DeclaredPart[Any] = DeclaredPart(section, part, live, grace, PartExceptions(exceptions, part), earlier)
-        match part, section.wanted[part.name], live.parts[at.place]:
+    for part in (part for part in kinds[section.kind].parts if part.name in section.wanted):
+        read = live.parts[section.target, section.kind, part.name]
+        at: DeclaredPart[Any] = DeclaredPart(
+            section,
+            part,
+            live,
+            read if isinstance(read, Objects) else None,
+            grace,
+            PartExceptions(exceptions, part),
+            earlier,
+        )
+        match part, section.wanted[part.name], read:
             case _, wanted, Unreadable() as unreadable:
                 cause = unreadable.cause or Obstacle(at.address(), unreadable.reason)
                 step = _unread(at, wanted, cause)
