@@ -1,8 +1,9 @@
 """Threads that do the same work for many things, as many at once as the service may be asked for."""
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from queue import Empty, Queue, SimpleQueue
 from threading import Lock, Thread
 from typing import Generic, TypeVar
 
@@ -10,6 +11,9 @@ from reconciler.model.protocols import Concurrency, Reader
 
 GLANCE = 0.5
 """After how many seconds, at most, the main thread notices a signal that another thread has received."""
+
+MOST_HELPERS = 64
+"""Workers that share tasks at most."""
 
 Task = TypeVar("Task")
 Question = TypeVar("Question", bound=Hashable)
@@ -130,3 +134,34 @@ class Crew(Generic[Task]):
         with self._changing:
             self.is_over = True
             self._todo.clear()
+
+
+def share(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """Do the same work for some tasks, within a task of a crew, together with its workers that have nothing else to do.
+
+    The results are in the order of the tasks; there are fewer if the run of the crew ends meanwhile.
+    """
+    todo = Queue[tuple[int, Task]]()
+    for numbered in enumerate(tasks):
+        todo.put(numbered)
+    results: dict[int, Result] = {}
+    errors: list[BaseException] = []
+
+    def help_out() -> None:
+        with suppress(Empty):
+            while True:
+                number, task = todo.get_nowait()
+                try:
+                    if not (errors or crew.is_over):
+                        results[number] = work(task)
+                except BaseException as error:  # noqa: BLE001 - it is raised where the tasks are waited for
+                    errors.append(error)
+                todo.task_done()
+
+    for _ in tasks[1:MOST_HELPERS]:
+        crew.add(help_out, first=True)
+    help_out()
+    todo.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in sorted(results)]

@@ -4,23 +4,22 @@ Each group that a set names is listed once a run. What comes of it goes to the m
 go to the planner.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Condition, Lock
+from threading import Lock
 from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.live.caller import ADMIN_MODE, ask_caller
-from reconciler.live.crew import Crew
+from reconciler.live.crew import Crew, share
 from reconciler.live.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
 from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths, way_to_see
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.protocols import FleetReader, Json, Spread
+from reconciler.model.protocols import FleetReader, Json, Reader, Spread
 from reconciler.model.resource import Wanted
 from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference
 from reconciler.model.targets import Level, Target
@@ -32,9 +31,6 @@ SIMPLE_PARAMETER = "&simple=true"
 """Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
 
 Result = TypeVar("Result")
-
-MOST_HELPERS = 64
-"""Requests in flight at most."""
 
 Prepare = Callable[[Mapping[str, tuple[Member, ...]]], Iterable[DesiredTarget]]
 """Returns what is wanted of some projects, which are given by group; nothing where that is not known for sure."""
@@ -172,41 +168,10 @@ class _Lists:
 
     def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
         """Ask for pages together with whoever has nothing else to do."""
-        todo = deque(enumerate(pages))
-        results: dict[int, Result] = {}
-        errors: list[BaseException] = []
-        asked, changed = 0, Condition()
-
-        def taken() -> Iterator[tuple[int, str]]:
-            nonlocal asked
-            while todo and not self._crew.is_over:
-                with changed:
-                    some = [todo.popleft()] if todo else []
-                    asked += len(some)
-                yield from some
-
-        def help_out() -> None:
-            nonlocal asked
-            for number, page in taken():
-                try:
-                    results[number] = ask(page)
-                except BaseException as error:  # noqa: BLE001 - it is raised where the pages are waited for
-                    errors.append(error)
-                    todo.clear()
-                with changed:
-                    asked -= 1
-                    changed.notify()
-
-        for _ in pages[1:MOST_HELPERS]:
-            self._crew.add(help_out, first=True)
-        help_out()
-        with changed:
-            changed.wait_for(lambda: not asked)
-        if errors:
-            raise errors[0]
+        results = share(self._crew, ask, pages)
         if len(results) < len(pages):
             raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
-        return [results[number] for number in range(len(pages))]
+        return results
 
     def _show(self, group: str, members: Iterable[Member]) -> None:
         """Take note of listed projects, and read those that every group around them has shown."""
@@ -247,8 +212,7 @@ class _Lists:
 def _list(
     group: str, listing: GroupListing, reader: FleetReader, spread: Spread, show: Callable[[Iterable[Member]], None]
 ) -> tuple[Member, ...] | Obstacle:
-    target = Target(Level.GROUP, group)
-    path = f"{target.url}projects"
+    path = f"{Target(Level.GROUP, group).url}projects"
 
     def keep(page: list[Json]) -> list[Member]:
         members = [_member(entry, path, listing.switches) for entry in page]
@@ -260,14 +224,18 @@ def _list(
         return tuple(member for member in members if not is_doomed(member.path))
 
     answer = answer_or_error(ask)
-    if not isinstance(answer, ServiceError):
-        return answer
-    reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
-    if isinstance(answer, Forbidden):
+    return _obstacle(group, answer, reader) if isinstance(answer, ServiceError) else answer
+
+
+def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
+    """Return why the projects of a group cannot be listed, and what to do."""
+    target = Target(Level.GROUP, group)
+    reason = f"the projects of group {group} cannot be listed (GET {target.url}projects: {error.reason})"
+    if isinstance(error, Forbidden):
         caller = ask_caller(reader)
         remedy = f"{caller.shortfall}: {ADMIN_MODE}" if caller.shortfall else "use a token of a member of the group"
         return Obstacle(target.address, reason, remedy)
-    if not isinstance(answer, NotFound):
+    if not isinstance(error, NotFound):
         return Obstacle(target.address, reason, TRY_AGAIN)
     if is_the_other(target, reader):
         wrong = f"{group} is a project, not a group"
