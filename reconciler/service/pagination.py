@@ -62,11 +62,30 @@ class _Reading(Generic[Kept]):
         pages: the pages.
         totals: the `x-total` of each response.
         odd_end: the page without a new entry that ended the list, unless it repeats the page before it.
+        names: of all entries.
     """
 
     pages: list[_Page[Kept]] = field(default_factory=list)
     totals: set[str] = field(default_factory=set)
     odd_end: list[Kept] = field(default_factory=list)
+    names: set[str] = field(default_factory=set, compare=False)
+
+    def add(self, page: _Page[Kept]) -> None:
+        """Add the next page."""
+        self.totals.add(page.headers.get("x-total", ""))
+        self.names |= page.names
+        self.pages.append(page)
+
+    def end(self, page: _Page[Kept]) -> None:
+        """Add a page without a new entry, after which there is none."""
+        self.totals.add(page.headers.get("x-total", ""))
+        repeated = {frozenset(), *(former.names for former in self.pages[-1:])}
+        self.odd_end = [] if page.names in repeated else page.items
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return sum(len(page.items) for page in self.pages)
 
     @property
     def items(self) -> list[Kept]:
@@ -75,8 +94,7 @@ class _Reading(Generic[Kept]):
     @property
     def is_complete(self) -> bool:
         """Whether the number of entries is that of every total."""
-        count = sum(len(page.items) for page in self.pages)
-        return all(total in (None, count) for total in map(parse_number, self.totals))
+        return all(total in (None, self.count) for total in map(parse_number, self.totals))
 
     @property
     def has_shifted(self) -> bool:
@@ -138,21 +156,18 @@ def _read_pages(
     page again, and is asked only once where that is known (`whole`); others repeat the last page.
     """
     reading = _Reading[Kept]()
-    seen, former = set[str](), frozenset[str]()
     asked = [_numbered(path, 1)]
     others: dict[str, _Page[Kept]] = {}
-    for number in range(1, MAX_PAGES + 1):
-        page = others.pop(asked[-1], None) or fetch(asked[-1])
-        reading.totals.add(page.headers.get("x-total", ""))
-        following = _following(
-            path, page, number, sum(len(read_page.items) for read_page in reading.pages) + len(page.items)
-        )
-        following = END if whole and following is None else following
-        if following is None and page.names <= seen:
-            reading.odd_end = [] if page.names in (former, frozenset()) else page.items
+    while len(asked) <= MAX_PAGES:
+        number, place = len(asked), asked[-1]
+        page = others.pop(place, None) or fetch(place)
+        following = _following(path, page, number, reading.count + len(page.items))
+        may_go_on = following is None and not whole
+        if may_go_on and page.names <= reading.names:
+            reading.end(page)
             return reading
-        reading.pages.append(page)
-        if following is None and asked[-1] == _numbered(path, number):
+        reading.add(page)
+        if may_go_on and place == _numbered(path, number):
             following = _numbered(path, number + 1)
         if not following:
             return reading
@@ -165,8 +180,6 @@ def _read_pages(
             pages = [_numbered(path, page_number) for page_number in range(2, last + 1)]
             others = dict(zip(pages, spread(fetch, pages), strict=True))
         asked.append(following)
-        seen |= page.names
-        former = page.names
     raise BadAnswer(_request(path), f"the list has more than {MAX_PAGES} pages")
 
 
