@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
-from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, PLACES, SELECTION, SERVICE, Given, command
+from reconciler.cli.inventory import opened_inventory
+from reconciler.cli.options import (
+    CONNECTION,
+    DEFAULT_PATHS,
+    INVENTORY,
+    MANIFESTS,
+    PLACES,
+    SELECTION,
+    SERVICE,
+    Given,
+    command,
+)
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, UsageError
@@ -26,6 +38,7 @@ ACCEPT_BRANCH = "reconciler/accept"
     MANIFESTS,
     PLACES,
     SELECTION,
+    INVENTORY,
     CONNECTION,
     SERVICE,
     weekly="--diff --target --section --until --reason --merge-request",
@@ -62,7 +75,7 @@ def accept(
 
     The plan is empty afterwards. A value is written where it is declared: into the profile or set if all its targets
     agree, else into the target's own document, which is created if necessary. Comments and order stay. Objects that no
-    manifest mentions are written in pruned sections only.
+    manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory.
 
     Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
     cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
@@ -229,13 +242,18 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import begin
+    from reconciler.fleet.inventory import with_inventory_problem
     from reconciler.fleet.stages import STAGES, survey
 
     given = session.given
-    with session.client() as client, session.planning(client) as progress:
+    with (
+        session.client() as client,
+        opened_inventory(session, client) as inventory,
+        session.planning(client) as progress,
+    ):
         progress.begin("reading manifests")
         run = begin(session, client, progress, None, locks_bind=deferral is None)
-        run = survey(run, STAGES)
+        run = survey(replace(run, inventory=inventory, inputs=session.inputs), STAGES)
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in run.obstacles
@@ -244,7 +262,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
-        drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)
+        drift = Drift(run.manifests, run.desired, with_inventory_problem(run, run.plan), run.live, inapplicable)
         if deferral is not None:
             return accept_until(drift, session.kinds, files, deferral)
         return accept_all(drift, session.kinds, files)

@@ -11,6 +11,7 @@ from reconciler.gitops.keeping import Result
 from reconciler.gitops.proposals import Proposal, ProposalTarget, propose
 from reconciler.model.protocols import Request
 from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
@@ -28,7 +29,7 @@ DECLARED = '{milestones: {"1": {due_date: 2026-12-31}}}'
 @pytest.fixture(autouse=True, params=["spec", "deployed"])
 def _drifted(cli_runner: CliRunner, request: pytest.FixtureRequest) -> None:
     """A checkout whose manifests are on the default branch of `acme/web`, and a due date that somebody moved."""
-    (cli_runner.folder / ".git").mkdir()
+    repository(cli_runner.folder)
     cli_runner.project(DECLARED)
     state = a_small_service(request.param)
     state["projects"][2]["repository"] = {"files": {"manifests/project.yaml": f"{HEAD}{DECLARED}\n", "README.md": "x"}}
@@ -305,7 +306,7 @@ def test_new_files_marks_and_what_is_refused(cli_runner: CliRunner) -> None:
 
 
 def test_only_files_of_a_checkout_can_be_committed(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    (cli_runner.folder / ".git").rmdir()
+    (cli_runner.folder / ".git").rename("moved")
     assert accept(cli_runner)[:2] == (
         1,
         "reconciler: --merge-request needs a git checkout: run it in the clone of acme/web\n",

@@ -366,8 +366,10 @@ def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> 
 
 def _add(wish: Add, steps: Steps, stack: Stack, members: Membership) -> Placing:
     section, name, *_ = steps
-    spec, pruning = stack.specs[section], _pruning(stack)
-    shared = [layer for layer in dict.fromkeys(stack.layers) if layer.title and members.prunes(layer)]
+    spec, pruned = stack.specs[section], section in stack.prune
+    declaring = [layer for layer, _ in declared_at(stack, steps[:1] if spec.items is not None else steps[:2])]
+    asking = [layer for layer in stack.layers if members.prunes(layer)] if pruned else declaring
+    shared = [layer for layer in dict.fromkeys(asking) if layer.title]
     if spec.items is None:
         change: Put | Add = wish
         own, places = steps[:2], [steps]
@@ -377,7 +379,7 @@ def _add(wish: Add, steps: Steps, stack: Stack, members: Membership) -> Placing:
     for layer, at in product(shared, places):
         if members.agree_to_add(layer, at, wish):
             return InLayers(((layer, at[:2]),), change)
-    return override(change, own, stack, members, (pruning, own))
+    return override(change, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))
 
 
 def _pruning(stack: Stack) -> Layer:
