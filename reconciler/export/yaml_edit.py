@@ -58,12 +58,12 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
         OutputFailed: the file is written in a way that does not survive being updated in place.
     """
     unix = source.text.replace("\r\n", "\n")
-    values = [root.value for root in source.read().roots]
+    values = source.read().values
     wanted = [changes.get(number, value) for number, value in enumerate(values)]
     text = edited_text(unix, values, changes)
     text = text if unix.endswith("\n") else text.removesuffix("\n")
     reading = Source(source.path, text).read()
-    if not reading.errors and [root.value for root in reading.roots] == wanted:
+    if not reading.errors and reading.values == wanted:
         return text.replace("\n", "\r\n") if unix != source.text else text
     raise OutputFailed(
         f"{source.path}: cannot update in place without touching unrelated lines; nothing was written: export into "
@@ -86,10 +86,10 @@ def appended_text(source: Source, new: str) -> str:
     if not source.text:
         return new
     ends = "\r\n" if "\r\n" in source.text else "\n"
-    wanted = [root.value for root in source.read().roots]
+    wanted = source.read().values
     behind = f"{NEXT}{new}".replace("\n", ends)
     for text in (source.text.rstrip("\r\n") + ends, source.text):
-        if [root.value for root in Source(source.path, f"{text}{NEXT}").read().roots] == wanted:
+        if Source(source.path, f"{text}{NEXT}").read().values == wanted:
             return text + behind
     raise OutputFailed(
         f"{source.path}: no document can be written behind the last one without changing it; nothing was written: end "

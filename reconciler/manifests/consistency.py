@@ -1,13 +1,14 @@
 """Checks of documents against one another: a path is a group or a project, and no target is created twice."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 
 from reconciler.manifests.creation import namesakes, too_visible
 from reconciler.manifests.diagnostics import OTHER_FILE_MARK, Diagnostic, Diagnostics
 from reconciler.manifests.index import Index
+from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.trace import find
@@ -33,7 +34,26 @@ PathLevels = Mapping[str, _Evidence]
 """The paths of groups and of projects in the documents, in lower case: no path is both."""
 
 
-def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
+def check_together(index: Index, targets: Collection[MergedTarget], diagnostics: Diagnostics) -> None:
+    """Check the documents, and the targets that they come to, against one another."""
+    levels = _path_levels(index, diagnostics)
+    _check_creations(index, diagnostics)
+    sound = [_sound(merged) for merged in targets]
+    groups = {str(each.target.ref).casefold(): each for each in sound if each.target.level is Level.GROUP}
+    for merged, right in zip(targets, sound, strict=True):
+        for diagnostic in chain(_misplaced_references(merged.stack, levels), _contradictions(right, groups)):
+            diagnostics.add_merged(merged.stack, diagnostic)
+
+
+def _sound(merged: MergedTarget) -> Stack:
+    """Return the merged spec of a target without the sections that have errors: these may have any shape."""
+    whole, names = merged.stack, {section.kind for section in merged.desired.sections}
+    if len(names) == len(whole.sections):
+        return whole
+    return replace(whole, sections={name: section for name, section in whole.sections.items() if name in names})
+
+
+def _path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
     """Return the levels of the paths in the documents; a group used as a project is an error."""
     levels: dict[str, _Evidence] = {}
     projects: list[tuple[str, Document, Steps]] = []
@@ -62,7 +82,18 @@ def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
     return levels
 
 
-def misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
+def _check_creations(index: Index, diagnostics: Diagnostics) -> None:
+    """Check what documents create against one another."""
+    creating = [(each.target, each.creation, each.layer.document) for each in index.targets.values() if each.creation]
+    creations = {target.identity: creation for target, creation, _ in creating}
+    for target, _, document in creating:
+        if (advice := too_visible(target, creations)) is not None:
+            diagnostics.add(document, advice)
+    for document, error in namesakes(creating) if creating else ():
+        diagnostics.add(document, error)
+
+
+def _misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
     """Yield an error for each project in a list of groups, and each group in a list of projects."""
     for steps, level, path in whole.references:
         error = _level_conflict(path, level, levels)
@@ -72,7 +103,7 @@ def misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnosti
             yield Diagnostic(steps, f"{error}: list it under `{right}`")
 
 
-def contradictions(whole: Stack, groups: Mapping[str, Stack]) -> Iterator[Diagnostic]:
+def _contradictions(whole: Stack, groups: Mapping[str, Stack]) -> Iterator[Diagnostic]:
     """Yield advice for each field of a project that a declared group above it locks at another value.
 
     Args:
@@ -102,14 +133,3 @@ def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:
     """Return an error if a path used at a level is known to be of another."""
     known = levels.get(path.casefold())
     return f"{path} is a {known.level}, not a {level} ({known})" if known and known.level is not level else None
-
-
-def check_creations(index: Index, diagnostics: Diagnostics) -> None:
-    """Check what documents create against one another."""
-    creating = [(each.target, each.creation, each.layer.document) for each in index.targets.values() if each.creation]
-    creations = {target.identity: creation for target, creation, _ in creating}
-    for target, _, document in creating:
-        if (advice := too_visible(target, creations)) is not None:
-            diagnostics.add(document, advice)
-    for document, error in namesakes(creating) if creating else ():
-        diagnostics.add(document, error)

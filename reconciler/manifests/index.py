@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reconciler.manifests.creation import CREATE_KEY, OWN_SURROUNDINGS, Surroundings, errors_beside, read_creation
-from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
@@ -33,7 +33,7 @@ from reconciler.manifests.documents import (
 )
 from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
-from reconciler.manifests.stack.layers import MOST_FILLED, Layer
+from reconciler.manifests.stack.layers import Layer
 from reconciler.manifests.stack.locks import ALL, idle_locks
 from reconciler.manifests.stack.placeholders import (
     Placeholders,
@@ -188,8 +188,14 @@ class Index:
             around=self.around,
         )
 
-    def add(self, document: Document) -> list[Diagnostic]:
-        """Add a document and return its errors and warnings; of one with faults, what does not depend on them."""
+    def extend(self, documents: Iterable[Document], diagnostics: Diagnostics) -> None:
+        """Add documents, and what is wrong with them; of one with faults, what does not depend on them."""
+        for document in documents:
+            for diagnostic in self._add(document):
+                diagnostics.add(document, diagnostic)
+
+    def _add(self, document: Document) -> list[Diagnostic]:
+        """Add a document and return its errors and warnings."""
         kind = document.value.get("kind") if isinstance(document.value, dict) else None
         model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
         if model is None:
@@ -266,10 +272,11 @@ class Index:
         layer, diagnostics = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
         creation = None
         path = target.ref if isinstance(target.ref, str) else None
-        too_long = overfilled(layer, placeholder_values(path))
-        if too_long:
-            diagnostics.append(too_long)
-        elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE_KEY in declared.model_fields_set:
+        if (
+            isinstance(declared, GroupDocument | ProjectDocument)
+            and CREATE_KEY in declared.model_fields_set
+            and layer.overfilled(placeholder_values(path)) is None
+        ):
             creation, errors = read_creation(document, target, declared.create, self.around)
             diagnostics += errors
         own = DeclaredTarget(target, metadata, layer, exceptions, creation)
@@ -312,12 +319,10 @@ class Index:
         unmanaged, faulty = self._unmanaged(spec, levels, document) if UNMANAGED in spec else (NO_SECTIONS, [])
         diagnostics += faulty
         texts = list(braces(sections, ("spec",)))
-        placeholders: dict[str, Steps] = {}
-        uses: Counter[str] = Counter()
+        placeholders: dict[str, list[Steps]] = {}
         for text, steps, at_key in (*texts, *beside):
-            used = placeholders_in(text)
-            placeholders = dict.fromkeys(used, steps) | placeholders
-            uses.update(used)
+            for name in placeholders_in(text):
+                placeholders.setdefault(name, []).append(steps)
             message = misspelt_placeholder(text)
             if message:
                 diagnostics.append(Diagnostic(steps, message, "warning", at_key))
@@ -329,7 +334,7 @@ class Index:
                 diagnostics += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
         normal = None if waits else normalized
-        return Layer(document, title, sections, prune, placeholders, normal, locks, uses, unmanaged), diagnostics
+        return Layer(document, title, sections, prune, placeholders, normal, locks, unmanaged), diagnostics
 
     def _unmanaged(
         self, spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document
@@ -411,15 +416,6 @@ def _without_consequences(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]
     misplaced = [steps[-1] for steps in unknown_keys if steps[:1] == ("metadata",)]
     implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
     return [each for each in diagnostics if each.code != "missing" or each.value not in implied]
-
-
-def overfilled(layer: Layer, values: Placeholders | None) -> Diagnostic | None:
-    """Return an error if the placeholders of a document come to too much text in a target."""
-    name = layer.overfilled(values)
-    if name is None:
-        return None
-    message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
-    return Diagnostic(layer.placeholders[name], message)
 
 
 def clashing_names(

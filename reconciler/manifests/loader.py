@@ -1,12 +1,13 @@
-"""Files to `Manifests`: searched, rendered, parsed, and added to an index."""
+"""Files to `Manifests`: searched, rendered, read, added to an index, and merged."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from reconciler.errors import LocatedDiagnostic, ManifestErrors
+from reconciler.errors import ManifestErrors
 from reconciler.manifests.creation import Surroundings
 from reconciler.manifests.diagnostics import Diagnostics
 from reconciler.manifests.index import Index
@@ -14,7 +15,6 @@ from reconciler.manifests.manifests import Manifests, merge_manifests
 from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
-    Search,
     Secrets,
     Source,
     located,
@@ -76,12 +76,14 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True) -> Manifests:
     """
     values, searched = inputs.values(), search(inputs.paths)
     around = Surroundings(secrets=inputs.secrets)
-    index = Index(section_specs(inputs.kinds), around=around, locks_bind=locks_bind)
-    with _IndexReader(index, values, inputs.env_names, inputs.secrets) as reader:
-        reader.note(searched)
+    index = Index(section_specs(inputs.kinds), whole=not searched.errors, around=around, locks_bind=locks_bind)
+    diagnostics = Diagnostics()
+    diagnostics.extend(searched.errors)
+    diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)
+    with closing(_Rendering(values, inputs.env_names, inputs.secrets)) as rendering:
         for path in searched.files:
-            reader.read(path)
-        return merge_manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
+            _read(path, None, rendering, index, diagnostics)
+    return merge_manifests(index, diagnostics, tuple(searched.files))
 
 
 def read_contents(
@@ -101,80 +103,48 @@ def read_contents(
         env_names: see `Inputs`.
         around: what `create` refers to; without it, archives are not looked at.
     """
-    index = Index(section_specs(kinds), around=around)
-    with _IndexReader(index, values, env_names) as reader:
+    index, diagnostics = Index(section_specs(kinds), around=around), Diagnostics()
+    with closing(_Rendering(values, env_names)) as rendering:
         for path, content in contents.items():
             if isinstance(content, bytes):
-                reader.read(path, content)
+                _read(path, content, rendering, index, diagnostics)
             else:
-                reader.share(path, content)
-        return merge_manifests(reader.index, reader.diagnostics, tuple(reader.parsed))
+                index.extend(content, diagnostics)
+    return merge_manifests(index, diagnostics, tuple(contents))
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    """The documents of a file, its errors and warnings, and whether all of it could be read."""
-
-    documents: tuple[Document, ...]
-    diagnostics: tuple[LocatedDiagnostic, ...]
-    whole: bool
+def _read(path: str, content: bytes | None, rendering: "_Rendering", index: Index, diagnostics: Diagnostics) -> None:
+    """Add the documents of a file to an index; `content` is what it holds, None for what is on disk."""
+    try:
+        source = rendering.rendered(open_source(path, content, rendering.secrets))
+    except ManifestErrors as errors:
+        diagnostics.extend(errors.diagnostics)
+        index.whole = False
+        return
+    reading = source.read()
+    diagnostics.extend(reading.errors)
+    index.whole &= reading.whole
+    if not (reading.documents or reading.errors or source.own_line):
+        diagnostics.extend([located(path, "holds no document", "warning")])
+    index.extend(reading.documents, diagnostics)
 
 
 @dataclass(slots=True)
-class _IndexReader:
-    """Reads files into an index; as a context manager, it ends the process that renders templates."""
+class _Rendering:
+    """Renders the templates among sources, by a process that the first of them starts."""
 
-    index: Index
     values: Mapping[str, Any]
     env_names: Sequence[str]
     secrets: Secrets = no_secrets
-    diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    parsed: dict[str, "_Parsed"] = field(default_factory=dict)
     _templates: "Templates | None" = None
 
-    def __enter__(self) -> "_IndexReader":
-        return self
+    def rendered(self, source: Source) -> Source:
+        """Return a source, of a template what it renders to.
 
-    def __exit__(self, *_error: object) -> None:
-        if self._templates is not None:
-            self._templates.close()
-
-    def note(self, searched: Search) -> None:
-        """Take up what a search could not find, and what it passed over."""
-        self.diagnostics.extend(searched.errors)
-        self.index.whole &= not searched.errors
-        self.diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)
-
-    def read(self, path: str, content: bytes | None = None) -> None:
-        """Read a file, or its content if that is given."""
-        self.parsed[path] = parsed = self._parse(path, content)
-        self._add(parsed)
-
-    def share(self, path: str, documents: tuple[Document, ...]) -> None:
-        """Take up the documents of a file that was read before, without errors."""
-        self.parsed[path] = parsed = _Parsed(documents, (), whole=True)
-        self._add(parsed)
-
-    def _parse(self, path: str, content: bytes | None) -> "_Parsed":
-        try:
-            source = self._rendered(open_source(path, content, self.secrets))
-        except ManifestErrors as errors:
-            return _Parsed((), errors.diagnostics, whole=False)
-        reading = source.read()
-        empty = not reading.roots and not reading.errors and not source.own_line
-        diagnostics = [*reading.errors, *([located(path, "holds no document", "warning")] if empty else ())]
-        roots = enumerate(reading.roots)
-        documents = tuple(Document(source, number, root.line, root.value) for number, root in roots)
-        return _Parsed(documents, tuple(diagnostics), reading.whole)
-
-    def _add(self, parsed: "_Parsed") -> None:
-        self.diagnostics.extend(parsed.diagnostics)
-        self.index.whole &= parsed.whole
-        for document in parsed.documents:
-            for diagnostic in self.index.add(document):
-                self.diagnostics.add(document, diagnostic)
-
-    def _rendered(self, source: Source) -> Source:
+        Raises:
+            ManifestErrors: it cannot be rendered.
+            ConfigurationError: a value is called `env` beside environment variables.
+        """
         if not source.path.endswith(TEMPLATE):
             return source
         if self._templates is None:
@@ -182,3 +152,8 @@ class _IndexReader:
 
             self._templates = Templates(self.values, self.env_names, secrets=self.secrets)
         return self._templates.source(source.path, source.text)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._templates is not None:
+            self._templates.close()

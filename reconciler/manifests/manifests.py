@@ -8,17 +8,17 @@ from types import MappingProxyType
 from typing import Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.composition import compose
+from reconciler.manifests.consistency import check_together
 from reconciler.manifests.creation import unordered
 from reconciler.manifests.diagnostics import Diagnostics
 from reconciler.manifests.index import Index
 from reconciler.manifests.merged import MergedTarget
-from reconciler.manifests.merging import merge_and_check, merge_targets
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.locks import deviations
 from reconciler.manifests.stack.sections import UNMANAGED, SectionSpec
+from reconciler.manifests.targets import merge_targets
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Level, Target
@@ -151,8 +151,7 @@ class Manifests:
         names = {name for members in discovered.values() for each in members for name in (each.path, each.id)}
         only = {Target(Level.PROJECT, name).identity for name in names}
         shown = {group: discovered[group.casefold()] for group in self.index.groups}
-        compositions = compose(self.index, shown, NO_PATHS, diagnostics, only=only)
-        merged = merge_targets(compositions, self.index, diagnostics)
+        merged = merge_targets(self.index, shown, NO_PATHS, diagnostics, only=only)
         return () if diagnostics.errors else tuple(each.desired for each in merged.values())
 
     def revised(
@@ -185,9 +184,7 @@ class Manifests:
         self, replaced: Mapping[Document, Document], added: Iterable[Document], diagnostics: Diagnostics
     ) -> "Manifests":
         index = self.index.without(replaced.keys())
-        for document in (*replaced.values(), *added):
-            for diagnostic in index.add(document):
-                diagnostics.add(document, diagnostic)
+        index.extend((*replaced.values(), *added), diagnostics)
         alone = merge_manifests(index, diagnostics, self.files)
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
@@ -204,7 +201,8 @@ def merge_manifests(
     Raises:
         ManifestErrors: with all errors.
     """
-    targets = merge_and_check(compose(index, discovered, paths, diagnostics), index, diagnostics)
+    targets = merge_targets(index, discovered, paths, diagnostics)
+    check_together(index, targets.values(), diagnostics)
     if diagnostics.errors:
         raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
     digest = hashlib.sha256()

@@ -1,16 +1,13 @@
-"""The projects that sets select, and the conflicts between sets."""
+"""The projects that sets select."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
-from typing import Any, TypeVar
+from itertools import accumulate
+from typing import TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Contribution, Layer, Stack
-from reconciler.manifests.stack.sections import PRUNE, SectionSpec
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.stack.layers import Layer
 from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
@@ -158,58 +155,3 @@ def idle(
 
 def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:SOME]) + (", ..." if len(paths) > SOME else "")
-
-
-def set_conflicts(
-    sets: Sequence[Contribution], whole: Stack, compared: set[tuple[int | str, ...]]
-) -> Iterator[tuple[Stack, Diagnostic]]:
-    """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
-
-    Each set is compared with all before it, merged. Sets without placeholders are compared for the first of their
-    common targets only, by `compared`, so that many sets cost no more than many comparisons.
-    """
-    for priority, group in groupby(sets, key=lambda part: part.priority):
-        equals = list(group)
-        key: tuple[int | str, ...] = (*map(id, equals), *sorted(whole.unmanaged))
-        if len(equals) == 1 or key in compared:
-            continue
-        if not any(layer.placeholders for part in equals for layer in part.layers):
-            compared.add(key)
-        before = whole.of(*equals[0].layers)
-        for part in equals[1:]:
-            wanted = whole.of(*part.layers)
-            for steps in _disagreements(before, wanted):
-                layer, location = find(before, steps)
-                other = next(each for each in equals if layer in each.layers)
-                message = (
-                    f"{part.layers[-1].title} and {other.layers[-1].title} ({location}) have the same priority, "
-                    f"{priority}, and disagree here: give one of them a higher priority"
-                )
-                yield wanted, Diagnostic(steps, message)
-            before = before.under(*part.layers)
-
-
-def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
-    """Yield the steps to each value that two sets set differently."""
-    if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
-        yield (PRUNE,)
-    for name in one.sections.keys() & other.sections.keys():
-        spec, mine, theirs = one.specs[name], one.sections[name], other.sections[name]
-        different = list(_differences(spec, (name,), mine, theirs))
-        yield from different or ([(name,)] if _displaces(spec, mine, theirs) else [])
-
-
-def _displaces(spec: SectionSpec, one: Any, other: Any) -> bool:
-    """Whether one of two values of a section drops a part of the other, so that their order matters."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    return spec.kind.beneath(one, other) != one or spec.kind.beneath(other, one) != other
-
-
-def _differences(spec: SectionSpec, steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() & other.keys()):
-            if len(steps) > 1 or not spec.merges_as_set(key):
-                yield from _differences(spec, (*steps, key), one[key], other[key])
-    elif one != other or isinstance(one, bool) != isinstance(other, bool):
-        yield steps

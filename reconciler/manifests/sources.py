@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -216,10 +216,13 @@ class Source:
         """Return the documents and the errors of the text as YAML."""
         roots = read_plain(self.text)
         if roots is not None:
-            return ReadDocuments(roots)
+            return ReadDocuments(self._documents(roots))
         parsed = read_positions(self.text)
         errors = tuple(self.located(error.line, error.column, error.message) for error in parsed.errors)
-        return ReadDocuments(parsed.roots, errors, parsed.whole)
+        return ReadDocuments(self._documents(parsed.roots), errors, parsed.whole)
+
+    def _documents(self, roots: Iterable[Root]) -> "tuple[Document, ...]":
+        return tuple(Document(self, number, root.line, root.value) for number, root in enumerate(roots))
 
     def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
         """Return an error or warning at a line and column of the text."""
@@ -237,9 +240,14 @@ class Source:
 class ReadDocuments:
     """The documents of a text without empty ones, its errors, and whether all of it was read."""
 
-    roots: tuple[Root, ...]
+    documents: "tuple[Document, ...]"
     errors: tuple[LocatedDiagnostic, ...] = ()
     whole: bool = True
+
+    @property
+    def values(self) -> list[Any]:
+        """The plain values of the documents."""
+        return [document.value for document in self.documents]
 
 
 def located(
@@ -306,7 +314,7 @@ def read_mapping(source: Source) -> dict[str, Any]:
     reading = source.read()
     if reading.errors:
         raise ManifestErrors(reading.errors)
-    values = [root.value for root in reading.roots] or [{}]
+    values = reading.values or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
         raise ManifestErrors([located(source.path, "holds something else than one mapping of names to values")])
     return values[0]

@@ -73,7 +73,7 @@ def test_a_last_line_ends_as_it_did(end: str) -> None:
 def values(text: str) -> list[Any]:
     reading = Source("file", text).read()
     assert reading.errors == ()
-    return [root.value for root in reading.roots]
+    return reading.values
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["unix", "windows"])
@@ -95,7 +95,7 @@ def test_a_further_document_changes_no_value_of_the_others(before: str, kept: st
     source = Source("file", before.replace("\n", ends))
     text = appended_text(source, "x: y\n")
     assert text == f"{kept}x: y\n".replace("\n", ends if "\n" in before else "\n")
-    assert values(text)[:-1] == [root.value for root in source.read().roots]
+    assert values(text)[:-1] == source.read().values
 
 
 def test_a_text_that_ends_in_the_middle_of_a_line_takes_no_further_document() -> None:

@@ -1,6 +1,6 @@
 """Layers of settings, one per document, and the stack of them that is merged for one target."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,10 +22,9 @@ class Layer:
         title: such as `profile baseline`; empty for a target's own document.
         sections: as written.
         prune: as written; None if it is not.
-        placeholders: those used, each with the steps to its first use in the document.
+        placeholders: those used, each with the steps to its uses in the document.
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
-        uses: how often each placeholder is used.
         unmanaged: the sections that a target's own document leaves alone.
     """
 
@@ -33,40 +32,20 @@ class Layer:
     title: str
     sections: Mapping[str, Any]
     prune: list[str] | None
-    placeholders: Mapping[str, Steps]
+    placeholders: Mapping[str, Sequence[Steps]]
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
-    uses: Mapping[str, int] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
 
     def overfilled(self, values: Placeholders | None) -> str | None:
         """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
-        lengths = {name: uses * len((values or {}).get(name, "")) for name, uses in self.uses.items()}
+        lengths = {name: len(uses) * len((values or {}).get(name, "")) for name, uses in self.placeholders.items()}
         return max(lengths, key=lengths.__getitem__) if sum(lengths.values()) > MOST_FILLED else None
 
     def section(self, spec: SectionSpec, values: Placeholders | None) -> Any:
         """Return a section's value for a target."""
         name = spec.kind.name
         return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """One document of a target, with its profiles.
-
-    Attributes:
-        layers: its profiles, then its spec.
-        whole: whether all the profiles exist and fit the target.
-        labels: of the document.
-        priority: of a set; None for the target's own document.
-        skips: whether sections that a target cannot have are left out.
-    """
-
-    layers: tuple[Layer, ...]
-    whole: bool
-    labels: Mapping[str, str]
-    priority: int | None = None
-    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
