@@ -4,7 +4,6 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING
 
 import click
@@ -15,11 +14,9 @@ from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.inventory import COMMIT_SHA
-from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
-    from reconciler.gitops.apply_log import Apply
-    from reconciler.gitops.cut_off import CutOff
+    from reconciler.gitops.apply_log import Apply, KilledRun
 
 LOG = logging.getLogger("reconciler")
 
@@ -59,7 +56,7 @@ def log(given: Given, number: int, form: str) -> int:
     Session(given)
     with opened_place(given) as place:
         applies = place.log(number) if place else ()
-    killed = _cut_off()
+    killed = _killed()
     write_stdout(log_json(applies, killed) if form == "json" else log_text(applies, killed))
     return 0
 
@@ -103,7 +100,7 @@ def list_reports(given: Given) -> None:
     Raises:
         UsageError: the format is none of the log's.
     """
-    from reconciler.gitops.kept_reports import kept_reports
+    from reconciler.gitops.clone import clone_here
     from reconciler.render.log import log_json, log_text
 
     if given.format not in ("text", "json"):
@@ -111,11 +108,11 @@ def list_reports(given: Given) -> None:
     with opened_place(given) as place:
         applies = place.log(MAX_LISTED_APPLIES) if place else ()
     if given.format == "json":
-        write_stdout(log_json(applies, _cut_off()))
+        write_stdout(log_json(applies, _killed()))
         return
-    common = _common()
-    at_hand = {report.apply for report in kept_reports(common)} if common else set()
-    write_stdout(log_text(applies, _cut_off(), at_hand) + (HOW if applies else ""))
+    clone = clone_here()
+    at_hand = clone.reports.keys() if clone else ()
+    write_stdout(log_text(applies, _killed(), at_hand) + (HOW if applies else ""))
 
 
 HOW = """\
@@ -127,7 +124,7 @@ report from the artifacts of its job, then: reconciler revert REPORT
 def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
     from reconciler.gitops.apply_log import latest
 
-    killed = _cut_off()
+    killed = _killed()
     name = latest(applies, killed)
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
@@ -145,13 +142,11 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
 def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
     """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old."""
     from reconciler.gitops.apply_log import named
-    from reconciler.gitops.kept_reports import kept_reports
+    from reconciler.gitops.clone import clone_here
 
-    common = _common()
+    clone = clone_here()
     ids = {apply.id for apply in named(applies, name)}
-    ids |= {
-        report.apply for report in (kept_reports(common) if common else ()) if report.apply.startswith(name.lower())
-    }
+    ids |= {apply for apply in (clone.reports if clone else ()) if apply.startswith(name.lower())}
     if not ids:
         raise ConfigurationError(
             f"no recorded apply begins with {name}, and there is no such file; see `reconciler log`"
@@ -168,10 +163,10 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
         ConfigurationError: the clone does not have it; the message says who may.
     """
     from reconciler.gitops.apply_log import short
-    from reconciler.gitops.kept_reports import report_of
+    from reconciler.gitops.clone import clone_here
 
-    common = _common()
-    file = report_of(common, name) if common else None
+    clone = clone_here()
+    file = clone.report_of(name) if clone else None
     logged = next((apply for apply in applies if apply.id == name), None)
     if file is not None:
         return ChosenApply(file, name, logged.manifests if logged else "")
@@ -183,17 +178,9 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
     )
 
 
-def _cut_off() -> "list[CutOff]":
+def _killed() -> "list[KilledRun]":
     """Return the runs of this clone that were killed since the last one that came to its end."""
-    from reconciler.gitops.cut_off import runs_cut_off
+    from reconciler.gitops.clone import clone_here
 
-    common = _common()
-    return runs_cut_off(common) if common else []
-
-
-def _common() -> Path | None:
-    """Return the folder of the repository's data; None outside of a checkout, and without git."""
-    from reconciler.gitops.kept_reports import common_folder
-
-    top = repository(Path())
-    return None if top is None or which("git") is None else common_folder(top)
+    clone = clone_here()
+    return clone.killed if clone else []

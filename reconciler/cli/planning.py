@@ -76,33 +76,14 @@ def draw(
     narrowed = given.narrowed or (given.since is not None and not given.everything)
     saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
     saved = replace(saved, remarks=run.absences.remarks, restored_since=restored_after)
-    saved = replace(saved, since=run.past.then.revision if run.past else "", applies=past_applies(inventory))
+    applies = None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies))
+    saved = replace(saved, since=run.past.then.revision if run.past else "", applies=applies)
     if not commit and inventory.store is None:
         return saved
     known = committed(session.inputs, run.manifests)
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
     saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
     return saved if given.narrowed else replace(saved, commit=known or None)
-
-
-def past_applies(inventory: OpenInventory) -> tuple[PastApply, ...] | None:
-    """Return the applies that were read with the inventory, as a plan has them; None where none were asked for."""
-    if inventory.applies is None:
-        return None
-    return tuple(
-        PastApply(
-            apply.id,
-            apply.when,
-            apply.author.name,
-            apply.counts,
-            apply.manifests,
-            apply.result,
-            apply.job,
-            apply.canary,
-            apply.reverts,
-        )
-        for apply in inventory.applies
-    )
 
 
 def _warn_of_variables(plan: Plan) -> None:

@@ -83,12 +83,13 @@ class Recording:
         """Mark in this clone that the run writes, so that `log` can show it as killed."""
         if self.inventory.store is None:
             return nullcontext()
-        from reconciler.gitops.cut_off import CutOff, marked
-        from reconciler.gitops.kept_reports import common_folder
+        from reconciler.gitops.apply_log import KilledRun
+        from reconciler.gitops.clone import clone_of
 
         prospect = self.saved.inventory
         commit = prospect.run.commit if prospect else self.saved.commit
-        return marked(common_folder(repository(Path()) or Path()), CutOff(began_at, commit or "", self.saved.reverts))
+        run = KilledRun(began_at, commit or "", self.saved.reverts)
+        return clone_of(repository(Path()) or Path()).marked(run)
 
     def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""
@@ -130,8 +131,8 @@ class Recording:
         self._number(application, client)
         names = self._names
         narrowed = None if first is None else {names[target] for target in first if target in names}
-        from reconciler.gitops.branch import Message
-        from reconciler.gitops.remotes import starter
+        from reconciler.gitops.apply_log import Apply
+        from reconciler.gitops.remotes import Person, starter
         from reconciler.model.upkeep import with_changes
 
         changes, commit = self._changes(stored.inventory, outcomes, application.read, narrowed)
@@ -139,20 +140,22 @@ class Recording:
         if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
             return code
         counts = report.counts
-        message = Message(
-            {"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
-            commit,
-            store.service,
-            code,
-            os.environ.get("CI_JOB_URL", ""),
-            canary,
-            self.saved.reverts,
-            starter(os.environ),
-            report.finished_at,
+        person = starter(os.environ) or Person("", "")
+        apply = Apply(
+            when=report.finished_at,
+            author=person.name,
+            author_email=person.email,
+            counts={"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
+            manifests=commit,
+            service=store.service,
+            result=code,
+            job=os.environ.get("CI_JOB_URL", ""),
+            canary=canary,
+            reverts=self.saved.reverts,
         )
         try:
             with heeding(patience=1):
-                name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), message)
+                name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), apply)
                 _keep(name, report)
         except (InventoryNotStored, OutputFailed) as error:
             report_error(error)
@@ -229,7 +232,6 @@ def _keep(name: str, report: "Report") -> None:
         OutputFailed: it cannot be written.
     """
     from reconciler.documents.report import save_report
-    from reconciler.gitops.kept_reports import common_folder, keep_report
+    from reconciler.gitops.clone import clone_of
 
-    common = common_folder(repository(Path()) or Path())
-    keep_report(common, name, f"{report.finished_at:%Y%m%dT%H%M%S}", save_report(report))
+    clone_of(repository(Path()) or Path()).keep_report(name, report.finished_at, save_report(report))

@@ -28,6 +28,7 @@ from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, wit
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
 from reconciler.errors import PlanRefused
+from reconciler.gitops.apply_log import Apply
 from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
@@ -116,6 +117,21 @@ class PastApply:
     """The targets that were applied first, as a canary; empty without one."""
     reverts: str
     """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
+
+    @classmethod
+    def of(cls, apply: Apply) -> "PastApply":
+        """Return an apply of the log as plans have it."""
+        return cls(
+            apply.id,
+            apply.when,
+            apply.author,
+            apply.counts,
+            apply.manifests,
+            apply.result,
+            apply.job,
+            apply.canary,
+            apply.reverts,
+        )
 
 
 @dataclass(frozen=True, slots=True)

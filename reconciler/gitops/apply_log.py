@@ -1,14 +1,12 @@
-"""The applies of a repository's manifests, read from the commits of the inventory's branch."""
+"""The applies of a repository's manifests, as commits of the inventory's branch tell them, and as `log` shows them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from reconciler.errors import InventoryUnreadable
-from reconciler.gitops.branch import Repository
-from reconciler.gitops.cut_off import CutOff
-from reconciler.gitops.remotes import Person
+from pydantic import AwareDatetime, NonNegativeInt
+
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.inventory import COMMIT_SHA
 
@@ -16,56 +14,94 @@ SUBJECT = re.compile(r"apply: (.*?)(?: \([0-9a-f]{7,}\))?")
 COUNT = re.compile(r"([0-9]+) ([a-z]+)")
 TRAILER = re.compile(r"([A-Z][a-z]+): (.*)")
 IDENTITY = re.compile(r"(.*) <(.*)> ([0-9]+) [+-][0-9]{4}")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    """One apply."""
+
+    id: str = ""
+    """The full ID of its commit on the inventory's branch; `revert` takes the beginning of it."""
+    when: AwareDatetime = EPOCH
+    """When it ended, UTC."""
+    author: str = ""
+    """The name of who started it; empty if unknown."""
+    author_email: str = ""
+    """The e-mail address of who started it; empty if unknown."""
+    committer: str = ""
+    """The name of who stored it; empty if unknown."""
+    counts: Mapping[str, NonNegativeInt] = field(default_factory=dict)
+    """How many objects were created, updated and deleted; without zeros."""
+    manifests: str = ""
+    """The full ID of the manifests' commit; empty if they were not as committed."""
+    service: str = ""
+    """The URL of the service."""
+    result: int | None = None
+    """The exit code; null if unknown."""
+    job: str = ""
+    """The URL of the CI job; empty outside of one."""
+    canary: str = ""
+    """The targets that were applied first, as a canary; empty without one."""
+    reverts: str = ""
+    """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
+
+    @property
+    def message(self) -> str:
+        """What its commit says: the subject, and the trailers."""
+        done = ", ".join(f"{number} {verb}" for verb, number in self.counts.items() if number)
+        commit = f" ({self.manifests[:SHORT_SHA_LENGTH]})" if self.manifests else ""
+        trailers = {
+            "Manifests": self.manifests,
+            "Service": self.service,
+            "Result": "" if self.result is None else str(self.result),
+            "Job": self.job,
+            "Canary": self.canary,
+            "Reverts": self.reverts,
+        }
+        lines = "".join(f"{name}: {' '.join(value.split())}\n" for name, value in trailers.items() if value)
+        return f"apply: {done or 'nothing changed'}{commit}\n\n{lines}"
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
-    """One apply.
+class KilledRun:
+    """A run that was killed while it wrote."""
 
-    Attributes:
-        id: the full ID of its commit on the branch.
-        when: its end.
-        author: who started it.
-        committer: who stored it.
-        counts: how many objects were changed, such as `{"created": 3}`; empty if none was.
-        manifests: the full ID of the commit that was applied; empty if there was none.
-        service: its URL.
-        result: the exit code; None if it is not known.
-        job: the URL of the CI job; empty outside of one.
-        canary: as the run recorded it; empty without a canary.
-        reverts: what this one undoes: the full ID of an apply, or the name of its report; empty if it is no revert.
-    """
-
-    id: str
-    when: datetime
-    author: Person
-    committer: Person
-    counts: Mapping[str, int] = field(default_factory=dict)
+    began_at: AwareDatetime
+    """When it began, UTC."""
     manifests: str = ""
-    service: str = ""
-    result: int | None = None
-    job: str = ""
-    canary: str = ""
+    """The full ID of the manifests' commit; empty if they were not as committed."""
     reverts: str = ""
+    """The apply that it was to undo: its full ID, or the name of its report; empty if it is no revert."""
 
 
-def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]:
-    """Return the last applies, the latest first.
+def read_apply(name: str, commit: str) -> Apply:
+    """Return an apply from the ID and the text of its commit; whatever that does not say is empty."""
+    head, _, message = commit.partition("\n\n")
+    headers = dict(line.partition(" ")[::2] for line in reversed(head.split("\n")))
+    author, email, when = _identity(headers.get("author", ""))
+    committer, _, stored = _identity(headers.get("committer", ""))
+    subject, *lines = message.split("\n")
+    trailers = {trailer[1]: trailer[2] for line in lines if (trailer := TRAILER.fullmatch(line))}
+    done = SUBJECT.fullmatch(subject)
+    result = trailers.get("Result", "")
+    return Apply(
+        id=name,
+        when=when or stored or EPOCH,
+        author=author,
+        author_email=email,
+        committer=committer,
+        counts={verb: int(number) for number, verb in COUNT.findall(done[1])} if done else {},
+        manifests=trailers.get("Manifests", ""),
+        service=trailers.get("Service", ""),
+        result=int(result) if result.isdecimal() and result.isascii() else None,
+        job=trailers.get("Job", ""),
+        canary=trailers.get("Canary", ""),
+        reverts=trailers.get("Reverts", ""),
+    )
 
-    Args:
-        repository: the one that has the branch, or has fetched so many of its commits.
-        commit: the branch's last one.
-        most: how many at most.
 
-    Raises:
-        InventoryUnreadable: a commit cannot be read.
-    """
-    listing = repository.run(["rev-list", "--first-parent", f"--max-count={most}", commit, "--"])
-    names = listing.stdout.decode().split()
-    return tuple(_apply(name, _text(repository, name)) for name in names)
-
-
-def latest(log: Sequence[Apply], killed: Sequence[CutOff] = ()) -> str:
+def latest(log: Sequence[Apply], killed: Sequence[KilledRun] = ()) -> str:
     """Return what `revert --last` undoes: the latest apply that is no revert, or what an unfinished revert was undoing.
 
     A revert that is not done, or was killed, is finished before anything else is undone. The text is empty if there is
@@ -93,41 +129,9 @@ def revert_words(name: str) -> list[str]:
     return ["reconciler", "revert", short(name)] if name else []
 
 
-def _text(repository: Repository, name: str) -> str:
-    done = repository.run(["cat-file", "commit", name])
-    if done.returncode:
-        raise InventoryUnreadable(f"commit {name} of its branch cannot be read", "check the repository with git fsck")
-    return done.stdout.decode(errors="replace")
-
-
-def _apply(name: str, commit: str) -> Apply:
-    """Return an apply from the text of its commit; whatever it does not say is empty."""
-    head, _, message = commit.partition("\n\n")
-    headers = dict(line.partition(" ")[::2] for line in reversed(head.split("\n")))
-    author, when = _identity(headers.get("author", ""))
-    committer, stored = _identity(headers.get("committer", ""))
-    subject, *lines = message.split("\n")
-    trailers = {trailer[1]: trailer[2] for line in lines if (trailer := TRAILER.fullmatch(line))}
-    done = SUBJECT.fullmatch(subject)
-    counts = {verb: int(number) for number, verb in COUNT.findall(done[1])} if done else {}
-    result = trailers.get("Result", "")
-    return Apply(
-        name,
-        when or stored or datetime.fromtimestamp(0, UTC),
-        author,
-        committer,
-        counts,
-        trailers.get("Manifests", ""),
-        trailers.get("Service", ""),
-        int(result) if result.isdecimal() and result.isascii() else None,
-        trailers.get("Job", ""),
-        trailers.get("Canary", ""),
-        trailers.get("Reverts", ""),
-    )
-
-
-def _identity(text: str) -> tuple[Person, datetime | None]:
+def _identity(text: str) -> tuple[str, str, datetime | None]:
+    """Return the name, the e-mail address and the time of an author or committer."""
     parts = IDENTITY.fullmatch(text)
     if parts is None or len(parts[3]) > 11:
-        return Person("", ""), None
-    return Person(parts[1], parts[2]), datetime.fromtimestamp(int(parts[3]), UTC)
+        return "", "", None
+    return parts[1], parts[2], datetime.fromtimestamp(int(parts[3]), UTC)

@@ -1,14 +1,12 @@
-"""The branch of the inventory as commits: one file each, read and written as objects, in whatever repository."""
+"""The branch of the inventory as commits: one file and one apply each, read and written, in whatever repository."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import InventoryNotStored, InventoryUnreadable
+from reconciler.gitops.apply_log import Apply, read_apply
 from reconciler.gitops.remotes import Person
-from reconciler.model.absence import SHORT_SHA_LENGTH
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,49 +24,6 @@ class Repository(Protocol):
 
     def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """Run git, whatever its exit code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What the commit of an apply says.
-
-    Attributes:
-        counts: how many objects were changed, such as `{"created": 3, "updated": 1}`.
-        manifests: the full ID of the manifests' commit; empty if there is none.
-        service: its URL.
-        result: the exit code.
-        job: the URL of the CI job; empty outside of one.
-        canary: what was applied first, where a canary stopped the run or led it.
-        reverts: what this one undoes: the full ID of an apply, or the name of its report; empty if it is no revert.
-        author: who started the job; None for the committer.
-        when: the end of the apply.
-    """
-
-    counts: Mapping[str, int]
-    manifests: str
-    service: str
-    result: int
-    job: str = ""
-    canary: str = ""
-    reverts: str = ""
-    author: Person | None = None
-    when: datetime = datetime(1970, 1, 1, tzinfo=UTC)
-
-    @property
-    def text(self) -> str:
-        """The subject, and the trailers."""
-        done = ", ".join(f"{number} {verb}" for verb, number in self.counts.items() if number)
-        commit = f" ({self.manifests[:SHORT_SHA_LENGTH]})" if self.manifests else ""
-        trailers = {
-            "Manifests": self.manifests,
-            "Service": self.service,
-            "Result": str(self.result),
-            "Job": self.job,
-            "Canary": self.canary,
-            "Reverts": self.reverts,
-        }
-        lines = "".join(f"{name}: {_one_line(value)}\n" for name, value in trailers.items() if value)
-        return f"apply: {done or 'nothing changed'}{commit}\n\n{lines}"
 
 
 def tip(repository: Repository, branch: str) -> str:
@@ -107,14 +62,14 @@ def content(repository: Repository, branch: str, commit: str) -> str:
         ) from None
 
 
-def write_commit(repository: Repository, text: str, parent: str, message: Message, committer: Person) -> str:
+def write_commit(repository: Repository, text: str, parent: str, apply: Apply, committer: Person) -> str:
     """Write a commit with nothing but a list, and return its ID.
 
     Args:
         repository: where the objects are written.
         text: of the list.
         parent: the commit before; empty for the first one.
-        message: what it says.
+        apply: what it tells of.
         committer: who stores it.
 
     Raises:
@@ -122,16 +77,40 @@ def write_commit(repository: Repository, text: str, parent: str, message: Messag
     """
     blob = _written(repository, ["hash-object", "-w", "--stdin"], text.encode())
     tree = _written(repository, ["mktree", "-z"], f"100644 blob {blob}\t{FILE}\0".encode())
-    when = f"{int(message.when.timestamp())} +0000"
+    when = f"{int(apply.when.timestamp())} +0000"
+    author = Person(apply.author, apply.author_email) if apply.author else committer
     lines = [
         f"tree {tree}",
         *([f"parent {parent}"] if parent else []),
-        f"author {_identity(message.author or committer)} {when}",
+        f"author {_identity(author)} {when}",
         f"committer {_identity(committer)} {when}",
         "encoding UTF-8",
     ]
-    commit = "\n".join((*lines, "", message.text)).encode()
+    commit = "\n".join((*lines, "", apply.message)).encode()
     return _written(repository, ["hash-object", "-t", "commit", "-w", "--stdin"], commit)
+
+
+def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]:
+    """Return the last applies, the latest first.
+
+    Args:
+        repository: the one that has the branch, or has fetched so many of its commits.
+        commit: the branch's last one.
+        most: how many at most.
+
+    Raises:
+        InventoryUnreadable: a commit cannot be read.
+    """
+    listing = repository.run(["rev-list", "--first-parent", f"--max-count={most}", commit, "--"])
+    names = listing.stdout.decode().split()
+    return tuple(read_apply(name, _commit(repository, name)) for name in names)
+
+
+def _commit(repository: Repository, name: str) -> str:
+    done = repository.run(["cat-file", "commit", name])
+    if done.returncode:
+        raise InventoryUnreadable(f"commit {name} of its branch cannot be read", "check the repository with git fsck")
+    return done.stdout.decode(errors="replace")
 
 
 def _written(repository: Repository, arguments: Sequence[str], sent: bytes) -> str:
@@ -144,9 +123,5 @@ def _written(repository: Repository, arguments: Sequence[str], sent: bytes) -> s
 
 def _identity(person: Person) -> str:
     """Return a person as a commit names them; git allows no brackets and no line breaks there."""
-    name, email = (_one_line(re.sub(r"[<>\0-\x1f]", " ", text)) for text in (person.name, person.email))
+    name, email = (" ".join(re.sub(r"[<>\0-\x1f]", " ", text).split()) for text in (person.name, person.email))
     return f"{name or 'reconciler'} <{email}>"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

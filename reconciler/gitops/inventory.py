@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
 from reconciler.gitops.ancestry import Ancestry
-from reconciler.gitops.apply_log import Apply, applies
-from reconciler.gitops.branch import SHA_1, Message, Repository, content, tip, write_commit
+from reconciler.gitops.apply_log import Apply
+from reconciler.gitops.branch import SHA_1, Repository, applies, content, tip, write_commit
 from reconciler.gitops.exchange import Exchange, exchange
 from reconciler.gitops.remotes import Login, Person, Remote
 from reconciler.model.inventory import Inventory, inventory_text, read_inventory
@@ -97,7 +97,7 @@ class BranchLocation(Protocol):
             InventoryUnreadable: the commit holds anything else.
         """
 
-    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+    def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """Make a commit the branch's last one if another still is; return it, or else why that failed.
 
         Raises:
@@ -155,13 +155,13 @@ class Store:
             return Stored(commit, Inventory(self.service), other_service=inventory.service)
         return Stored(commit, inventory, warnings)
 
-    def write(self, stored: Stored, change: Callable[[Inventory], Inventory], message: Message) -> str:
+    def write(self, stored: Stored, change: Callable[[Inventory], Inventory], apply: Apply) -> str:
         """Change the list, whatever others have changed meanwhile, and return the commit.
 
         Args:
             stored: as it was read last.
             change: makes our changes on top of a list.
-            message: what the commit says.
+            apply: what the commit tells of.
 
         Raises:
             InventoryNotStored: it could not be stored; with the sentence of git or the server.
@@ -170,7 +170,7 @@ class Store:
         for number in range(1, MAX_PUSH_ATTEMPTS + 1):
             if stored.other_service:
                 raise InventoryNotStored(_not_stored(f"the branch has the list of {stored.other_service}"))
-            commit, refusal = self.place.put(inventory_text(change(stored.inventory)), stored.commit, message)
+            commit, refusal = self.place.put(inventory_text(change(stored.inventory)), stored.commit, apply)
             if commit:
                 return commit
             try:
@@ -221,9 +221,9 @@ class Local:
         """See `LoggedPlace`."""
         return _log(self, self, most)
 
-    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+    def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `Place`."""
-        commit = write_commit(self, text, parent, message, self.committer)
+        commit = write_commit(self, text, parent, apply, self.committer)
         done = self.run(["update-ref", f"refs/heads/{self.branch}", commit, parent or "0" * len(commit)])
         said = " ".join(done.stderr.decode(errors="replace").split())
         return ("", said.removeprefix("fatal: ")) if done.returncode else (commit, "")
@@ -267,13 +267,13 @@ class Distant:
             self.exchange.fetch(self.branch, most)
         return _log(self, self.exchange, most)
 
-    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+    def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `Place`. A server that takes no options of a push gets it once more without any."""
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
         for skip_ci in (True, False):
             for login in self.exchange.remote.pushing:
                 committer = (login and login.person()) or self.committer
-                commit = write_commit(self.exchange, text, parent, message, committer)
+                commit = write_commit(self.exchange, text, parent, apply, committer)
                 refusal = self.exchange.push(commit, self.branch, login, skip_ci=skip_ci)
                 if not refusal:
                     return commit, ""

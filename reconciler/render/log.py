@@ -1,63 +1,20 @@
 """The log of applies as columns of text, and as JSON."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import join
 from typing import Literal
 
-from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
+from pydantic import TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT
-from reconciler.gitops.apply_log import Apply, revert_words, short
-from reconciler.gitops.cut_off import CutOff
+from reconciler.gitops.apply_log import Apply, KilledRun, revert_words, short
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.system.terminal import escaped
 
 HEADS = ("apply", "when", "by", "changes", "manifests", "")
 NONE_YET = "No apply is recorded yet.\n"
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedApply:
-    """One apply."""
-
-    id: str
-    """The full ID of its commit on the inventory's branch; `revert` takes the beginning of it."""
-    when: AwareDatetime
-    """When it ended, UTC."""
-    author: str
-    """The name of who started it; empty if unknown."""
-    author_email: str
-    """The e-mail address of who started it; empty if unknown."""
-    committer: str
-    """The name of who stored it; empty if unknown."""
-    counts: Mapping[str, NonNegativeInt]
-    """How many objects were created, updated and deleted; without zeros."""
-    manifests: str
-    """The full ID of the manifests' commit; empty if they were not as committed."""
-    service: str
-    """The URL of the service."""
-    result: int | None
-    """The exit code; null if unknown."""
-    job: str
-    """The URL of the CI job; empty outside of one."""
-    canary: str
-    """The targets that were applied first, as a canary; empty without one."""
-    reverts: str
-    """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
-
-
-@dataclass(frozen=True, slots=True)
-class KilledRun:
-    """A run that was killed while it wrote."""
-
-    began_at: AwareDatetime
-    """When it began, UTC."""
-    manifests: str
-    """The full ID of the manifests' commit; empty if they were not as committed."""
-    reverts: str
-    """The apply that it was to undo: its full ID, or the name of its report; empty if it is no revert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +25,13 @@ class Log:
 
     format: Literal["reconciler.log/v1"]
     """The format of this document."""
-    applies: tuple[LoggedApply, ...]
+    applies: tuple[Apply, ...]
     """The latest first."""
     killed: tuple[KilledRun, ...] = ()
     """The runs of this clone that were killed since the last one that came to its end, the latest first."""
 
 
-def log_text(applies: Sequence[Apply], killed: Iterable[CutOff] = (), at_hand: Collection[str] = ()) -> str:
+def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), at_hand: Collection[str] = ()) -> str:
     """Return a line for each run that was killed, and one for each apply, below the names of the columns.
 
     Args:
@@ -91,31 +48,13 @@ def log_text(applies: Sequence[Apply], killed: Iterable[CutOff] = (), at_hand: C
     return unfinished + "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def log_json(applies: Iterable[Apply], killed: Iterable[CutOff] = ()) -> str:
+def log_json(applies: Iterable[Apply], killed: Iterable[KilledRun] = ()) -> str:
     """Return the applies, and the runs that were killed, as a document."""
-    logged = tuple(
-        LoggedApply(
-            apply.id,
-            apply.when,
-            apply.author.name,
-            apply.author.email,
-            apply.committer.name,
-            apply.counts,
-            apply.manifests,
-            apply.service,
-            apply.result,
-            apply.job,
-            apply.canary,
-            apply.reverts,
-        )
-        for apply in applies
-    )
-    runs = tuple(KilledRun(run.began_at, run.manifests, run.reverts) for run in killed)
-    document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", logged, runs), mode="json")
+    document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", tuple(applies), tuple(killed)), mode="json")
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _killed(run: CutOff) -> str:
+def _killed(run: KilledRun) -> str:
     """Return that a run was killed, and how to go on."""
     when = f"that began at {run.began_at:%Y-%m-%d %H:%M} UTC was killed"
     if run.reverts:
@@ -138,7 +77,7 @@ def _row(apply: Apply, at_hand: Collection[str]) -> tuple[str, ...]:
     cells = (
         apply.id[:SHORT_SHA_LENGTH],
         f"{apply.when:%Y-%m-%d %H:%M} UTC",
-        apply.author.name,
+        apply.author,
         changes or "nothing changed",
         apply.manifests[:SHORT_SHA_LENGTH],
         ", ".join(filter(None, notes)),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply
+from reconciler.gitops.clone import clone_of
 from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, open_place
-from reconciler.gitops.kept_reports import common_folder, keep_report
 from reconciler.gitops.remotes import Person
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
@@ -39,11 +39,20 @@ class Recorder:
         when = WHEN.replace(hour=10 + self.number)
         with open_place(self.git.folder, INVENTORY_BRANCH, None, ADA) as place:
             store = Store(place, self.cli_runner.sandbox.api_url.removesuffix("/api/v4"), ())
-            message = Message({"created": self.number}, "", store.service, result, job, "", reverts, ADA, when)
+            apply = Apply(
+                when=when,
+                author=ADA.name,
+                author_email=ADA.email,
+                counts={"created": self.number},
+                service=store.service,
+                result=result,
+                job=job,
+                reverts=reverts,
+            )
             stored = store.read()
-            name = store.write(stored, lambda inventory: replace(inventory, applied=""), message)
+            name = store.write(stored, lambda inventory: replace(inventory, applied=""), apply)
         if report:
-            keep_report(common_folder(self.git.folder), name, f"{when:%Y%m%dT%H%M%S}", report)
+            clone_of(self.git.folder).keep_report(name, when, report)
         return name
 
 
@@ -132,7 +141,7 @@ def test_an_apply_is_reverted_by_its_id(cli_runner: CliRunner, recorder: Recorde
         f"artifacts of {JOB}, then: reconciler revert REPORT\n"
     )
     assert "where that apply ran, then" in cli_runner(f"revert {unknown}").err
-    twin = keep_report(common_folder(recorder.git.folder), first[:7] + "0" * 33, "20261201T090000", "{}")
+    twin = clone_of(recorder.git.folder).keep_report(first[:7] + "0" * 33, datetime(2026, 12, 1, 9, tzinfo=UTC), "{}")
     assert cli_runner(f"revert {first[:7]}").err == (
         f"reconciler: 2 recorded applies begin with {first[:7]}; give more of the ID\n"
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply
+from reconciler.gitops.clone import clone_of
 from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
-from reconciler.gitops.kept_reports import common_folder, kept_reports
 from reconciler.kinds import all_kinds
 from reconciler.model.inventory import ObjectLine, TargetLine
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
@@ -72,14 +72,14 @@ def test_an_apply_records_what_is_live_and_a_revert_takes_it_back(user: User) ->
     assert [*stored.objects.values()] == [line("new", created, commit), line("old", 1, commit)]
     assert stored.applied == commit
     assert user.subject().startswith(f"apply: 1 created ({commit[:7]})\n\nManifests: {commit}\nService: http")
-    (report,) = kept_reports(common_folder(user.git.folder))
-    assert report.path.read_text() == Path("applied.json").read_text()
-    assert report.path.stat().st_mode & 0o777 == 0o600
+    ((apply, path),) = clone_of(user.git.folder).reports.items()
+    assert path.read_text() == Path("applied.json").read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
     back = user.run("revert --last --yes")
     assert (back.code, back.err) == (
         0, "The manifests still declare what this revert undid: revert their commit too.\n"
     )  # fmt: skip
-    assert f"Reverts: {report.apply}" in user.subject()
+    assert f"Reverts: {apply}" in user.subject()
     stored = user.stored().inventory
     assert stored.targets == {API: TargetLine(API, "acme/api")}
     assert [*stored.objects.values()] == [line("old", 1, commit)]
@@ -134,9 +134,9 @@ def record(user: User, applied: str, *lines: ObjectLine) -> None:
     """Let another apply store a list."""
     with open_place(user.git.folder, INVENTORY_BRANCH, None) as place:
         store = Store(place, user.run.sandbox.api_url.removesuffix("/api/v4"), ["milestones"])
-        message = Message({}, applied, store.service, 0)
+        apply = Apply(manifests=applied, service=store.service, result=0)
         objects = {each.key: each for each in lines}
-        store.write(store.read(), lambda list_: replace(list_, applied=applied, objects=objects), message)
+        store.write(store.read(), lambda list_: replace(list_, applied=applied, objects=objects), apply)
 
 
 def test_elsewhere_nothing_is_deleted_by_absence_and_the_rest_is_done(user: User) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from reconciler.model.inventory import Inventory
 from tests.cli_runner import CliRunner
@@ -15,5 +15,5 @@ def git(cli_runner: CliRunner) -> Repository:
     made = repository(cli_runner.folder)
     service = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     store = Store(Local(made.folder, INVENTORY_BRANCH, DEFAULT_COMMITTER), service, ())
-    store.write(store.read(), lambda _: Inventory(service), Message({}, "", service, 0))
+    store.write(store.read(), lambda _: Inventory(service), Apply(service=service, result=0))
     return made

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reconciler.gitops.branch import Message, content, tip, write_commit
+from reconciler.gitops.apply_log import Apply
+from reconciler.gitops.branch import content, tip, write_commit
 from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from tests.cli_runner import CliRunner
@@ -117,7 +118,7 @@ class Checkout:
         lines = [json.loads(line) for line in self._text().splitlines()]
         change(lines)
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        commit = write_commit(self._kept, text, "", Message({}, "", "", 0), DEFAULT_COMMITTER)
+        commit = write_commit(self._kept, text, "", Apply(result=0), DEFAULT_COMMITTER)
         self._kept.run(["update-ref", f"refs/heads/{INVENTORY_BRANCH}", commit])
 
     def clone(self, name: str, *options: str) -> "Checkout":

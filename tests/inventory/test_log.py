@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InventoryUnreadable, OutputFailed
-from reconciler.gitops.apply_log import Apply, applies, latest, named
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply, latest, named
+from reconciler.gitops.branch import applies
+from reconciler.gitops.clone import clone_of
 from reconciler.gitops.inventory import INVENTORY_BRANCH, Local, Store, open_place
-from reconciler.gitops.kept_reports import common_folder, keep_report, kept_reports, report_of
 from reconciler.gitops.remotes import Person
 from tests.fleet.repository import Repository, repository
 from tests.inventory.test_text import FIRST, SECOND, SERVICE
@@ -27,18 +27,28 @@ def checkout(tmp_path: Path) -> Repository:
 
 
 def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
-    first = Message({"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a", "", ADA, WHEN)
+    first = Apply(
+        when=WHEN,
+        author=ADA.name,
+        author_email=ADA.email,
+        counts={"created": 3, "updated": 1},
+        manifests=FIRST,
+        service=SERVICE,
+        result=3,
+        job="https://x/-/jobs/1",
+        canary="acme/a",
+    )
     with open_place(checkout.folder, INVENTORY_BRANCH, None, BOT) as place:
         assert isinstance(place, Local)
         store = Store(place, SERVICE, ())
         one = store.write(store.read(), lambda inventory: inventory, first)
-        undoing = Message({}, "", SERVICE, 0, reverts=one, when=WHEN.replace(hour=11))
+        undoing = Apply(service=SERVICE, result=0, reverts=one, when=WHEN.replace(hour=11))
         two = store.write(store.read(), lambda inventory: replace(inventory, applied=SECOND), undoing)
         log = applies(place, store.read().commit, 10)
         assert applies(place, two, 1) == log[:1]
     assert log == (
-        Apply(two, WHEN.replace(hour=11), BOT, BOT, {}, "", SERVICE, 0, "", "", one),
-        Apply(one, WHEN, ADA, BOT, {"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a"),
+        replace(undoing, id=two, author=BOT.name, author_email=BOT.email, committer=BOT.name),
+        replace(first, id=one, committer=BOT.name),
     )
     assert latest(log) == one
     assert named(log, one[:7].upper()) == [log[1]]
@@ -46,8 +56,8 @@ def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
 
 
 def test_an_unfinished_revert_is_finished_first() -> None:
-    old, new = (Apply(each * 40, WHEN, ADA, BOT, result=0) for each in "ab")
-    unfinished = Apply("c" * 40, WHEN, ADA, BOT, result=3, reverts=old.id)
+    old, new = (Apply(id=each * 40, result=0) for each in "ab")
+    unfinished = Apply(id="c" * 40, result=3, reverts=old.id)
     assert latest([unfinished, new, old]) == old.id
     assert latest([replace(unfinished, result=0), new, old]) == new.id
     assert latest([replace(unfinished, reverts="applied.json"), new]) == "applied.json"
@@ -59,14 +69,12 @@ def test_commits_of_others_are_shown_as_far_as_they_say_anything(checkout: Repos
     with open_place(checkout.folder, INVENTORY_BRANCH, None) as place:
         assert isinstance(place, Local)
         (theirs,) = applies(place, checkout.git("rev-parse", "HEAD"), 5)
-        assert theirs == replace(theirs, author=Person("Ada", "ada@example.com"), counts={}, result=None, job="")
+        assert theirs == replace(theirs, author="Ada", author_email="ada@example.com", counts={}, result=None, job="")
         tree = checkout.git("rev-parse", "HEAD^{tree}")
         odd = f"tree {tree}\nauthor Ada 2026\ncommitter Eve <> 99999999999999 +0000\n\napply: 1 created\n\nResult: ²\n"
         (checkout.folder / "odd").write_text(odd)
         commit = checkout.git("hash-object", "-t", "commit", "-w", "--literally", "odd")
-        assert applies(place, commit, 5) == (
-            Apply(commit, datetime(1970, 1, 1, tzinfo=UTC), Person("", ""), Person("", ""), {"created": 1}),
-        )
+        assert applies(place, commit, 5) == (Apply(id=commit, counts={"created": 1}),)
         blob = checkout.git("hash-object", "-w", "odd")
         (checkout.folder / ".git" / "refs" / "heads" / "broken").write_text(f"{commit}\n")
         assert applies(place, blob, 5) == ()
@@ -85,28 +93,28 @@ def test_commits_of_others_are_shown_as_far_as_they_say_anything(checkout: Repos
 
 
 def test_the_last_ten_reports_are_kept_for_their_owner_alone(checkout: Repository) -> None:
-    common = common_folder(checkout.folder)
-    assert common == checkout.folder / ".git"
-    assert kept_reports(common) == []
+    clone = clone_of(checkout.folder)
+    assert clone.folder == checkout.folder / ".git" / "reconciler"
+    assert clone.reports == {}
     names = [f"{number:02d}" * 20 for number in range(1, 13)]
     for number, name in enumerate(names, 1):
-        path = keep_report(common, name, f"20261201T1000{number:02d}", f'{{"number": {number}}}\n')
+        path = clone.keep_report(name, WHEN.replace(second=number), f'{{"number": {number}}}\n')
         assert path.stat().st_mode & 0o777 == 0o600
-    assert [report.apply for report in kept_reports(common)] == names[:1:-1]
-    latest_one = report_of(common, "1212")
+    assert [*clone.reports] == names[:1:-1]
+    latest_one = clone.report_of("1212")
     assert latest_one is not None
     assert latest_one.read_text() == '{"number": 12}\n'
-    assert report_of(common, "01") is None
-    assert report_of(common, "1") is None
-    assert report_of(common, "") is None
-    (common / "reconciler" / "reports" / "notes.txt").write_text("x")
-    assert len(kept_reports(common)) == 10
+    assert clone.report_of("01") is None
+    assert clone.report_of("1") is None
+    assert clone.report_of("") is None
+    (clone.folder / "reports" / "notes.txt").write_text("x")
+    assert len(clone.reports) == 10
 
 
 def test_a_link_is_no_report(checkout: Repository, tmp_path: Path) -> None:
-    common = common_folder(checkout.folder)
-    path = keep_report(common, FIRST, "20261201T100000", "{}")
+    clone = clone_of(checkout.folder)
+    path = clone.keep_report(FIRST, WHEN, "{}")
     path.rename(tmp_path / "elsewhere.json")
     path.symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(OutputFailed, match="is not a file of yours: delete it"):
-        report_of(common, FIRST[:7])
+        clone.report_of(FIRST[:7])

@@ -4,15 +4,25 @@ import json
 from datetime import UTC, datetime
 
 from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.remotes import Person
 from reconciler.render.log import log_json, log_text
 from tests.inventory.test_text import FIRST, SECOND, SERVICE, THIRD
 
-ADA = Person("Ada", "ada@example.com")
 WHEN = datetime(2026, 12, 1, 10, 5, tzinfo=UTC)
 LOG = (
-    Apply(THIRD, WHEN, Person("\x1b[31mEve", ""), ADA, {}, "", SERVICE, None, reverts=SECOND),
-    Apply(SECOND, WHEN, ADA, ADA, {"created": 3, "updated": 1200}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a"),
+    Apply(id=THIRD, when=WHEN, author="\x1b[31mEve", committer="Ada", service=SERVICE, reverts=SECOND),
+    Apply(
+        id=SECOND,
+        when=WHEN,
+        author="Ada",
+        author_email="ada@example.com",
+        committer="Ada",
+        counts={"created": 3, "updated": 1200},
+        manifests=FIRST,
+        service=SERVICE,
+        result=3,
+        job="https://x/-/jobs/1",
+        canary="acme/a",
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.documents.plan_file import load_plan
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.upkeep import Prospect
@@ -42,7 +42,7 @@ def put(cli_runner: CliRunner, *lines: ObjectLine, paths: Mapping[str, str] | No
         targets = {name: TargetLine(name, path) for name, path in paths.items()}
         return Inventory(place.service, targets=targets, objects={line.key: line for line in lines})
 
-    place.write(place.read(), change, Message({}, "", place.service, 0))
+    place.write(place.read(), change, Apply(service=place.service, result=0))
 
 
 def milestone(title: str, number: int, at: str) -> ObjectLine:
@@ -218,7 +218,7 @@ def test_a_malformed_line_is_ignored_with_a_warning(cli_runner: CliRunner, git: 
     place = store(cli_runner)
     stored = place.read()
     text = place.place.text(stored.commit) + "nonsense\n"
-    place.place.put(text, stored.commit, Message({}, "", place.service, 0))
+    place.place.put(text, stored.commit, Apply(service=place.service, result=0))
     planned = cli_runner("plan")
     assert (planned.code, "line 3 of the inventory is malformed and is ignored" in planned.err) == (0, True)
 
@@ -251,7 +251,9 @@ def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: Cl
     git.commit()
     newer = git.commit("newer")
     place = store(cli_runner)
-    place.write(place.read(), lambda now: replace(now, applied=newer), Message({}, newer, place.service, 0))
+    place.write(
+        place.read(), lambda now: replace(now, applied=newer), Apply(manifests=newer, service=place.service, result=0)
+    )
     git.git("checkout", "-q", "HEAD~")
     drawn = prospect(cli_runner)
     assert drawn is not None

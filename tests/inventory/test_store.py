@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.branch import Message
+from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import (
     INVENTORY_BRANCH,
     BranchLocation,
@@ -33,7 +33,9 @@ from tests.service.test_connection import LOOPBACK
 KNOWN = ("milestones",)
 WHEN = datetime(2026, 12, 1, 10, tzinfo=UTC)
 BOT = Person("project_7_bot", "bot@example.com")
-MESSAGE = Message({"created": 3, "updated": 1, "deleted": 0}, FIRST, SERVICE, 0, when=WHEN)
+MESSAGE = Apply(
+    when=WHEN, counts={"created": 3, "updated": 1, "deleted": 0}, manifests=FIRST, service=SERVICE, result=0
+)
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def names(inventory: Inventory) -> list[str]:
     return sorted(str(line.name) for line in inventory.objects.values())
 
 
-def write_once(checkout: Repository, remote: Remote, number: int = 1, message: Message = MESSAGE) -> str:
+def write_once(checkout: Repository, remote: Remote, number: int = 1, message: Apply = MESSAGE) -> str:
     with open_place(checkout.folder, INVENTORY_BRANCH, remote) as place:
         its = store(place)
         return its.write(its.read(), adding(number), message)
@@ -108,7 +110,9 @@ def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
 ) -> None:
     environment = job(server, RECONCILER_PUSH_TOKEN="push-token")
     remote = remote_of(environment)
-    message = replace(MESSAGE, author=starter(environment), job="https://x/-/jobs/1", result=3, canary="acme/a")
+    message = replace(
+        MESSAGE, author="Ada", author_email="ada@example.com", job="https://x/-/jobs/1", result=3, canary="acme/a"
+    )
     commit = write_once(checkout, remote, message=message)
     assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:push-token"]
     assert server.last() == commit
@@ -245,7 +249,7 @@ class Contested:
     def text(self, _commit: str) -> str:
         return inventory_text(Inventory(SERVICE))
 
-    def put(self, _text: str, _parent: str, _message: Message) -> tuple[str, str]:
+    def put(self, _text: str, _parent: str, _message: Apply) -> tuple[str, str]:
         self.tries += 1
         return "", self.refusal
 

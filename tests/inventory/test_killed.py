@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import OutputFailed
-from reconciler.gitops.cut_off import CutOff, marked, runs_cut_off
+from reconciler.gitops.apply_log import KilledRun
+from reconciler.gitops.clone import Clone
 from reconciler.gitops.inventory import INVENTORY_BRANCH as BRANCH
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
 
 BEGAN = re.compile(" (that )?began at [0-9 :-]+ UTC,?")
 
-RUN = CutOff(datetime(2026, 12, 1, 10, tzinfo=UTC), "a" * 40, "b" * 40)
+RUN = KilledRun(datetime(2026, 12, 1, 10, tzinfo=UTC), "a" * 40, "b" * 40)
 
 
 def killed(user: Checkout, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
@@ -88,23 +89,25 @@ def test_a_revert_that_was_killed_is_finished_before_anything_else_is_undone(
 
 
 def test_a_mark_is_of_a_killed_run_once_nobody_holds_it(tmp_path: Path) -> None:
-    with marked(tmp_path, RUN):
-        assert runs_cut_off(tmp_path) == []
-    assert runs_cut_off(tmp_path) == []
-    with suppress(Killed), marked(tmp_path, RUN):
+    clone = Clone(tmp_path / "reconciler")
+    with clone.marked(RUN):
+        assert clone.killed == []
+    assert clone.killed == []
+    with suppress(Killed), clone.marked(RUN):
         raise Killed
-    assert runs_cut_off(tmp_path) == [RUN]
-    with suppress(OutputFailed), marked(tmp_path, CutOff(RUN.began_at + timedelta(hours=1))):
+    assert clone.killed == [RUN]
+    with suppress(OutputFailed), clone.marked(KilledRun(RUN.began_at + timedelta(hours=1))):
         raise OutputFailed("the error tells of this run, and not of the one before")
-    assert runs_cut_off(tmp_path) == [RUN]
+    assert clone.killed == [RUN]
     (tmp_path / "reconciler/runs/broken").write_text("[")
-    assert runs_cut_off(tmp_path) == [RUN]
-    with marked(tmp_path, RUN):
+    assert clone.killed == [RUN]
+    with clone.marked(RUN):
         pass
-    assert runs_cut_off(tmp_path) == []
+    assert clone.killed == []
 
 
 def test_a_run_goes_on_where_no_mark_can_be_written(tmp_path: Path) -> None:
+    clone = Clone(tmp_path / "reconciler")
     (tmp_path / "reconciler").touch()
-    with marked(tmp_path, RUN):
-        assert runs_cut_off(tmp_path) == []
+    with clone.marked(RUN):
+        assert clone.killed == []
