@@ -74,13 +74,17 @@ class Badge(StoredItem):
 
 
 class _Badges(RouteCollection[Badge]):
-    """The badges of a project or a group."""
+    """The badges of a project, for its maintainers, or of a group, for its owners."""
+
+    def owner(self, call: Call) -> GroupOrProject:
+        """Return the owner in the path."""
+        return call.project(MAINTAINER) if call.level == "project" else call.group(OWNER)
 
     def select(
         self, call: Call, owner: GroupOrProject, sent: dict[str, Any]
     ) -> list[tuple[GroupOrProject, Badge]]:
         """Return those of the owner, and of the groups above a project."""
-        above = call.state.groups_above(owner) if self.level == "project" else ()
+        above = call.state.groups_above(owner) if call.level == "project" else ()
         return [*((each, item) for each in above for item in self.section.of(each)), *super().select(call, owner, sent)]
 
     def show(self, call: Call, owner: GroupOrProject, item: Badge) -> dict[str, Any]:
@@ -89,12 +93,9 @@ class _Badges(RouteCollection[Badge]):
 
 
 WORDS = [text(name) for name in ("name", "link_url", "image_url")]
-OF_PROJECTS, OF_GROUPS = (
-    _Badges("badges", Badge, f"/{level}s/:id/badges", on=("group", "project"), role=role, new=WORDS, changes=WORDS)
-    for level, role in (("project", MAINTAINER), ("group", OWNER))
-)
-SECTIONS = (OF_PROJECTS.section,)
-ROUTES = (*OF_PROJECTS.routes(), *OF_GROUPS.routes())
+BADGES = _Badges("badges", Badge, "/projects/:id/badges", "/groups/:id/badges", new=WORDS, changes=WORDS)
+SECTIONS = (BADGES.section,)
+ROUTES = BADGES.routes()
 ''',
     "examples/badges.yaml": """\
 # yaml-language-server: $schema=../schemas/manifest.schema.json

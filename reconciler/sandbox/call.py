@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from .answers import Answer, Refusal, refused
 from .records import moment
-from .state import AccessToken, Group, GroupOrProject, Instance, Project, SandboxState, User
+from .state import AccessToken, Group, GroupOrProject, Instance, Level, Project, SandboxState, User
 
 _READING = ("GET", "HEAD")
 
@@ -44,6 +44,12 @@ class Route:
     parameters_first: bool = False
     credential: bool = True
     scopes: tuple[str, ...] = ()
+
+
+def level_of(path: str) -> Level:
+    """Return what `:id` in a path names; the instance, if there is none."""
+    levels: tuple[Level, ...] = ("project", "group")
+    return next((level for level in levels if path.startswith(f"/{level}s/:id/")), "instance")
 
 
 class Router:
@@ -115,6 +121,11 @@ class Call:
         """The HTTP method of the endpoint."""
         return self.route.method
 
+    @property
+    def level(self) -> Level:
+        """What `:id` in the path names; the instance, if there is none."""
+        return level_of(self.route.path)
+
     def authenticate(self) -> None:
         """Identify the user (spec section 5).
 
@@ -150,6 +161,10 @@ class Call:
         """
         self.authenticate()
         return find_project(self, self.parts["id"])
+
+    def visible_place(self) -> GroupOrProject:
+        """Return the group or project in the path, if the caller may see it."""
+        return self.visible_group() if self.level == "group" else self.visible_project()
 
     def project(self, role: int) -> Project:
         """Return the project in the path, if the caller has at least that role there; else 404 or 403."""

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import AfterValidator
 
 from .answers import Answer, refused
-from .call import Call, Insertion, Route
+from .call import Call, Insertion, Route, level_of
 from .parameters import Attribute, integer, read, text
 from .records import CountedItem, DatedItem, StoredItem
-from .state import MAINTAINER, Level, StateSection
+from .state import MAINTAINER, StateSection
 
 I = TypeVar("I", bound=StoredItem)  # noqa: E741 - an item
 T = TypeVar("T")
@@ -28,11 +28,12 @@ class RouteCollection(Generic[I]):
     Args:
         name: the section's key in the state file.
         item: the model of its items.
-        path: of the list, below `/api/v4`. What `:id` in it names is the owner; without, it is the instance.
-        on: what the items hang on, where that is more than the path says.
+        paths: of the list, below `/api/v4`. What `:id` in one names is the owner; without, it is the instance.
         part: the name of the item's number in the path.
-        number: which number that is: among all items of the service, or within the project or group.
+        key: the field that is there: a number among all items of the service, or within the owner, or a text.
         role: the least role for reading and writing; on the instance, only administrators do either.
+        feature: the field of a project that must be on; then the project must not be archived either.
+        pages: whether a list has pages, in both dialects or by the spec only.
         filters: what a list takes, besides its order and page.
         order: fields by which a list can be ordered, the first by default, and then the last first; without any, a
             list is ordered by ID.
@@ -45,29 +46,28 @@ class RouteCollection(Generic[I]):
         self,
         name: str,
         item: type[I],
-        path: str,
-        *,
-        on: Sequence[Level] = (),
+        *paths: str,
         part: str = "item_id",
-        number: Literal["id", "iid"] = "id",
+        key: str = "id",
         role: int = MAINTAINER,
+        feature: str = "",
+        pages: Literal["always", "by the spec", "never"] = "always",
         filters: Sequence[Attribute] = (),
         order: Sequence[str] = (),
         new: Sequence[Attribute] = (),
         changes: Sequence[Attribute] = (),
         validator: Callable[..., list[I]] | None = None,
     ) -> None:
-        level: Level = "project" if path.startswith("/projects/:id/") else "group"
-        level = level if path.startswith(("/projects/:id/", "/groups/:id/")) else "instance"
         items: Any = list[item]  # type: ignore[valid-type]  # known at run time
         items = Annotated[items, AfterValidator(validator)] if validator else items
-        self.section: StateSection[list[I]] = StateSection(name, tuple(on) or (level,), items, [])
+        self.section: StateSection[list[I]] = StateSection(name, tuple(map(level_of, paths)), items, [])
         self.item = item
-        self.path = path
-        self.level = level
+        self.paths = paths
         self.part = part
-        self.number = number
+        self.key_field = key
         self.role = role
+        self.feature = feature
+        self.pages = pages
         ordering = (text("order_by", values=tuple(order)), text("sort", values=("asc", "desc"))) if order else ()
         self.filters = (*filters, *ordering)
         self.order = tuple(order)
@@ -82,18 +82,21 @@ class RouteCollection(Generic[I]):
             update: the method of an update.
             rules: further arguments of each `Route`.
         """
-        one = f"{self.path}/:{self.part}"
-        by_operation = {
-            "list": Route("GET", self.path, self.list_items, **rules),
-            "get": Route("GET", one, self.get, **rules),
-            "create": Route("POST", self.path, self.create, **rules),
-            "update": Route(update, one, self.update, **rules),
-            "delete": Route("DELETE", one, self.delete, **rules),
+        one = f"/:{self.part}"
+        by_operation: dict[str, tuple[str, str, Callable[[Call], Answer | Insertion]]] = {
+            "list": ("GET", "", self.list_items),
+            "get": ("GET", one, self.get),
+            "create": ("POST", "", self.create),
+            "update": (update, one, self.update),
+            "delete": ("DELETE", one, self.delete),
         }
-        return tuple(by_operation[name] for name in operations or by_operation)
+        wanted = [by_operation[name] for name in operations or by_operation]
+        return tuple(Route(method, path + end, serve, **rules) for path in self.paths for method, end, serve in wanted)
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with a page of items."""
+        """Answer with a page of items, or with all of them as they are kept."""
+        if self.pages == "never" or (self.pages == "by the spec" and call.state.deployed):
+            return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
         sent = read(call, *self.filters, *PAGE)
         items = self.in_order(self.select(call, self.owner(call), sent), sent)
         return page_of(call, items, lambda pair: self.show(call, *pair))
@@ -152,15 +155,20 @@ class RouteCollection(Generic[I]):
 
     def owner(self, call: Call) -> Any:
         """Return the owner in the path, if the caller may read its items; else 404 or 403."""
-        if self.level == "project":
-            return call.project(self.role)
-        return call.group(self.role) if self.level == "group" else call.instance()
+        if call.level == "instance":
+            return call.instance()
+        owner = call.project(self.role) if call.level == "project" else call.group(self.role)
+        if self.feature:
+            call.require_open(owner)
+            if not getattr(owner, self.feature):
+                raise refused(403, "403 Forbidden")
+        return owner
 
     def owner_to_write(self, call: Call) -> Any:
         """Return the owner in the path, if the caller may write its items; else 404 or 403."""
         return self.owner(call)
 
-    def select(self, call: Call, owner: Any, sent: dict[str, Any]) -> Sequence[tuple[Any, I]]:  # noqa: ARG002 - for overrides
+    def select(self, call: Call, owner: Any, sent: dict[str, Any]) -> Sequence[tuple[Any, I]]:
         """Return the items to be listed, each with its owner."""
         return [(owner, item) for item in self.items(call, owner)]
 
@@ -170,22 +178,22 @@ class RouteCollection(Generic[I]):
         backwards = bool(self.order) and sent.get("sort") != "asc"
         return sorted(items, key=lambda pair: (getattr(pair[1], by), pair[1].id), reverse=backwards)
 
-    def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - for overrides
+    def items(self, call: Call, owner: Any) -> Sequence[I]:
         """Return the owner's items that the caller can see."""
         return self.section.of(owner)
 
     def key(self, call: Call) -> Any:
-        """Return the number of the item in the path; 400 for anything else."""
-        return call.number(self.part)
+        """Return what the path says of the item; 400 for anything but a number, where that is one."""
+        return call.number(self.part) if self.key_field in ("id", "iid") else call.parts[self.part]
 
     def find(self, call: Call, owner: Any, key: Any) -> I:
         """Return the item with that key; else 404."""
         for item in self.items(call, owner):
-            if getattr(item, self.number) == key:
+            if getattr(item, self.key_field) == key:
                 return item
         raise refused(404, "404 Not found")
 
-    def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - for overrides
+    def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:
         """Return a new item from the attributes that were sent, null meaning the default; it is not yet checked."""
         given = {name: value for name, value in sent.items() if value is not None}
         made: I = self.item.model_construct(**given)  # type: ignore[assignment]  # pydantic says Item
@@ -208,7 +216,7 @@ class RouteCollection(Generic[I]):
         if isinstance(item, DatedItem) and not (call.state.deployed and call.method != "DELETE"):
             call.require_unmodified(item.updated_at)
 
-    def show(self, call: Call, owner: Any, item: I) -> dict[str, Any]:  # noqa: ARG002 - for overrides
+    def show(self, call: Call, owner: Any, item: I) -> dict[str, Any]:
         """Return the record of an item: all its fields, with moments as the dialect shows them."""
         record = item.model_dump()
         for name in record:

@@ -6,7 +6,7 @@ from reconciler.sandbox.answers import Answer, refused
 from reconciler.sandbox.call import Call, Route, invalid
 from reconciler.sandbox.parameters import boolean, day, integer, read, text, texts
 from reconciler.sandbox.routes.instance import show_token, show_user
-from reconciler.sandbox.routes.users import get_member, list_members, seen_place, show_member, user_of
+from reconciler.sandbox.routes.users import get_member, list_members, show_member, user_of
 from reconciler.sandbox.state import MAINTAINER, OWNER, ROLES, AccessToken, Group, MemberRole, Role
 
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
@@ -34,7 +34,7 @@ def create_user(call: Call) -> Answer:
     user = state.add_user({**values, "emails": [sent["email"]], **rights})
     call.changed = True
     record = {"email": sent["email"], "is_admin": user.admin, "created_at": state.show_time(user.created_at)}
-    return Answer(201, {**show_user(state, user, call.url), **record})
+    return Answer(201, {**show_user(call, user), **record})
 
 
 def create_token(call: Call) -> Answer:
@@ -68,7 +68,7 @@ def add_member(call: Call) -> Answer:
     levels = tuple(_LEVELS)
     who = (integer("user_id"), text("username"))
     sent = read(call, *who, integer("access_level", required=True, values=levels), any_of=("user_id", "username"))
-    place, state, level = seen_place(call), call.state, sent["access_level"]
+    place, state, level = call.visible_place(), call.state, sent["access_level"]
     user = state.users.get(sent.get("user_id") or 0) or state.users_by_name.get((sent.get("username") or "").lower())
     if user is None:
         raise refused(404, "404 User Not Found")
@@ -90,7 +90,7 @@ def update_member(call: Call) -> Answer:
     """`PUT /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
     level = read(call, integer("access_level", required=True, values=tuple(_LEVELS)))["access_level"]
-    place = seen_place(call)
+    place = call.visible_place()
     call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
     user = user_of(call, number, "404 Not found")
     member = next((each for each in place.members if each.user == user.username), None)
@@ -105,7 +105,7 @@ def update_member(call: Call) -> Answer:
 def remove_member(call: Call) -> Answer:
     """`DELETE /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
-    place = seen_place(call)
+    place = call.visible_place()
     call.require(place, OWNER if isinstance(place, Group) else MAINTAINER)
     name = user_of(call, number, "404 Not found").username
     kept = [each for each in place.members if each.user != name]

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from ..answers import Answer, Refusal, refused
+from ..answers import Refusal, refused
 from ..call import Call
 from ..collection import RouteCollection
 from ..parameters import read, text
@@ -55,12 +55,6 @@ class Rule(DatedItem):
 class _Rules(RouteCollection[Rule]):
     """A project's rules. An index keeps patterns unique."""
 
-    def list_items(self, call: Call) -> Answer:
-        """Answer with the rules, in production without pages."""
-        if not call.state.deployed:
-            return super().list_items(call)
-        return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
-
     def read_new(self, call: Call) -> dict[str, Any]:
         """Refuse the empty string as a level."""
         sent = read(call, *_NEW, any_of=(PUSH, DELETE))
@@ -69,14 +63,6 @@ class _Rules(RouteCollection[Rule]):
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Take null or the empty string for no level."""
         return {name: value or ("" if name == PATTERN else None) for name, value in read(call, *_CHANGES).items()}
-
-    def owner(self, call: Call) -> Project:
-        """Return the project, if it is not archived and has a registry; else 403."""
-        project = call.project(self.role)
-        call.require_open(project)
-        if not project.container_registry_enabled:
-            raise refused(403, "403 Forbidden")
-        return project
 
     def check(self, call: Call, owner: Project, wanted: Rule, before: Rule | None) -> None:
         """Refuse an invalid rule with 422; the pattern is checked only if it changes."""
@@ -88,7 +74,7 @@ class _Rules(RouteCollection[Rule]):
         if wrong:
             raise _unprocessable(wrong)
 
-    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:  # noqa: ARG002 - others look where
+    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:
         """Refuse the second of two rules with one pattern."""
         if _is_taken(owner, wanted.repository_path_pattern):
             raise _unprocessable([_TAKEN])
@@ -129,6 +115,8 @@ RULES = _Rules(
     Rule,
     "/projects/:id/registry/protection/repository/rules",
     part="protection_rule_id",
+    feature="container_registry_enabled",
+    pages="by the spec",
     validator=each_once(PATTERN),
 )
 SECTIONS = (RULES.section,)

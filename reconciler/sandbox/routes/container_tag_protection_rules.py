@@ -58,10 +58,9 @@ class TagRule(DatedItem):
 class _TagRules(RouteCollection[TagRule]):
     """The rules of a project, in the order of their last changes."""
 
-    def list_items(self, call: Call) -> Answer:
-        """Answer with all rules that have levels, without pages."""
-        owner = self.owner(call)
-        return Answer(200, [self.show(call, owner, rule) for rule in self.section.of(owner) if not rule.immutable])
+    def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, TagRule]]:
+        """Return the rules that have levels."""
+        return [pair for pair in super().select(call, owner, sent) if not pair[1].immutable]
 
     def create(self, call: Call) -> Any:
         """Check a new rule, and return the function that inserts it."""
@@ -116,19 +115,16 @@ class _TagRules(RouteCollection[TagRule]):
         return {name: value or ("" if name == PATTERN else None) for name, value in read(call, *_CHANGES).items()}
 
     def owner(self, call: Call) -> Project:
-        """Return the project, if it is not archived and has a registry; else 403."""
+        """Return the project, where the version of the service has such rules."""
         self.require_version(call)
-        project = call.project(self.role)
-        call.require_open(project)
-        if not project.container_registry_enabled:
-            raise refused(403, "403 Forbidden")
+        project: Project = super().owner(call)
         return project
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> TagRule:  # noqa: ARG002 - others look where
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> TagRule:
         """Return a new rule."""
         return TagRule.model_construct(**{**sent, PATTERN: sent[PATTERN] or ""})
 
-    def check(self, call: Call, owner: Project, wanted: TagRule, before: TagRule | None) -> None:  # noqa: ARG002 - others look at both
+    def check(self, call: Call, owner: Project, wanted: TagRule, before: TagRule | None) -> None:
         """Refuse a rule that is one too many, and then an invalid pattern."""
         if not REGISTRY.of(call.state.instance):
             raise refused(422, _UNSUPPORTED)
@@ -137,7 +133,7 @@ class _TagRules(RouteCollection[TagRule]):
         if faults:
             raise refused(422, faults)
 
-    def check_again(self, call: Call, owner: Project, wanted: TagRule) -> None:  # noqa: ARG002 - others look where
+    def check_again(self, call: Call, owner: Project, wanted: TagRule) -> None:
         """Refuse what others have made impossible: nobody expects the index to refuse the pattern."""
         self._require_room(owner)
         if self._taken(owner, wanted):
@@ -204,6 +200,8 @@ RULES = _TagRules(
     TagRule,
     "/projects/:id/registry/protection/tag/rules",
     part="protection_rule_id",
+    feature="container_registry_enabled",
+    pages="never",
 )
 SECTIONS = (RULES.section, REGISTRY)
 ROUTES = RULES.routes("list", "create", "update", "delete", update="PATCH", parameters_first=True)

@@ -134,7 +134,7 @@ class _Epics(RouteCollection[EpicRecord]):
             raise refused(403, "403 Forbidden")
         return super().find(call, owner, key)
 
-    def require_right(self, call: Call, owner: Group, item: EpicRecord) -> None:  # noqa: ARG002 - others look at the item
+    def require_right(self, call: Call, owner: Group, item: EpicRecord) -> None:
         """Owners and planners delete, and nobody in between."""
         if call.method == "DELETE" and PLANNER < call.state.access(call.user, owner) < OWNER:
             raise refused(403, "403 Forbidden")
@@ -182,7 +182,7 @@ class _Epics(RouteCollection[EpicRecord]):
         self.save(call, child, child.model_copy(update={"parent_id": None}))
         return Answer(200, self.show(call, owner, child))
 
-    def check(self, call: Call, owner: Group, wanted: EpicRecord, before: EpicRecord | None) -> None:  # noqa: ARG002 - an override
+    def check(self, call: Call, owner: Group, wanted: EpicRecord, before: EpicRecord | None) -> None:
         """Titles are neither blank nor long; a parent takes neither its own ancestors nor what it must hide."""
         reason = "can't be blank" if not wanted.title else ""
         reason = "is too long (maximum is 255 characters)" if len(wanted.title) > 255 else reason
@@ -323,7 +323,7 @@ EPICS = _Epics(
     EpicRecord,
     "/groups/:id/epics",
     part="epic_iid",
-    number="iid",
+    key="iid",
     filters=(boolean("include_descendant_groups"),),
     order=("created_at", "updated_at", "title"),
     new=(text("title", required=True), *_COMMON),

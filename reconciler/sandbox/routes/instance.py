@@ -15,23 +15,24 @@ WHOLE_RECORD, SIMPLE_RECORD = 0.47, 0.18
 """What a project in a list costs; see `Call.cost`."""
 
 
-def show_user(state: SandboxState, user: User, url: str) -> dict[str, Any]:
+def show_user(call: Call, user: User) -> dict[str, Any]:
     """Return a user as part of other records."""
     return {
         "id": user.id,
         "username": user.username,
-        "public_email": None if state.deployed else "",
+        "public_email": None if call.state.deployed else "",
         "name": user.name,
         "state": "active",
         "locked": False,
-        "avatar_url": f"{url}/avatar.png",
-        "web_url": f"{url}/{user.username}",
+        "avatar_url": f"{call.url}/avatar.png",
+        "web_url": f"{call.url}/{user.username}",
     }
 
 
-def show_basic_project(state: SandboxState, project: Project, url: str) -> dict[str, Any]:
+def show_basic_project(call: Call, project: Project) -> dict[str, Any]:
     """Return the limited project record (spec section 2)."""
-    namespace = _show_namespace(state, state.group_of(project) or state.user(project.parent_path), url)
+    state, url = call.state, call.url
+    namespace = _show_namespace(call, state.group_of(project) or state.user(project.parent_path))
     names = [group.name for group in state.groups_above(project)] or [namespace["name"]]
     spaces = " / ".join(reversed(names))
     host = url.partition("://")[2]
@@ -59,7 +60,7 @@ def show_basic_project(state: SandboxState, project: Project, url: str) -> dict[
 def get_user(call: Call) -> Answer:
     """`GET /user`: the owner of the token."""
     user = call.caller()
-    record = show_user(call.state, user, call.url)
+    record = show_user(call, user)
     record.update(
         created_at=call.state.show_time(user.created_at),
         email=user.emails[0],
@@ -222,7 +223,7 @@ def show_group(call: Call, group: Group) -> dict[str, Any]:
 
 def show_project(call: Call, project: Project, *, simple: bool = False) -> dict[str, Any]:
     """Return the record of a project: the limited one if that was asked for, or without a token, else the whole one."""
-    record = show_basic_project(call.state, project, call.url)
+    record = show_basic_project(call, project)
     record["visibility"] = project.visibility
     return record if simple or call.user is None else {**record, **_details(call, project)}
 
@@ -237,7 +238,7 @@ def get_namespace(call: Call) -> Answer:
         mine = namespace is not None and (user.admin or namespace.id == user.id)
     if namespace is None or not mine:
         raise refused(404, "404 Namespace Not Found")
-    return Answer(200, _show_namespace(state, namespace, call.url))
+    return Answer(200, _show_namespace(call, namespace))
 
 
 def namespace_path(namespace: Group | User) -> str:
@@ -245,7 +246,7 @@ def namespace_path(namespace: Group | User) -> str:
     return namespace.path if isinstance(namespace, Group) else namespace.username
 
 
-def _show_namespace(state: SandboxState, namespace: Group | User, url: str) -> dict[str, Any]:
+def _show_namespace(call: Call, namespace: Group | User) -> dict[str, Any]:
     group, path = namespace if isinstance(namespace, Group) else None, namespace_path(namespace)
     return {
         "id": namespace.id if isinstance(namespace, Group) else namespace.namespace_id,
@@ -253,9 +254,9 @@ def _show_namespace(state: SandboxState, namespace: Group | User, url: str) -> d
         "path": path.rpartition("/")[2],
         "kind": "group" if group else "user",
         "full_path": path,
-        "parent_id": _parent_id(state, group) if group else None,
+        "parent_id": _parent_id(call.state, group) if group else None,
         "avatar_url": None,
-        "web_url": f"{url}/groups/{path}" if group else f"{url}/{path}",
+        "web_url": f"{call.url}/groups/{path}" if group else f"{call.url}/{path}",
     }
 
 
@@ -315,7 +316,6 @@ ROUTES = (
     Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),
-    Route("GET", "/groups", list_groups),
     Route("GET", "/groups", list_groups, anonymous=True),
     Route("GET", "/groups/:id/subgroups", list_subgroups, anonymous=True),
     Route("GET", "/groups/:id/descendant_groups", list_subgroups, anonymous=True),

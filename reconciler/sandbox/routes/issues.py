@@ -64,7 +64,7 @@ class _Issues(RouteCollection[Issue]):
             raise refused(403, "403 Forbidden")
         return project
 
-    def items(self, call: Call, owner: Project) -> list[Issue]:  # noqa: ARG002 - others look at the caller
+    def items(self, call: Call, owner: Project) -> list[Issue]:
         """Return the issues of the project."""
         return self.section.of(owner) if owner.issues_enabled else []
 
@@ -106,7 +106,7 @@ class _Issues(RouteCollection[Issue]):
     def show(self, call: Call, owner: Project, item: Issue) -> dict[str, Any]:
         """Return the record of an issue, as production shows it."""
         state = call.state
-        assignees = [show_user(state, state.user(name), call.url) for name in item.assignees]
+        assignees = [show_user(call, state.user(name)) for name in item.assignees]
         return {
             "id": item.id,
             "iid": item.iid,
@@ -120,7 +120,7 @@ class _Issues(RouteCollection[Issue]):
             "labels": [],
             "assignees": assignees,
             "assignee": next(iter(assignees), None),
-            "author": show_user(state, state.user(item.author), call.url),
+            "author": show_user(call, state.user(item.author)),
             "type": "ISSUE",
             "issue_type": "issue",
             "confidential": False,
@@ -143,7 +143,7 @@ def list_users(call: Call) -> Answer:
     call.caller()
     name = (sent.get("username") or "").lower()
     users = [user for user in call.state.users.values() if name in ("", user.username.lower())]
-    return page_of(call, users, lambda user: show_user(call.state, user, call.url))
+    return page_of(call, users, lambda user: show_user(call, user))
 
 
 ISSUES = _Issues(
@@ -151,7 +151,7 @@ ISSUES = _Issues(
     Issue,
     "/projects/:id/issues",
     part="issue_iid",
-    number="iid",
+    key="iid",
     filters=_LIST,
     order=("created_at", "updated_at"),
     new=(text("title", required=True, blank=False), *_FIELDS[1:]),

@@ -176,7 +176,7 @@ def _require_numeric(call: Call) -> None:
 def _show(call: Call, place: GroupOrProject) -> dict[str, Any]:
     if not isinstance(place, Project):
         return {"id": place.id, "web_url": f"{call.url}/groups/{place.path}", "name": place.name}
-    record = show_basic_project(call.state, place, call.url)
+    record = show_basic_project(call, place)
     if call.state.deployed:
         if place.visibility != "public":
             record.pop("default_branch", None)  # a project without a repository has none

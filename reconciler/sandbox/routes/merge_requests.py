@@ -86,7 +86,7 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
         """Return a new merge request of the caller."""
         return super().make(call, owner, sent | {"author": call.caller().username})
 
-    def check(self, call: Call, owner: Project, wanted: MergeRequestRecord, before: MergeRequestRecord | None) -> None:  # noqa: ARG002 - others look at the caller
+    def check(self, call: Call, owner: Project, wanted: MergeRequestRecord, before: MergeRequestRecord | None) -> None:
         """Refuse a merge request of a branch into itself, and a second open one of the same branches."""
         branches = wanted.source_branch, wanted.target_branch
         if branches[0] == branches[1]:
@@ -111,7 +111,7 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
             "updated_at": state.show_time(item.updated_at),
             "source_branch": item.source_branch,
             "target_branch": item.target_branch,
-            "author": show_user(state, state.user(item.author), call.url) if item.author else None,
+            "author": show_user(call, state.user(item.author)) if item.author else None,
             "draft": item.title.startswith("Draft:"),
             "detailed_merge_status": "preparing" if call.method == "POST" else "mergeable",
             "force_remove_source_branch": item.remove_source_branch,
@@ -124,7 +124,7 @@ MERGE_REQUESTS = _MergeRequests(
     MergeRequestRecord,
     "/projects/:id/merge_requests",
     part="merge_request_iid",
-    number="iid",
+    key="iid",
     filters=_LIST,
     order=("created_at", "updated_at", "title"),
     new=(*(text(name, required=True, blank=False) for name in ("source_branch", "target_branch", "title")), *_FIELDS),
@@ -193,7 +193,7 @@ class _Notes(RouteCollection[Note]):
         if item.author != call.caller().username:
             call.require(owner, MAINTAINER)
 
-    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002 - others look where
+    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:
         """Refuse an invalid body, in production with a Ruby hash."""
         wanted.body = _body(call.state, wanted.body)
 
@@ -205,7 +205,7 @@ class _Notes(RouteCollection[Note]):
             "type": None,
             "body": item.body,
             "attachment": None,
-            "author": show_user(state, state.user(item.author), call.url),
+            "author": show_user(call, state.user(item.author)),
             "created_at": state.show_time(item.created_at),
             "updated_at": state.show_time(item.updated_at),
             "system": item.system,

@@ -81,7 +81,7 @@ class _Milestones(RouteCollection[MilestoneRecord]):
         owner = self.owner(call)
         ancestors = any(sent.get(name) for name in _ANCESTORS)
         places = _with_groups_above(call.state, owner) if ancestors else [owner]
-        if self.level == "group":
+        if call.level == "group":
             below = call.state.below(owner) if sent.get("include_descendants") else []
             others = [place for place in (*places, *below) if place is not owner and _is_shown(call, place)]
             places = [owner, *others]
@@ -100,7 +100,7 @@ class _Milestones(RouteCollection[MilestoneRecord]):
 
     def owner(self, call: Call) -> GroupOrProject:
         """Return the owner, if the caller can see it and, in a project, issues or merge requests are on."""
-        if self.level == "group":
+        if call.level == "group":
             return call.visible_group()
         project = call.visible_project()
         if not (project.issues_enabled or project.merge_requests_enabled):
@@ -154,7 +154,7 @@ class _Milestones(RouteCollection[MilestoneRecord]):
             "project_id" if isinstance(owner, Project) else "group_id": owner.id,
             "expired": item.due_date is not None and item.due_date < call.state.today(),
         }
-        if call.state.deployed or self.level == "group":
+        if call.state.deployed or call.level == "group":
             path = owner.path if isinstance(owner, Project) else f"groups/{owner.path}"
             record["web_url"] = f"{call.url}/{path}/-/milestones/{item.iid}"
         return record
@@ -293,15 +293,7 @@ MILESTONES = _Milestones(
     "milestones",
     MilestoneRecord,
     "/projects/:id/milestones",
-    on=("group", "project"),
-    part="milestone_id",
-    new=_NEW,
-)
-OF_GROUPS = _Milestones(
-    "milestones",
-    MilestoneRecord,
     "/groups/:id/milestones",
-    on=("group", "project"),
     part="milestone_id",
     new=_NEW,
 )
@@ -309,7 +301,6 @@ _ONE = "/projects/:id/milestones/:milestone_id"
 SECTIONS = (MILESTONES.section,)
 ROUTES = (
     *MILESTONES.routes(),
-    *OF_GROUPS.routes(),
     *(
         Route("GET", f"{_ONE}/{name}", MILESTONES.list_nothing)
         for name in ("issues", "merge_requests", "burndown_events")

@@ -12,7 +12,7 @@ from ..answers import Answer, refused
 from ..call import Call, Route, find_project
 from ..parameters import boolean, read, text
 from ..records import Record, Username
-from ..state import Level, SandboxState, StateSection, User
+from ..state import Level, StateSection, User
 
 NotificationLevel = Literal["disabled", "participating", "watch", "global", "mention", "custom"]
 LEVELS = get_args(NotificationLevel)
@@ -97,38 +97,40 @@ IN_PLACES: StateSection[dict[str, Setting]] = StateSection(
 SECTIONS = (OWN, IN_PLACES)
 
 
-class _Settings:
-    """The caller's settings: global ones, or those in a group or project."""
+def get(call: Call) -> Answer:
+    """`GET /notification_settings`, and those in a group or project: the caller's."""
+    user = call.caller()
+    return Answer(200, _show(call, _kept(call).get(user.username, Setting()), user))
 
-    def __init__(self, level: Level) -> None:
-        self.level = level
 
-    def get(self, call: Call) -> Answer:
-        """Answer with the settings."""
-        user = call.caller()
-        return Answer(200, _show(call.state, self.level, self.kept(call).get(user.username, Setting()), user))
+def put(call: Call) -> Answer:
+    """`PUT /notification_settings`, and those in a group or project; a bad address is refused after the rest is saved."""
+    level = _level(call)
+    own = [text("notification_email")] if level == "user" else []
+    sent = read(call, text("level"), *own, *(_DEPLOYED[level] if call.state.deployed else _SPEC))
+    user, kept = call.caller(), _kept(call)
+    setting = kept.get(user.username, Setting())
+    _update(call, setting, sent)
+    if isinstance(setting, OwnSetting) and sent.get("notification_email") is not None:
+        _set_email(call, user, setting, sent["notification_email"])
+    if call.changed:
+        kept[user.username] = setting
+    return Answer(200, _show(call, setting, user))
 
-    def put(self, call: Call) -> Answer:
-        """Change the settings; an invalid address is refused after the rest is saved."""
-        own = [text("notification_email")] if self.level == "user" else []
-        sent = read(call, text("level"), *own, *(_DEPLOYED[self.level] if call.state.deployed else _SPEC))
-        user, kept = call.caller(), self.kept(call)
-        setting = kept.get(user.username, Setting())
-        _update(call, setting, sent)
-        if isinstance(setting, OwnSetting) and sent.get("notification_email") is not None:
-            _set_email(call, user, setting, sent["notification_email"])
-        if call.changed:
-            kept[user.username] = setting
-        return Answer(200, _show(call.state, self.level, setting, user))
 
-    def kept(self, call: Call) -> dict[str, Setting]:
-        """Return all users' settings there; unlike other writes, a `PUT` accepts the former path of a project."""
-        if self.level == "user":
+def _level(call: Call) -> Level:
+    return "user" if call.level == "instance" else call.level
+
+
+def _kept(call: Call) -> dict[str, Setting]:
+    """Return all users' settings there; unlike other writes, a `PUT` accepts the former path of a project."""
+    match _level(call):
+        case "user":
             return {call.caller().username: OWN.of(call.caller())}
-        if self.level == "group":
+        case "group":
             return IN_PLACES.of(call.visible_group())
-        moved = call.state.moved.get(call.parts["id"].lower()) if call.method == "PUT" else None
-        return IN_PLACES.of(find_project(call, str(moved.id) if moved else call.parts["id"]))
+    moved = call.state.moved.get(call.parts["id"].lower()) if call.method == "PUT" else None
+    return IN_PLACES.of(find_project(call, str(moved.id) if moved else call.parts["id"]))
 
 
 def _update(call: Call, setting: Setting, sent: Mapping[str, Any]) -> None:
@@ -161,14 +163,14 @@ def _set_email(call: Call, user: User, setting: OwnSetting, email: str) -> None:
         call.changed = True
 
 
-def _show(state: SandboxState, level: Level, setting: Setting, user: User) -> dict[str, Any]:
+def _show(call: Call, setting: Setting, user: User) -> dict[str, Any]:
     record: dict[str, Any] = {"level": setting.level}
     if isinstance(setting, OwnSetting):
         record["notification_email"] = setting.notification_email or user.emails[0]
     if setting.level != "custom":
         return record
-    if state.deployed:
-        names = DEPLOYED_EVENTS[level]
+    if call.state.deployed:
+        names = DEPLOYED_EVENTS[_level(call)]
         record["events"] = {name: setting.events.get(name, _NEVER_NULL.get(name)) for name in names}
     else:
         record.update({name: setting.events.get(name, _default(name)) for name in SPEC_EVENTS})
@@ -179,13 +181,8 @@ def _default(name: str) -> bool:
     return name in _ON_UNLESS_SET or _NEVER_NULL.get(name, False)
 
 
-_PATH = "/notification_settings"
-_PLACES: tuple[tuple[str, Level], ...] = (("", "user"), ("/groups/:id", "group"), ("/projects/:id", "project"))
 ROUTES = tuple(
-    route
-    for prefix, level in _PLACES
-    for route in (
-        Route("GET", prefix + _PATH, _Settings(level).get),
-        Route("PUT", prefix + _PATH, _Settings(level).put),
-    )
+    Route(method, f"{place}/notification_settings", serve)
+    for place in ("", "/groups/:id", "/projects/:id")
+    for method, serve in (("GET", get), ("PUT", put))
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from ..answers import Answer, Refusal, refused
+from ..answers import Refusal, refused
 from ..call import Call
 from ..collection import RouteCollection
 from ..parameters import read, text
@@ -55,12 +55,7 @@ class PackageRule(DatedItem):
 
 
 class _PackageRules(RouteCollection[PackageRule]):
-    """The rules of a project. An index keeps pairs of pattern and type unique."""
-
-    def list_items(self, call: Call) -> Answer:
-        """Answer with all rules, without pages; a changed one is the last."""
-        owner = self.owner(call)
-        return Answer(200, [self.show(call, owner, rule) for rule in self.section.of(owner)])
+    """The rules of a project; a changed one is the last. An index keeps pairs of pattern and type unique."""
 
     def read_new(self, call: Call) -> dict[str, Any]:
         """Return the attributes of a new rule: one of the levels must be sent."""
@@ -71,15 +66,7 @@ class _PackageRules(RouteCollection[PackageRule]):
         """Return the attributes to change; null is no level."""
         return self._taken_in(call, read(call, *self.changes))
 
-    def owner(self, call: Call) -> Project:
-        """Return the project, if it is not archived and has a package registry; else 403."""
-        project = call.project(self.role)
-        call.require_open(project)
-        if not project.packages_enabled:
-            raise refused(403, "403 Forbidden")
-        return project
-
-    def check(self, call: Call, owner: Project, wanted: PackageRule, before: PackageRule | None) -> None:  # noqa: ARG002 - others look where
+    def check(self, call: Call, owner: Project, wanted: PackageRule, before: PackageRule | None) -> None:
         """Refuse an invalid rule with 422: what is wrong with a pattern is said twice."""
         faults = [] if wanted.protects else [_NO_LEVEL]
         if wanted.package_type not in TYPES:
@@ -90,7 +77,7 @@ class _PackageRules(RouteCollection[PackageRule]):
         if faults:
             raise _unprocessable(faults)
 
-    def check_again(self, call: Call, owner: Project, wanted: PackageRule) -> None:  # noqa: ARG002 - others look where
+    def check_again(self, call: Call, owner: Project, wanted: PackageRule) -> None:
         """Refuse the second of two rules with one pattern and type, as the database says it."""
         if self._is_taken(owner, wanted):
             raise _unprocessable("PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint")
@@ -142,6 +129,8 @@ RULES = _PackageRules(
     PackageRule,
     "/projects/:id/packages/protection/rules",
     part="package_protection_rule_id",
+    feature="packages_enabled",
+    pages="never",
     changes=(
         text(PATTERN),
         text(TYPE, values=TYPES),

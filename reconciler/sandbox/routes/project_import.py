@@ -288,7 +288,7 @@ def _may_import(state: SandboxState, user: User, namespace: Group | User) -> boo
 
 def show_import(call: Call, project: Project, progress: ProjectImport) -> dict[str, Any]:
     """Return the imported project (spec section 2); paths in it are those of addresses."""
-    basic = show_basic_project(call.state, project, call.url)
+    basic = show_basic_project(call, project)
     absolute = progress.source.startswith(("http://", "https://"))
     return {
         "id": project.id,
@@ -307,7 +307,7 @@ def show_import(call: Call, project: Project, progress: ProjectImport) -> dict[s
 
 
 def _show_progress(call: Call, project: Project, progress: ProjectImport | None) -> dict[str, Any]:
-    basic = show_basic_project(call.state, project, call.url)
+    basic = show_basic_project(call, project)
     names = ("id", "description", "name", "name_with_namespace", "path", "path_with_namespace", "created_at")
     record = {
         **{name: basic[name] for name in names},

@@ -118,7 +118,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
 
     def owner(self, call: Call) -> GroupOrProject:
         """Return the group for its owners, or the project for whoever may read its code."""
-        if self.level == "group":
+        if call.level == "group":
             return call.group(OWNER)
         project = call.visible_project()
         if project.visibility == "private":
@@ -130,7 +130,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
 
     def owner_to_write(self, call: Call) -> GroupOrProject:
         """Return the group for its owners, or the project for its maintainers."""
-        return call.group(OWNER) if self.level == "group" else call.project(MAINTAINER)
+        return call.group(OWNER) if call.level == "group" else call.project(MAINTAINER)
 
     def items(self, call: Call, owner: GroupOrProject) -> Sequence[ProtectedBranchRecord]:
         """Return the rules, without entries of what is gone: users who left keep those to unprotect."""
@@ -145,15 +145,11 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
                 ]
         return sorted(self.section.of(owner), key=lambda rule: rule.id)
 
-    def key(self, call: Call) -> str:
-        """Return the name in the path."""
-        return call.parts["name"]
-
     def find(self, call: Call, owner: GroupOrProject, key: str) -> ProtectedBranchRecord:
         """Return the rule with the lowest ID of that name; in a group, of a name that has this one as a part."""
         rule = self._named(call, owner, key)
         if rule is None:
-            raise refused(404, "404 ProtectedBranch Not Found" if self.level == "group" else "404 Not found")
+            raise refused(404, "404 ProtectedBranch Not Found" if call.level == "group" else "404 Not found")
         return rule
 
     def read_new(self, call: Call) -> dict[str, Any]:
@@ -161,7 +157,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         sent = read(call, text("name", required=True), *_NEW, boolean("allow_force_push"), boolean(_OWNERS_KEY))
         return sent | self._read_lists(call, ())
 
-    def make(self, call: Call, owner: GroupOrProject, sent: dict[str, Any]) -> ProtectedBranchRecord:  # noqa: ARG002 - others look where
+    def make(self, call: Call, owner: GroupOrProject, sent: dict[str, Any]) -> ProtectedBranchRecord:
         """Return a new rule: a list without entries has one for maintainers."""
         lists: dict[str, Any] = {}
         for sort, entry in _SORTS.items():
@@ -211,7 +207,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         wanted = rule.model_copy(update={key: sent[key] for key in ("allow_force_push", _OWNERS_KEY) if key in sent})
         if not call.state.instance.licensed:
             wanted.code_owner_approval_required = rule.code_owner_approval_required
-        if self.level == "group":
+        if call.level == "group":
             wanted.name = name
         before = _told(call.state, owner, rule)
         lists = {sort: _merged(call, rule, sort, sent.get(f"allowed_to_{sort}") or []) for sort in _SORTS}
@@ -231,7 +227,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Return the attributes and the entries sent for a change; a null that no column takes is an error."""
-        whole = self.level == "group"
+        whole = call.level == "group"
         force = boolean("allow_force_push", blank=whole)
         sent = read(call, force, boolean(_OWNERS_KEY), integer("unprotect_access_level", values=LEVELS[1:]))
         sent |= self._read_lists(call, ("id", "_destroy"))
@@ -244,7 +240,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
 
     def delete(self, call: Call) -> Answer:
         """Delete a rule; a group answers with what is left of it."""
-        return super().delete(call) if self.level == "project" else self._delete(call)
+        return super().delete(call) if call.level == "project" else self._delete(call)
 
     def show(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> dict[str, Any]:
         """Return the record of a rule where it belongs."""
@@ -290,7 +286,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
 
     def _named(self, call: Call, owner: GroupOrProject, name: str) -> ProtectedBranchRecord | None:
         def is_it(rule: ProtectedBranchRecord) -> bool:
-            return has_part(rule.name, name) if self.level == "group" else rule.name == name
+            return has_part(rule.name, name) if call.level == "group" else rule.name == name
 
         return next(filter(is_it, self.items(call, owner)), None)
 
@@ -357,7 +353,7 @@ def rules_for(state: SandboxState, project: Project, branch: str) -> list[Protec
 def all_rules(state: SandboxState, project: Project) -> list[tuple[GroupOrProject, ProtectedBranchRecord]]:
     """Return the rules of a project and of its top-level group, each with its owner."""
     owners = (project, root_of(state, project))
-    return [(owner, rule) for owner in owners if owner for rule in OF_PROJECTS.section.of(owner)]
+    return [(owner, rule) for owner in owners if owner for rule in BRANCHES.section.of(owner)]
 
 
 def protect_default_branch(state: SandboxState, project: Project) -> None:
@@ -392,7 +388,7 @@ def _protect(state: SandboxState, project: Project) -> None:
     rule.id = state.numbers(ProtectedBranchRecord).give()
     rule.created_at = rule.updated_at = state.tick()
     number_entries(state, rule)
-    OF_PROJECTS.section.of(project).append(rule)
+    BRANCHES.section.of(project).append(rule)
 
 
 def has_part(name: str, wanted: str) -> bool:
@@ -426,18 +422,13 @@ def _merged(
     return after, faults
 
 
-OF_PROJECTS, OF_GROUPS = (
-    _ProtectedBranches(
-        "protected_branches",
-        ProtectedBranchRecord,
-        f"/{level}/:id/protected_branches",
-        on=("group", "project"),
-        part="name",
-    )
-    for level in ("projects", "groups")
+BRANCHES = _ProtectedBranches(
+    "protected_branches",
+    ProtectedBranchRecord,
+    "/projects/:id/protected_branches",
+    "/groups/:id/protected_branches",
+    part="name",
+    key="name",
 )
-SECTIONS = (OF_PROJECTS.section, DEFAULTS, LOOKS)
-ROUTES = (
-    *OF_PROJECTS.routes(update="PATCH", anonymous=True),
-    *OF_GROUPS.routes(update="PATCH", anonymous=True),
-)
+SECTIONS = (BRANCHES.section, DEFAULTS, LOOKS)
+ROUTES = BRANCHES.routes(update="PATCH", anonymous=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import Field
 
-from ..answers import refused
 from ..call import Call
 from ..collection import RouteCollection
 from ..parameters import integer, read, text
@@ -54,23 +53,12 @@ class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
             ]
         return self.section.of(owner)
 
-    def key(self, call: Call) -> str:
-        """Return the name in the path."""
-        return call.parts["name"]
-
-    def find(self, call: Call, owner: Project, key: str) -> ProtectedTagRecord:
-        """Return the rule of that name; else 404."""
-        rule = next((tag for tag in self.items(call, owner) if tag.name == key), None)
-        if rule is None:
-            raise refused(404, "404 Not found")
-        return rule
-
     def read_new(self, call: Call) -> dict[str, Any]:
         """Return the attributes and the entries sent for a new rule."""
         sent = read(call, text("name", required=True), integer("create_access_level", values=LEVELS))
         return sent | {_LIST: read_entries(call, _LIST, LEVELS, _KEYS)}
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ProtectedTagRecord:  # noqa: ARG002 - others look where
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ProtectedTagRecord:
         """Return a new rule: without entries it has one for maintainers."""
         role = sent.get("create_access_level")
         given = [] if role is None else [{"access_level": role}]
@@ -78,7 +66,7 @@ class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
         entries = [changed_entry(call.state, CreateEntry(), sent) for sent in given or [{}]]
         return ProtectedTagRecord.model_construct(name=sent["name"] or "", create_access_levels=entries)
 
-    def check(self, call: Call, owner: Project, wanted: ProtectedTagRecord, before: ProtectedTagRecord | None) -> None:  # noqa: ARG002 - no rule changes
+    def check(self, call: Call, owner: Project, wanted: ProtectedTagRecord, before: ProtectedTagRecord | None) -> None:
         """Refuse a name that is blank or taken, and invalid entries."""
         blank = "" if wanted.name.strip() else "Name can't be blank"
         faults = entry_faults(call.state, owner, wanted.create_access_levels, "Create access levels")
@@ -104,7 +92,12 @@ class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
 
 
 TAGS = _ProtectedTags(
-    "protected_tags", ProtectedTagRecord, "/projects/:id/protected_tags", part="name", validator=each_once("name")
+    "protected_tags",
+    ProtectedTagRecord,
+    "/projects/:id/protected_tags",
+    part="name",
+    key="name",
+    validator=each_once("name"),
 )
 SECTIONS = (TAGS.section,)
 ROUTES = TAGS.routes("list", "get", "create", "delete", anonymous=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..answers import Answer, refused
+from ..answers import refused
 from ..call import Call, Route
 from ..collection import RouteCollection
 from ..parameters import text
@@ -24,10 +24,6 @@ class IdentityRecord(StoredItem):
 
 
 class _Identities(RouteCollection[IdentityRecord]):
-    def list_items(self, call: Call) -> Answer:
-        """All of them."""
-        return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
-
     def key(self, call: Call) -> str:
         """The external UID."""
         return call.parts[self.part].lower()
@@ -47,7 +43,7 @@ class _Identities(RouteCollection[IdentityRecord]):
         if wanted.extern_uid.lower() in taken:
             raise refused(400, "Extern uid has already been taken")
 
-    def show(self, call: Call, owner: Group, item: IdentityRecord) -> dict[str, Any]:  # noqa: ARG002 - others show where
+    def show(self, call: Call, owner: Group, item: IdentityRecord) -> dict[str, Any]:
         """The record (spec section 2)."""
         return {"extern_uid": item.extern_uid, "user_id": item.user_id, "active": item.active}
 
@@ -57,7 +53,9 @@ IDENTITIES = _Identities(
     IdentityRecord,
     "/groups/:id/scim",
     part="uid",
+    key="extern_uid",
     role=OWNER,
+    pages="never",
     changes=(text("extern_uid", required=True),),
 )
 SECTIONS = (IDENTITIES.section,)

@@ -95,7 +95,7 @@ class _Accounts(RouteCollection[Account]):
             return ("A user, alias, or group already exists with that username.",)
         return _MALFORMED if deployed and username and not _USERNAME.fullmatch(username) else ()
 
-    def show(self, call: Call, owner: Instance, item: Account) -> dict[str, Any]:  # noqa: ARG002 - others show where
+    def show(self, call: Call, owner: Instance, item: Account) -> dict[str, Any]:
         """The record (spec section 2): the address is only in the answer to a creation."""
         record = {"id": item.id, "username": item.username, "name": item.name}
         if call.state.deployed:

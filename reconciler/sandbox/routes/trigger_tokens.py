@@ -53,14 +53,6 @@ class _Triggers(RouteCollection[Trigger]):
         sent = read(call, text("description", null=call.state.deployed))
         return {"description": None, **sent} if call.state.deployed else sent
 
-    def owner(self, call: Call) -> Project:
-        """Return the project, if the caller maintains it and it can run pipelines; else 404 or 403."""
-        project = call.project(MAINTAINER)
-        call.require_open(project)
-        if not project.builds_enabled:
-            raise refused(403, "403 Forbidden")
-        return project
-
     def items(self, call: Call, owner: Project) -> list[Trigger]:
         """Return the project's tokens that have not expired."""
         now = stamp(call.state.now)
@@ -79,7 +71,7 @@ class _Triggers(RouteCollection[Trigger]):
         self.find(call, call.visible_project(), number)
         return super().update(call)
 
-    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:  # noqa: ARG002 - others look where
+    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:
         """Allow updates by the owner and administrators, deletions by every maintainer."""
         user = call.caller()
         if call.method == "PUT" and not (user.admin or item.owner == user.username):
@@ -94,7 +86,7 @@ class _Triggers(RouteCollection[Trigger]):
             **super().show(call, owner, item),
             "last_used": state.show_time(item.last_used),
             "token": item.token if whole else item.token.removeprefix(PREFIX)[:4],
-            "owner": show_user(state, state.user(item.owner), call.url) if item.owner else None,
+            "owner": show_user(call, state.user(item.owner)) if item.owner else None,
         }
         if not state.deployed:
             del record["expires_at"]
@@ -163,7 +155,7 @@ def _run(call: Call, project: Project, trigger: Trigger | None, user: User) -> d
         "before_sha": "0" * 40,
         "tag": False,
         "yaml_errors": None,
-        "user": show_user(call.state, user, call.url),
+        "user": show_user(call, user),
         "started_at": None,
         "finished_at": None,
         "committed_at": None,
@@ -190,7 +182,7 @@ def _too_late(latest: str) -> Refusal:
     return refused(400, f"400 Bad request - {inner}")
 
 
-TRIGGERS = _Triggers("trigger_tokens", Trigger, "/projects/:id/triggers", part="trigger_id")
+TRIGGERS = _Triggers("trigger_tokens", Trigger, "/projects/:id/triggers", part="trigger_id", feature="builds_enabled")
 SECTIONS = (TRIGGERS.section,)
 ROUTES = (
     *TRIGGERS.routes(parameters_first=True),

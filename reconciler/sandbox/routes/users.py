@@ -20,7 +20,7 @@ def get_user(call: Call) -> Answer:
     """`GET /users/:user_id`."""
     number = call.number("user_id")
     call.caller()
-    return Answer(200, show_user(call.state, user_of(call, number), call.url))
+    return Answer(200, show_user(call, user_of(call, number)))
 
 
 def delete_user(call: Call) -> Answer:
@@ -54,7 +54,7 @@ def user_of(call: Call, number: int, message: str = "404 User Not Found") -> Use
 def list_members(call: Call) -> Answer:
     """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
     sent = read(call, text("query"), integers("user_ids"), *PAGE)
-    place, state = seen_place(call), call.state
+    place, state = call.visible_place(), call.state
     members = [
         (user, role)
         for user in state.users.values()
@@ -69,7 +69,7 @@ def list_members(call: Call) -> Answer:
 def get_member(call: Call) -> Answer:
     """`GET /groups/:id/members/:user_id`, and for projects, and with `all`."""
     number = call.number("user_id")
-    place = seen_place(call)
+    place = call.visible_place()
     user = user_of(call, number, "404 Not found")
     role = role_in(call, user, place)
     if not role:
@@ -85,12 +85,7 @@ def role_in(call: Call, user: User, place: GroupOrProject) -> int:
 def show_member(call: Call, user: User, level: int) -> dict[str, Any]:
     """Return the record of a member."""
     record = {"access_level": level, "expires_at": None, "membership_state": "active"}
-    return {**show_user(call.state, user, call.url), **record}
-
-
-def seen_place(call: Call) -> GroupOrProject:
-    """Return the group or project in the path, if the caller can see it."""
-    return call.visible_group() if call.route.path.startswith("/groups/") else call.visible_project()
+    return {**show_user(call, user), **record}
 
 
 ROUTES = (
