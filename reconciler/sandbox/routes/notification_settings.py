@@ -104,7 +104,7 @@ def get(call: Call) -> Answer:
 
 
 def put(call: Call) -> Answer:
-    """`PUT /notification_settings`, and those in a group or project; a bad address is refused after the rest is saved."""
+    """`PUT` likewise; an invalid address is refused after the rest is saved."""
     level = _level(call)
     own = [text("notification_email")] if level == "user" else []
     sent = read(call, text("level"), *own, *(_DEPLOYED[level] if call.state.deployed else _SPEC))
