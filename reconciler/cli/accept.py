@@ -242,8 +242,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import begin
-    from reconciler.fleet.inventory import with_inventory_problem
-    from reconciler.fleet.stages import STAGES, survey
+    from reconciler.fleet.stages import COMPARED, survey
 
     given = session.given
     with (
@@ -253,7 +252,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     ):
         progress.begin("reading manifests")
         run = begin(session, client, progress, None, locks_bind=deferral is None)
-        run = survey(replace(run, inventory=inventory, inputs=session.inputs), STAGES)
+        run = survey(replace(run, inventory=inventory, inputs=session.inputs), COMPARED)
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in run.obstacles
@@ -262,7 +261,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
-        drift = Drift(run.manifests, run.desired, with_inventory_problem(run, run.plan), run.live, inapplicable)
+        drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)
         if deferral is not None:
             return accept_until(drift, session.kinds, files, deferral)
         return accept_all(drift, session.kinds, files)

@@ -16,7 +16,7 @@ from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import PastApply, SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
-from reconciler.fleet.inventory import prospect, with_inventory_problem
+from reconciler.fleet.inventory import prospect
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.committed import committed
@@ -25,9 +25,8 @@ from reconciler.model.plan import Plan, Status
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
-from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
-from reconciler.planning.selection import Shard, add_missing, only_change, read_shard, restrict
+from reconciler.planning.selection import Shard, read_shard
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -64,17 +63,10 @@ def draw(
         run = begin(session, client, progress, failed, grace=grace)
         run = replace(run, scope=replace(run.scope, who_after=who_after, restored_after=restored_after))
         run = survey(replace(run, inventory=inventory, inputs=session.inputs), STAGES)
-    plan = with_inventory_problem(run, run.plan)
-    _warn_of_variables(plan)
-    if run.scope.failed is not None:
-        plan = retried(run, plan, run.scope.failed)
-    if given.only_change:
-        plan = only_change(plan)
-    plan = replace(plan, targets=tuple(each.with_origins(run.manifests.origin) for each in plan.targets))
-    hints = rename_hints(plan, session.kinds, run.manifests.declaration)
-    saved = _saved(session, client, plan, run.desired.digest, run.scope.shard)
+    _warn_of_variables(run.plan)
+    saved = _saved(session, client, run.plan, run.desired.digest, run.scope.shard)
     narrowed = given.narrowed or (given.since is not None and not given.everything)
-    saved = replace(saved, hints=hints, archived=len(run.archived_left_out), narrowed=narrowed)
+    saved = replace(saved, hints=run.hints, archived=len(run.archived_left_out), narrowed=narrowed)
     saved = replace(saved, remarks=run.absences.remarks, restored_since=restored_after)
     applies = None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies))
     saved = replace(saved, since=run.past.then.revision if run.past else "", applies=applies)
@@ -82,7 +74,7 @@ def draw(
         return saved
     known = committed(session.inputs, run.manifests)
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
-    saved = replace(saved, inventory=prospect(run, plan, known, whole=whole))
+    saved = replace(saved, inventory=prospect(run, known, whole=whole))
     return saved if given.narrowed else replace(saved, commit=known or None)
 
 
@@ -198,7 +190,16 @@ def begin(
     if given.only_change and given.since in (None, APPLIED):
         raise UsageError("--only-change goes with --since REV, a git revision")
     since_applied = given.since == APPLIED
-    scope = Scope(session.selection, failed, given.everything, since_applied, shard, grace, given.force_events)
+    scope = Scope(
+        session.selection,
+        failed,
+        everything=given.everything,
+        since_applied=since_applied,
+        shard=shard,
+        grace=grace,
+        forced=given.force_events,
+        only_change=given.only_change,
+    )
     now = session.manifests(locks_bind=locks_bind)
     past = None if given.since is None or since_applied else session.revision(given.since, now)
     session.check_sections()
@@ -213,16 +214,6 @@ def begin(
         api_url=client.api_url,
         follow_moved=given.follow_moved,
     )
-
-
-def retried(run: FleetSurvey, plan: Plan, failed: frozenset[Address]) -> Plan:
-    """Return the part of a plan that was not done before, for `--retry-failed`."""
-    declared = {(target.target, section.kind) for target in run.whole.targets for section in target.sections}
-    plan = restrict(plan, failed)
-    if not run.scope.tells_of_the_whole:
-        # The first shard alone reports what no manifest declares.
-        failed = frozenset(each for each in failed if (each.target, each.section) in declared)
-    return add_missing(plan, failed, declared, run.scope.selection)
 
 
 def _shard(given: str | None) -> Shard | None:

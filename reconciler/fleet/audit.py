@@ -50,17 +50,25 @@ def audit(run: FleetSurvey) -> Added:
     def since(moment: datetime, target: Target) -> list[AuditEvent]:
         return [event for event in events.get(target, ()) if event.time >= moment]
 
-    targets = run.planned.targets
+    targets = run.plan.targets
     if who:
         targets = tuple(with_authors(target, since(who, target.target), run.kinds) for target in targets)
     if back:
+        differing = {target.target: target for target in run.planned.targets}
         targets = tuple(
-            with_restored(target, declared[target.target], run.live, since(back, target.target), run.kinds)
+            with_restored(
+                target,
+                differing[target.target],
+                declared[target.target],
+                live=run.live,
+                events=since(back, target.target),
+                kinds=run.kinds,
+            )
             if target.target in declared
             else target
             for target in targets
         )
-    return {"planned": replace(run.planned, targets=targets)}
+    return {"plan": replace(run.plan, targets=targets)}
 
 
 Events = Mapping[Target, Sequence[AuditEvent]]

@@ -14,13 +14,12 @@ from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Delete, Plan, TargetPlan
+from reconciler.model.plan import Delete, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
 from reconciler.model.targets import PATHLESS, Identity, Key, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
 from reconciler.planning.creation import existing
-from reconciler.planning.obstacles import as_problem, with_problems
 
 Wished = Mapping[Key, Resource | None]
 """What is declared of a collection, by name."""
@@ -62,12 +61,11 @@ def absences(run: FleetSurvey) -> Added:
     }
 
 
-def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prospect | None:
-    """Return what an apply of a plan will write down; None if the run stores nothing.
+def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
+    """Return what an apply of the plan will write down; None if the run stores nothing.
 
     Args:
         run: all that is known.
-        plan: the plan.
         commit: of the manifests; empty if they are not as committed.
         whole: whether the run is not narrowed.
     """
@@ -76,7 +74,7 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         return None
     inventory, called = opened.stored.inventory, names(run)
     whole = whole and not opened.obstacle
-    planned = {target.target: target for target in plan.targets}
+    planned = {target.target: target for target in run.plan.targets}
     selected = [target for target in run.desired.targets if target.target in planned]
     everything = {target.target: target for target in run.whole.targets}
     parts = [part for target in selected for part in _parts_after(run, target, called(target))]
@@ -84,8 +82,7 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         _target_after(run, target, everything.get(target.target, target), planned[target.target], called(target))
         for target in selected
     ]
-    left_out = _partial(run.plan, plan)
-    partial = {called(target) for target in selected if target.target in left_out}
+    partial = {called(target) for target in selected if target.target in run.cut}
     targets = [replace(after, done=False) if after.target in partial else after for after in targets]
     deleted = {
         (called(target), change.address.section, change.address.part, change.read.id)
@@ -107,17 +104,6 @@ def prospect(run: FleetSurvey, plan: Plan, commit: str, *, whole: bool) -> Prosp
         backwards=backwards,
     )
     return Prospect(applied, inventory, tuple(line for line in run.absences.deletions if line.key in deleted))
-
-
-def with_inventory_problem(run: FleetSurvey, plan: Plan) -> Plan:
-    """Return a plan with a problem if the list cannot be read: it is about all targets, and stands at the instance."""
-    error, instance = run.inventory.error, Target(Level.INSTANCE)
-    if error is None or not run.scope.tells_of_the_whole:
-        return plan
-    others = [target for target in plan.targets if target.target != instance]
-    own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance, ())]
-    problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
-    return replace(plan, targets=(with_problems(own[0], [problem]), *others))
 
 
 def names(run: FleetSurvey) -> Names:
@@ -242,16 +228,6 @@ def _standing_for(
     for record in live:
         if record.id is not None and (record.id in meant or accepted & set(map(part.identity, record.names))):
             yield record.id
-
-
-def _partial(drawn: Plan, plan: Plan) -> frozenset[Target]:
-    """Return the targets of which `--retry-failed` leaves out changes or problems."""
-    numbers = {target.target: _numbers(target) for target in plan.targets}
-    return frozenset(target.target for target in drawn.targets if numbers.get(target.target) != _numbers(target))
-
-
-def _numbers(target: TargetPlan) -> tuple[int, int]:
-    return sum(1 for _ in target.changes), sum(1 for _ in target.problems)
 
 
 def _target_after(

@@ -37,20 +37,31 @@ class DeclaredValue:
 
 
 def with_restored(
-    planned: TargetPlan, desired: DesiredTarget, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    planned: TargetPlan,
+    differing: TargetPlan,
+    desired: DesiredTarget,
+    *,
+    live: LiveState,
+    events: Sequence[AuditEvent],
+    kinds: Kinds,
 ) -> TargetPlan:
     """Return a target whose sections tell what was changed and put back.
 
     Args:
-        planned: of a plan; what differs now is an ordinary difference.
+        planned: of a plan.
+        differing: the same, with what is not changed for an obstacle: what differs now is an ordinary difference.
         desired: what is declared of it.
         live: what was read.
         events: of the target, the newest first.
         kinds: all kinds.
     """
     declared = {section.kind: section for section in desired.sections}
+    differences = {section.section: section for section in differing.sections}
     sections = (
-        replace(section, restored=tuple(_of_section(section, declared[section.section], live, events, kinds)))
+        replace(
+            section,
+            restored=tuple(_of_section(differences[section.section], declared[section.section], live, events, kinds)),
+        )
         if section.section in declared
         else section
         for section in planned.sections

@@ -1,4 +1,4 @@
-"""The last stage: why each difference is there, by the revision of `--since` and by the inventory. It asks for nothing.
+"""The stage that tells why differences are there, by the revision of `--since` and the inventory. It asks for nothing.
 
 A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
 differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
@@ -33,7 +33,7 @@ UNDECLARED_VALUE = object()
 
 def sources(run: FleetSurvey) -> Added:
     """Return the plan whose changes say why they are there."""
-    if not any(run.planned.changes):
+    if not any(run.plan.changes):
         return {}
     whole = run.whole.targets if run.then is None else run.then
     declared = {target.target.identity: target for target in whole}
@@ -53,8 +53,8 @@ def sources(run: FleetSurvey) -> Added:
     def told(section: SectionPlan) -> SectionPlan:
         return replace(section, changes=tuple(replace(change, source=source(change)) for change in section.changes))
 
-    targets = (replace(target, sections=tuple(map(told, target.sections))) for target in run.planned.targets)
-    return {"planned": replace(run.planned, targets=tuple(targets))}
+    targets = (replace(target, sections=tuple(map(told, target.sections))) for target in run.plan.targets)
+    return {"plan": replace(run.plan, targets=tuple(targets))}
 
 
 def _differences_then(run: FleetSurvey, then: Mapping[Identity, DesiredTarget]) -> Differences:
@@ -134,7 +134,7 @@ def _as_applied(run: FleetSurvey, known: Mapping[Target, Source]) -> dict[Identi
 
     The manifests of the last apply are read once, from git. Of a target that it left out, the digest is another.
     """
-    waiting = {change.address.target for change in run.planned.changes if known.get(change.address.target) == "pending"}
+    waiting = {change.address.target for change in run.plan.changes if known.get(change.address.target) == "pending"}
     if run.inventory.stored is None or not waiting:
         return {}
     inventory, called = run.inventory.stored.inventory, names(run)

@@ -10,6 +10,7 @@ from reconciler.fleet.audit import audit
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
 from reconciler.fleet.discover import discover
+from reconciler.fleet.final_plan import hints, narrow_plan, obstructed, origins, unreadable_inventory
 from reconciler.fleet.inventory import absences
 from reconciler.fleet.lacking_sections import inapplicable_sections, lacking_sections
 from reconciler.fleet.lookups import look_up
@@ -23,7 +24,7 @@ from reconciler.fleet.twins import twins
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import FleetReader
-from reconciler.model.state import DesiredState
+from reconciler.model.state import DesiredState, Reference
 
 Surveyed = TypeVar("Surveyed", bound=Survey)
 
@@ -33,10 +34,10 @@ Stage = Callable[[Surveyed], Added]
 DECLARED: tuple[Stage[FleetSurvey], ...] = (discover, compare, select, divide, missing_targets, archived_projects)
 """What is wanted."""
 
-PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins, archived_targets)
+PLANNED: tuple[Stage[Survey], ...] = (look_up, moved_targets, twins, archived_targets, obstructed)
 """What becomes of what was read."""
 
-STAGES: tuple[Stage[FleetSurvey], ...] = (
+COMPARED: tuple[Stage[FleetSurvey], ...] = (
     *DECLARED,
     lacking_sections,
     read,
@@ -44,10 +45,19 @@ STAGES: tuple[Stage[FleetSurvey], ...] = (
     absences,
     causes,
     *PLANNED,
+    unreadable_inventory,
+)
+"""From manifests to all that differs."""
+
+STAGES: tuple[Stage[FleetSurvey], ...] = (
+    *COMPARED,
     sources,
     audit,
+    narrow_plan,
+    origins,
+    hints,
 )
-"""From manifests to a plan."""
+"""From manifests to the plan that is shown, and says of each difference where it comes from."""
 
 CHECK_STAGES: tuple[Stage[FleetSurvey], ...] = (*DECLARED, inapplicable_sections, read, look_up, moved_targets, twins)
 """The stages of the doctor, who also checks sections that would not be read, and finds the causes itself."""
@@ -69,7 +79,10 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
     run = replace(run, reader=reader)
     for stage in stages:
         run = replace(run, **stage(run))
-    return replace(run, live=replace(run.live, ids={**reader.ids, **run.live.ids}))
+    ids = {**reader.ids, **run.live.ids}
+    places = (Reference(target.target.level, str(target.target.ref).casefold()) for target in run.plan.targets)
+    known = {place: number for place in places if isinstance(number := ids.get(place), int)}
+    return replace(run, live=replace(run.live, ids=ids), plan=replace(run.plan, ids=known))
 
 
 def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, **known: Any) -> Plan:

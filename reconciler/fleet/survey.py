@@ -1,7 +1,7 @@
 """What a run knows, as a value: each stage takes it, and returns what it adds."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,8 +22,8 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Address, Identity, Target
-from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
+from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import RunSelection, Shard
 
 MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], tuple[Plan, frozenset[Lookup]]]
@@ -79,6 +79,7 @@ class Survey:
         obstacles: what is in the way, in the order in which it is told.
         live: what was read.
         planned: the plan of what was read, without regard to the obstacles.
+        plan: the plan that is shown, with what is in its way.
         moved: the projects whose paths redirect.
     """
 
@@ -99,20 +100,13 @@ class Survey:
     obstacles: tuple[Obstacle, ...] = field(default=(), kw_only=True)
     live: LiveState = field(default=LiveState({}, {}), kw_only=True)
     planned: Plan = field(default=Plan(()), kw_only=True)
+    plan: Plan = field(default=Plan(()), kw_only=True)
     moved: Mapping[Target, Move] = field(default_factory=dict, kw_only=True)
 
     @property
     def listed(self) -> frozenset[str | int]:
         """The projects that lists of projects have shown, by path in lower case and by number."""
         return frozenset()
-
-    @property
-    def plan(self) -> Plan:
-        """The plan, with what is in its way, and with the numbers of its targets that are known."""
-        plan = with_obstacles(self.planned, self.obstacles, self.kinds)
-        targets = (Reference(target.target.level, str(target.target.ref).casefold()) for target in plan.targets)
-        known = {target: self.live.ids.get(target) for target in targets}
-        return replace(plan, ids={target: number for target, number in known.items() if isinstance(number, int)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +121,7 @@ class Scope:
         shard: which part of the targets; None for all of them.
         grace: see `DesiredState.grace`.
         forced: see `DesiredState.forced`.
+        only_change: whether only differences are planned that the change since the revision makes.
         who_after: events since this moment tell who made a difference; None if that is not asked for.
         restored_after: likewise, what was changed and put back.
     """
@@ -138,6 +133,7 @@ class Scope:
     shard: Shard | None = None
     grace: timedelta = timedelta()
     forced: bool = False
+    only_change: bool = False
     who_after: datetime | None = None
     restored_after: datetime | None = None
 
@@ -176,6 +172,8 @@ class FleetSurvey(Survey):
         discovery: the projects of groups.
         changed: the targets that differ from the revision, or from what was applied; None if any may.
         then: what the revision declares, as far as that is known; None without one.
+        cut: the targets of which the plan leaves out changes or problems, since only a part is asked for.
+        hints: what looks like a rename in the plan.
     """
 
     manifests: Manifests
@@ -187,6 +185,8 @@ class FleetSurvey(Survey):
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
     then: tuple[DesiredTarget, ...] | None = field(default=None, kw_only=True)
+    cut: frozenset[Target] = field(default=frozenset(), kw_only=True)
+    hints: tuple[RenameHint, ...] = field(default=(), kw_only=True)
 
     @property
     def listed(self) -> frozenset[str | int]:

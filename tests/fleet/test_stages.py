@@ -9,6 +9,7 @@ from reconciler.errors import InventoryUnreadable
 from reconciler.fleet.causes import causes
 from reconciler.fleet.compare import compare
 from reconciler.fleet.discover import discover
+from reconciler.fleet.final_plan import obstructed
 from reconciler.fleet.lacking_sections import inapplicable_sections, lacking_sections
 from reconciler.fleet.lookups import look_up
 from reconciler.fleet.missing_targets import archived_projects, missing_targets
@@ -89,8 +90,13 @@ def test_the_story_is_read_from_the_list() -> None:
         "moved_targets",
         "twins",
         "archived_targets",
+        "obstructed",
+        "unreadable_inventory",
         "sources",
         "audit",
+        "narrow_plan",
+        "origins",
+        "hints",
     ]
     assert [stage.__name__ for stage in CHECK_STAGES if stage not in STAGES] == ["inapplicable_sections"]
     assert [stage.__name__ for stage in GIVEN] == [
@@ -101,6 +107,7 @@ def test_the_story_is_read_from_the_list() -> None:
         "moved_targets",
         "twins",
         "archived_targets",
+        "obstructed",
     ]
 
 
@@ -240,7 +247,7 @@ def test_moved_targets_and_twins_are_not_changed(engine: EngineDriver, dialect: 
     state_with(engine, dialect, 0, renamed_from=["acme/old"])
     old, new = (document("Project", f"path: acme/{name}") for name in ("old", "api"))
     run = after(survey_of(engine, old, new), read, look_up)
-    assert len([*run.plan.changes]) == 2
+    assert len([*run.planned.changes]) == 2
     moved = after(run, moved_targets)
     assert told(moved) == ["project acme/old : read only: moved to acme/api (ID 100)"]
     both = after(moved, twins)
@@ -249,6 +256,6 @@ def test_moved_targets_and_twins_are_not_changed(engine: EngineDriver, dialect: 
         "project acme/api",
         "project acme/old",
     ]
-    assert [*both.plan.changes] == []
+    assert [*after(both, obstructed).plan.changes] == []
     followed = after(replace(run, follow_moved=True), moved_targets)
     assert (followed.obstacles, [*followed.moved.values()]) == ((), [*moved.moved.values()])
