@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.inventory import opened_place
+from reconciler.cli.inventory import last_applies
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -54,8 +54,7 @@ def log(given: Given, number: int, form: str) -> int:
     from reconciler.render.log import log_json, log_text
 
     Session(given)
-    with opened_place(given) as place:
-        applies = place.log(number) if place else ()
+    applies = last_applies(given, number)
     killed = _killed()
     write_stdout(log_json(applies, killed) if form == "json" else log_text(applies, killed))
     return 0
@@ -89,8 +88,7 @@ def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
     """
     if named is not None and (Path(named).exists() or not SHA_PREFIX.fullmatch(named)):
         return ChosenApply(Path(named), named)
-    with opened_place(given) as place:
-        applies = place.log(DEPTH) if place else ()
+    applies = last_applies(given, DEPTH)
     return _latest(applies) if last else _named(applies, str(named))
 
 
@@ -105,8 +103,7 @@ def list_reports(given: Given) -> None:
 
     if given.format not in ("text", "json"):
         raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")
-    with opened_place(given) as place:
-        applies = place.log(MAX_LISTED_APPLIES) if place else ()
+    applies = last_applies(given, MAX_LISTED_APPLIES)
     if given.format == "json":
         write_stdout(log_json(applies, _killed()))
         return

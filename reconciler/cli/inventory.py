@@ -13,23 +13,19 @@ from urllib.parse import quote
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.errors import ConfigurationError, InventoryUnreadable, ServiceError
+from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.gitops.inventory import LoggedPlace, OpenInventory
+    from reconciler.gitops.apply_log import Apply
+    from reconciler.gitops.inventory import OpenInventory
     from reconciler.gitops.remotes import Person, Remote
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
 API = "/api/v4"
-
-NO_LIST = (
-    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what "
-    "is declared and live."
-)
 
 
 @contextmanager
@@ -44,11 +40,15 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
     """
+    from reconciler.gitops.ancestry import ancestry
     from reconciler.gitops.inventory import (
         DEFAULT_COMMITTER,
+        INVENTORY_BRANCH,
         NO_INVENTORY,
         OpenInventory,
+        Store,
         checked_branch,
+        open_inventory,
         open_place,
         own_identity,
     )
@@ -66,7 +66,7 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
     if which("git") is None:
         yield OpenInventory(lines=("git is not installed here: there is no inventory.",))
         return
-    branch = checked_branch(settings.get("branch", "reconciler/applied"))
+    branch = checked_branch(settings.get("branch", INVENTORY_BRANCH))
     try:
         owner = cache(partial(_owner, client))
         remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
@@ -74,27 +74,28 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
         raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
     identity = DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)
     with open_place(top, branch, remote, identity, max(applies, 1)) as place:
-        yield _read(session, client.api_url.removesuffix(API), place, top, applies)
+        store = Store(place, client.api_url.removesuffix(API), [*session.kinds])
+        yield open_inventory(store, ancestry(top), _obstacle(session, top), applies)
 
 
-@contextmanager
-def opened_place(given: Given) -> "Iterator[LoggedPlace | None]":
-    """Open the place of the inventory, whatever service it is about; None where there is no inventory.
+def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
+    """Return the last applies, whatever service they are of, the latest first; none where there is no inventory.
 
     Raises:
         ConfigurationError: see `opened_inventory`.
+        InventoryUnreadable: the inventory cannot be fetched.
     """
-    from reconciler.gitops.inventory import checked_branch, open_place
+    from reconciler.gitops import inventory
 
     settings = _settings()
     top = repository(Path())
     if isinstance(settings, bool) or top is None or which("git") is None:
-        yield None
-        return
+        return ()
     token = os.environ.get("RECONCILER_TOKEN", "").strip()
     remote = _remote(given, top, settings, api_url=given.api_url or "", token=token)
-    with open_place(top, checked_branch(settings.get("branch", "reconciler/applied")), remote) as place:
-        yield place
+    branch = inventory.checked_branch(settings.get("branch", inventory.INVENTORY_BRANCH))
+    with inventory.open_place(top, branch, remote, depth=most) as place:
+        return inventory.last_applies(place, most)
 
 
 def unprotected_branch(client: "Client") -> tuple[str, str] | None:
@@ -172,29 +173,6 @@ def _owner(client: "Client") -> "Person | None":
             case {"name": str(name), "commit_email": str(email)}:
                 return Person(name, email)
     return None
-
-
-def _read(session: "Session", service: str, place: "LoggedPlace", top: Path, applies: int) -> "OpenInventory":
-    """Return the list, as it is now, with so many of the last applies."""
-    from reconciler.gitops.ancestry import ancestry
-    from reconciler.gitops.inventory import OpenInventory, Store
-
-    store, history = Store(place, service, [*session.kinds]), ancestry(top)
-    obstacle = _obstacle(session, top)
-    try:
-        stored = store.read()
-        log = place.until(stored.commit, applies) if stored.commit and applies else ()
-    except InventoryUnreadable as error:
-        return OpenInventory(ancestry=history, obstacle=obstacle, error=error)
-    for warning in stored.warnings:
-        LOG.warning("%s", warning)
-    if stored.other_service:
-        line = (
-            f"The inventory is of {stored.other_service}, and is neither used nor written for {service}: name another "
-        )
-        return OpenInventory(ancestry=history, lines=(f"{line}`branch` under `inventory` in reconciler.yaml.",))
-    lines = () if stored.commit else (NO_LIST,)
-    return OpenInventory(stored, store, history, obstacle, lines, applies=log if applies else None)
 
 
 def _obstacle(session: "Session", top: Path) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import ExitCode, heeding
-from reconciler.cli.inventory import NO_LIST
 from reconciler.cli.outputs import report_error
 from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.system.processes import repository
@@ -62,6 +61,7 @@ class Recording:
             InventoryUnreadable: the list cannot be read.
         """
         from reconciler.apply.aftermath import without
+        from reconciler.gitops.inventory import NO_LIST
         from reconciler.model.absence import stale_absences
 
         self.saved = replace(self.saved, remarks=tuple(each for each in self.saved.remarks if each != NO_LIST))

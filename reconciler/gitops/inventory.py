@@ -1,5 +1,6 @@
 """The inventory's place: its branch in the local repository or on a remote, read, and stored by compare and swap."""
 
+import logging
 import os
 import re
 import time
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
 from reconciler.gitops.ancestry import Ancestry
 from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.branch import SHA_1, Repository, applies, content, tip, write_commit
+from reconciler.gitops.branch import SHA_1, applies, content, tip, write_commit
 from reconciler.gitops.exchange import Exchange, exchange
 from reconciler.gitops.remotes import Login, Person, Remote
 from reconciler.model.inventory import Inventory, inventory_text, read_inventory
@@ -21,6 +22,8 @@ from reconciler.system.processes import git
 
 if TYPE_CHECKING:
     import subprocess
+
+LOG = logging.getLogger("reconciler")
 
 BELOW = "reconciler/"
 INVENTORY_BRANCH = "reconciler/applied"
@@ -79,8 +82,13 @@ class OpenInventory:
 
 NO_INVENTORY = OpenInventory()
 
+NO_LIST = (
+    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what "
+    "is declared and live."
+)
 
-class BranchLocation(Protocol):
+
+class Place(Protocol):
     """A repository that has the branch."""
 
     def last(self) -> str:
@@ -97,29 +105,18 @@ class BranchLocation(Protocol):
             InventoryUnreadable: the commit holds anything else.
         """
 
-    def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
-        """Make a commit the branch's last one if another still is; return it, or else why that failed.
-
-        Raises:
-            InventoryNotStored: no commit can be written.
-        """
-
-
-class LoggedPlace(BranchLocation, Protocol):
-    """A place whose applies can be listed."""
-
-    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """Return the last applies up to a commit of the list that was read, the latest first, as far as they are here.
+    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """Return the last applies up to a commit, the latest first, as far as they are here.
 
         Raises:
             InventoryUnreadable: a commit cannot be read.
         """
 
-    def log(self, most: int) -> tuple[Apply, ...]:
-        """Return the last applies, the latest first; none if there is no branch.
+    def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
+        """Make a commit the branch's last one if another still is; return it, or else why that failed.
 
         Raises:
-            InventoryUnreadable: the branch cannot be fetched, or holds anything else.
+            InventoryNotStored: no commit can be written.
         """
 
 
@@ -134,7 +131,7 @@ class Store:
         sleep, clock, random: for the pauses between tries.
     """
 
-    place: BranchLocation
+    place: Place
     service: str
     sections: Collection[str]
     sleep: Callable[[float], object] = time.sleep
@@ -213,13 +210,9 @@ class Local:
         """See `Place`."""
         return content(self, self.branch, commit)
 
-    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `LoggedPlace`."""
+    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """See `Place`."""
         return applies(self, commit, most)
-
-    def log(self, most: int) -> tuple[Apply, ...]:
-        """See `LoggedPlace`."""
-        return _log(self, self, most)
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `Place`."""
@@ -257,15 +250,9 @@ class Distant:
         """See `Place`."""
         return content(self.exchange, self.branch, commit)
 
-    def until(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `LoggedPlace`."""
+    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
+        """See `Place`."""
         return applies(self.exchange, commit, most)
-
-    def log(self, most: int) -> tuple[Apply, ...]:
-        """See `LoggedPlace`."""
-        if self.exchange.ask(self.branch):
-            self.exchange.fetch(self.branch, most)
-        return _log(self, self.exchange, most)
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `Place`. A server that takes no options of a push gets it once more without any."""
@@ -321,7 +308,7 @@ def own_identity(top: Path) -> Person:
 @contextmanager
 def open_place(
     top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER, depth: int = 1
-) -> Iterator[LoggedPlace]:
+) -> Iterator[Place]:
     """Open the place of the list for a run.
 
     Args:
@@ -339,12 +326,43 @@ def open_place(
         yield Distant(made, branch, committer, depth)
 
 
-def _log(place: BranchLocation, repository: Repository, most: int) -> tuple[Apply, ...]:
+def open_inventory(store: Store, ancestry: Ancestry | None, obstacle: str, most: int) -> OpenInventory:
+    """Return the list, as it is now, for a run.
+
+    Args:
+        store: reads it, and stores it.
+        ancestry: see `OpenInventory`.
+        obstacle: likewise.
+        most: how many of the last applies are read too.
+    """
+    try:
+        stored = store.read()
+        log = store.place.applies(stored.commit, most) if stored.commit and most else ()
+    except InventoryUnreadable as error:
+        return OpenInventory(ancestry=ancestry, obstacle=obstacle, error=error)
+    for warning in stored.warnings:
+        LOG.warning("%s", warning)
+    if stored.other_service:
+        line = (
+            f"The inventory is of {stored.other_service}, and is neither used nor written for {store.service}: name "
+            "another `branch` under `inventory` in reconciler.yaml."
+        )
+        return OpenInventory(ancestry=ancestry, lines=(line,))
+    lines = () if stored.commit else (NO_LIST,)
+    return OpenInventory(stored, store, ancestry, obstacle, lines, applies=log if most else None)
+
+
+def last_applies(place: Place, most: int) -> tuple[Apply, ...]:
+    """Return the last applies, the latest first; none if there is no branch.
+
+    Raises:
+        InventoryUnreadable: the branch cannot be fetched, or holds anything else.
+    """
     commit = place.last()
     if not commit:
         return ()
     place.text(commit)  # a branch with anything else is not read
-    return applies(repository, commit, most)
+    return place.applies(commit, most)
 
 
 def _not_stored(reason: str) -> str:

@@ -14,8 +14,8 @@ from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryU
 from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import (
     INVENTORY_BRANCH,
-    BranchLocation,
     Distant,
+    Place,
     Store,
     Stored,
     checked_branch,
@@ -84,7 +84,7 @@ class Waits(list[float]):
         return sum(self)
 
 
-def store(place: BranchLocation, waits: Waits | None = None) -> Store:
+def store(place: Place, waits: Waits | None = None) -> Store:
     waits = Waits() if waits is None else waits
     return Store(place, SERVICE, KNOWN, waits.append, waits, Random(7))  # noqa: S311 - nothing secret
 
@@ -248,6 +248,9 @@ class Contested:
 
     def text(self, _commit: str) -> str:
         return inventory_text(Inventory(SERVICE))
+
+    def applies(self, _commit: str, _most: int) -> tuple[Apply, ...]:
+        return ()
 
     def put(self, _text: str, _parent: str, _message: Apply) -> tuple[str, str]:
         self.tries += 1
