@@ -8,7 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -98,10 +97,11 @@ def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
         return inventory.last_applies(place, most)
 
 
-def unprotected_branch(client: "Client") -> tuple[str, str] | None:
-    """Return the project and the branch that has the list, if the service says that the branch is not protected.
+def branch_on(service: str) -> tuple[str, str] | None:
+    """Return the project and the branch that has the list; None where that is not in a project of a service.
 
-    That takes one request, and none where the list is not in a project of this service.
+    Args:
+        service: its URL, without `/api/v4`.
     """
     from reconciler.gitops.inventory import INVENTORY_BRANCH
     from reconciler.gitops.remotes import project_on, remote_url
@@ -110,15 +110,8 @@ def unprotected_branch(client: "Client") -> tuple[str, str] | None:
     top = repository(Path())
     if isinstance(settings, bool) or top is None or "remote" not in settings or which("git") is None:
         return None
-    project = project_on(client.api_url.removesuffix(API), remote_url(os.environ, top, settings["remote"]))
-    branch = settings.get("branch", INVENTORY_BRANCH)
-    if not project:
-        return None
-    try:
-        shown = client.get(f"projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}")
-    except ServiceError:
-        return None  # there is no branch yet, or this token does not see the project
-    return (project, branch) if isinstance(shown, dict) and shown.get("protected") is False else None
+    project = project_on(service, remote_url(os.environ, top, settings["remote"]))
+    return (project, settings.get("branch", INVENTORY_BRANCH)) if project else None
 
 
 def _settings() -> Mapping[str, str] | bool:

@@ -12,6 +12,7 @@ import click
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.help import Command
+from reconciler.cli.inventory import API, branch_on
 from reconciler.cli.job import in_job
 from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
@@ -19,10 +20,7 @@ from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reconciler.doctor import Diagnosis, Finding, PipelineProject, ServiceCheck
-    from reconciler.manifests import Manifests
+    from reconciler.doctor import Diagnosis, PipelineProject, ServiceCheck
     from reconciler.service import Client
 
 
@@ -88,7 +86,7 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 def _check_pipeline(session: Session) -> "Diagnosis":
     """Check service and token and, if these are usable, what the pipelines of the project need."""
     from reconciler.cli.settings import exposes_token
-    from reconciler.doctor import Diagnosis, Finding, Permission, Verdict, check_pipeline, check_service
+    from reconciler.doctor import Diagnosis, check_pipeline, check_read_token, check_service
 
     project = _pipeline_project()
     with session.client(brisk=True) as client:
@@ -99,13 +97,7 @@ def _check_pipeline(session: Session) -> "Diagnosis":
     if reading is not None and service.usable:
         with session.client(brisk=True, only_reads=True) as client:
             read = check_service(client, url, today(), exposed=exposed)
-        if read.token.writes is Permission.YES:
-            said = "may write, and everybody who can push a branch can read it"
-            remedy = "use a token with the scope read_api alone"
-            findings = (*findings, Finding(Verdict.WARNING, "RECONCILER_READ_TOKEN", said, remedy))
-        elif not read.usable:
-            said, remedy = "the service refuses it", "renew it"
-            findings = (*findings, Finding(Verdict.ERROR, "RECONCILER_READ_TOKEN", said, remedy))
+        findings = (*findings, *check_read_token(read))
     return Diagnosis(service, pipeline=findings)
 
 
@@ -139,66 +131,27 @@ def _pipeline_project() -> "PipelineProject":
 
 
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
+    """Read the targets, and check what can be done there; nothing is written."""
     from reconciler.cli.planning import begin, failed_before
-    from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
+    from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
     from reconciler.fleet.archived_targets import requests_left
-    from reconciler.fleet.moved_targets import find_obstacles
     from reconciler.fleet.stages import CHECK_STAGES, survey
-    from reconciler.planning.obstacles import with_obstacles
-    from reconciler.planning.selection import restrict
     from reconciler.service import Rate
 
-    given, kinds = session.given, session.kinds
     failed = failed_before(session)
     with session.planning(client) as progress:
         progress.begin("reading manifests")
-        run = begin(session, client, progress, failed)
-        run = survey(run, CHECK_STAGES)
-        plan = with_obstacles(run.planned, (each for each in run.obstacles if each.effect == "read only"), kinds)
-        plan = plan if failed is None else restrict(plan, failed)
-        moved = {
-            target: obstacle
-            for target, move in run.moved.items()
-            for obstacle in find_obstacles(target, move, follow=given.follow_moved)
-        }
+        run = survey(begin(session, client, progress, failed), CHECK_STAGES)
         reads = client.traffic.requests - client.traffic.retries + requests_left(run)
-        context = CheckContext(run.desired, run.live, plan, kinds, service, moved, read_only)
-        targets = check_targets(context, client)
-    rate = Rate.parse(given.rate) if given.rate else None
+        context = context_of(run, service, read_only=read_only)
+        targets = check_targets(context)
+    rate = Rate.parse(session.given.rate) if session.given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
-    estimated = partial(estimate, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
-    costs = Costs(
-        plan=estimated([1] * reads),
-        apply=estimated(chains_of_apply(plan, kinds)),
-        changes=sum(1 for _ in plan.changes),
-        latency=client.traffic.latency,
-        concurrency=client.concurrency(),
-    )
-    findings = (*_unlisted(run.manifests), *_unprotected(client))
+    costs = costs_of(context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
+    place = branch_on(client.api_url.removesuffix(API))
+    findings = (*check_lists(run.manifests), *(check_inventory(client, *place) if place else ()))
     archived = len(run.archived_left_out)
     return Diagnosis(service, targets=targets, costs=costs, manifests=findings, archived=archived)
-
-
-def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
-    """Yield a finding for each group whose projects cannot be listed."""
-    from reconciler.doctor import Finding, Verdict
-
-    groups = {group.obstacle.where: group for group in reversed(manifests.unlisted)}
-    for group in groups.values():
-        yield Finding(Verdict.ERROR, "manifests", f"{group.origin}: {group.obstacle.reason}", group.obstacle.remedy)
-
-
-def _unprotected(client: "Client") -> "Iterator[Finding]":
-    """Yield a warning if everybody who may push can change the inventory."""
-    from reconciler.cli.inventory import unprotected_branch
-    from reconciler.doctor import Finding, Verdict
-
-    place = unprotected_branch(client)
-    if place is not None:
-        project, branch = place
-        said = f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
-        remedy = "protect it under Settings > Repository > Protected branches, with nobody allowed to force-push"
-        yield Finding(Verdict.WARNING, "inventory", said, remedy)
 
 
 @click.command(cls=Command, epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")

@@ -5,9 +5,10 @@ It is handed a `Reader`, which has no write methods.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from reconciler.apply import planned_again, repeatable
-from reconciler.doctor.credentials import check_service
+from reconciler.doctor.credentials import check_read_token, check_service
 from reconciler.doctor.findings import (
     Costs,
     Diagnosis,
@@ -20,13 +21,12 @@ from reconciler.doctor.findings import (
     Verdict,
     diagnosis_content,
 )
-from reconciler.doctor.pipeline import PipelineProject, check_pipeline
-from reconciler.doctor.targets import CheckContext, check_targets
+from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
+from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 
 __all__ = [
-    "CheckContext",
     "Costs",
     "Diagnosis",
     "Estimate",
@@ -38,12 +38,35 @@ __all__ = [
     "TargetState",
     "Verdict",
     "chains_of_apply",
+    "check_inventory",
+    "check_lists",
     "check_pipeline",
+    "check_read_token",
     "check_service",
     "check_targets",
+    "context_of",
+    "costs_of",
     "diagnosis_content",
     "estimate",
 ]
+
+
+def costs_of(context: CheckContext, reads: int, *, latency: float, concurrency: int, apart: float) -> Costs:
+    """Return the estimated costs of a plan of some targets, and of its apply.
+
+    Args:
+        context: the targets, and their plan.
+        reads: the number of requests of a plan.
+        latency: see `estimate`; so are the others.
+    """
+    estimated = partial(estimate, latency=latency, concurrency=concurrency, apart=apart)
+    return Costs(
+        plan=estimated([1] * reads),
+        apply=estimated(chains_of_apply(context.plan, context.run.kinds)),
+        changes=sum(1 for _ in context.plan.changes),
+        latency=latency,
+        concurrency=concurrency,
+    )
 
 
 def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:

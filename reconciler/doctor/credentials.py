@@ -1,7 +1,7 @@
 """The service and the token: three requests show whether the service can be used, and what the token may do."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
@@ -80,6 +80,16 @@ def check_service(reader: Reader, api_url: str, today: date, *, exposed: bool = 
     warning = Finding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
     checked = _check(reader, api_url, today)
     return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
+
+
+def check_read_token(reading: ServiceCheck) -> Iterator[Finding]:
+    """Yield what is wrong with RECONCILER_READ_TOKEN, by a check of the service with it."""
+    name = "RECONCILER_READ_TOKEN"
+    if reading.token.writes is Permission.YES:
+        said = "may write, and everybody who can push a branch can read it"
+        yield Finding(Verdict.WARNING, name, said, "use a token with the scope read_api alone")
+    elif not reading.usable:
+        yield Finding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
 
 def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:

@@ -63,6 +63,18 @@ def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[Finding, .
     return tuple(_findings(reader, project))
 
 
+def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[Finding]:
+    """Yield a warning if the service says that everybody who may push can change the inventory.
+
+    There is none where there is no branch yet, or the token does not see the project.
+    """
+    shown = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}")
+    if isinstance(shown, dict) and shown.get("protected") is False:
+        said = f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
+        remedy = "protect it under Settings > Repository > Protected branches, with nobody allowed to force-push"
+        yield Finding(Verdict.WARNING, "inventory", said, remedy)
+
+
 def _findings(reader: Reader, project: PipelineProject) -> Iterator[Finding]:
     path = f"projects/{quote(project.path, safe='')}"
     record = _ask(reader.get, path)

@@ -4,7 +4,7 @@ A section that only its writers can read needs no further request. The record of
 refusal, or shows whether the rest can be written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.doctor.findings import Finding, Permission, SectionState, ServiceCheck, TargetState, Verdict
@@ -25,15 +25,20 @@ from reconciler.fleet.causes import (
     why_unread,
     without_right,
 )
+from reconciler.fleet.moved_targets import find_obstacles
+from reconciler.fleet.survey import FleetSurvey
 from reconciler.live.caller import Caller
 from reconciler.live.crew import ask_each
+from reconciler.manifests import Manifests
 from reconciler.model.creation import ToCreate
-from reconciler.model.kind import Archived, Kinds, Needs
+from reconciler.model.kind import Archived, Needs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Reader
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
+from reconciler.model.state import DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
+from reconciler.planning.obstacles import with_obstacles
+from reconciler.planning.selection import restrict
 
 Record = ProjectRecord | ServiceError | Obstacle
 """The record of a target, or why there is none; or why nothing of the target is visible."""
@@ -41,21 +46,31 @@ Record = ProjectRecord | ServiceError | Obstacle
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The subject of a check, and the facts known before it.
+    """The targets of a check, and the facts known before it.
 
     Attributes:
+        run: has read them; see `fleet.CHECK_STAGES`.
+        service: the service and the token.
         plan: for these targets, with its problems.
         moved: the projects that have moved and are not written to, each with the reason.
         read_only: whether only reading is checked.
     """
 
-    desired: DesiredState
-    live: LiveState
-    plan: Plan
-    kinds: Kinds
+    run: FleetSurvey
     service: ServiceCheck
+    plan: Plan
     moved: Mapping[Target, Obstacle]
     read_only: bool
+
+    @property
+    def targets(self) -> tuple[DesiredTarget, ...]:
+        """The targets."""
+        return self.run.desired.targets
+
+    @property
+    def live(self) -> LiveState:
+        """What was read of them."""
+        return self.run.live
 
     @property
     def caller(self) -> Caller:
@@ -64,20 +79,39 @@ class CheckContext:
 
     def needs(self, section: Section) -> Needs:
         """Return what a section needs to be read and written."""
-        return self.kinds[section.kind].needs
+        return self.run.kinds[section.kind].needs
 
 
-def check_targets(context: CheckContext, reader: Reader) -> tuple[TargetState, ...]:
+def context_of(run: FleetSurvey, service: ServiceCheck, *, read_only: bool) -> CheckContext:
+    """Return what is known of the targets of a run, in a check of them.
+
+    Args:
+        run: has read them; see `fleet.CHECK_STAGES`.
+        service: the service and the token.
+        read_only: whether only reading is checked.
+    """
+    obstacles = (obstacle for obstacle in run.obstacles if obstacle.effect == "read only")
+    plan = with_obstacles(run.planned, obstacles, run.kinds)
+    moved = {
+        target: obstacle
+        for target, move in run.moved.items()
+        for obstacle in find_obstacles(target, move, follow=run.follow_moved)
+    }
+    failed = run.scope.failed
+    return CheckContext(run, service, plan if failed is None else restrict(plan, failed), moved, read_only)
+
+
+def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
     """Return what can be read and written of each section of each target.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    unseen = {each.target: each for each in context.desired.targets if context.live.shows_nothing_of(each)}
+    unseen = {each.target: each for each in context.targets if context.live.shows_nothing_of(each)}
     hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}
-    explained = {each.target for each in context.desired.targets if _record_would_explain(each, context)}
-    writing = {each.target for each in context.desired.targets if _role_would_tell(each, context)}
-    asked = [each.target for each in context.desired.targets if each.target in hidden | explained | writing]
+    explained = {each.target for each in context.targets if _record_would_explain(each, context)}
+    writing = {each.target for each in context.targets if _role_would_tell(each, context)}
+    asked = [each.target for each in context.targets if each.target in hidden | explained | writing]
 
     def ask(target: Target, reader: Reader) -> Record:
         if target in hidden:
@@ -87,11 +121,18 @@ def check_targets(context: CheckContext, reader: Reader) -> tuple[TargetState, .
         record = read_record(target, reader, context.caller)
         return not_found(target, context.caller) if isinstance(record, NotFound) and target in unseen else record
 
-    records = ask_each(ask, asked, reader)
+    records = ask_each(ask, asked, context.run.reader)
     return tuple(
         _check(target, planned, records.get(target.target), context)
-        for target, planned in zip(context.desired.targets, context.plan.targets, strict=True)
+        for target, planned in zip(context.targets, context.plan.targets, strict=True)
     )
+
+
+def check_lists(manifests: Manifests) -> Iterator[Finding]:
+    """Yield a finding for each group whose projects cannot be listed."""
+    groups = {group.obstacle.where: group for group in reversed(manifests.unlisted)}
+    for group in groups.values():
+        yield Finding(Verdict.ERROR, "manifests", f"{group.origin}: {group.obstacle.reason}", group.obstacle.remedy)
 
 
 def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
