@@ -73,7 +73,7 @@ def plan() -> SavedPlan:
         return DesiredTarget(target, tuple(sections), path=path, exceptions=(excepted,) * (target is DOCS))
 
     state = DesiredState(tuple(desired(*each) for each in declared.items()), "5f2c")
-    made, _ = make_plan(state, found, KINDS)
+    made = make_plan(state, found, KINDS)
     twin = Obstacle(TWIN.address, "is the same project as another", effect="read only")
     made = with_obstacles(made, [twin], KINDS)
     archived = SectionPlan("trigger_tokens", not_applicable="the project is archived")

@@ -98,7 +98,7 @@ def test_changes_whose_outcome_never_came_are_failed() -> None:
 def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
     wanted = desired(section("milestones", {"x": {}}, API), section("milestones", {}, LIB))
     found = live({(API, "milestones", "milestones"): Unreadable("403"), (LIB, "milestones", "milestones"): []})
-    saved = saved_plan(make_plan(wanted, found, KINDS)[0])
+    saved = saved_plan(make_plan(wanted, found, KINDS))
     report = make_report(saved, [], NOON, Traffic(2, 0))
     assert [(target.target, [*target.problems]) for target in report.targets] == [(API, [*saved.plan.problems])]
     assert not report.complete

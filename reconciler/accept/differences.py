@@ -128,10 +128,10 @@ def plan_again(
         for target in desired.targets
     )
     desired = replace(desired, targets=tuple(target for target in targets if target.sections))
-    plan, missing = make_plan(desired, live, kinds)
-    while missing:
+    plan = make_plan(desired, live, kinds)
+    while missing := plan.lookups:
         live = _unasked(live, missing)
-        plan, missing = make_plan(desired, live, kinds)
+        plan = make_plan(desired, live, kinds)
     return plan, live
 
 

@@ -161,7 +161,7 @@ class Preparation:
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        planned, _ = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
+        planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
         planned = replace(planned, excepted=ready.section.excepted)
         return Ready(planned, stale(exceeding(planned, ready.section)) if self.options.recheck else {})
 
@@ -174,10 +174,10 @@ class Preparation:
         live = LiveState(self._parts(section), {})
         for part in live.unread(section).values():
             raise LookupError(f"cannot be read: {part.reason}")
-        planned, missing = plan_section(section, live, self.kinds)
-        while missing:
-            live = self.verifier.look_up(live, missing)
-            planned, missing = plan_section(section, live, self.kinds)
+        planned = plan_section(section, live, self.kinds)
+        while planned.lookups:
+            live = self.verifier.look_up(live, planned.lookups)
+            planned = plan_section(section, live, self.kinds)
         return planned
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:

@@ -58,8 +58,8 @@ def disagreeing(
         for identity in resolved.identities:
             if identity in by_identity:
                 target = _as_read(by_identity[identity], resolved, live)
-                plan, unknown = plan_target(target, live, kinds, timedelta())
-                lookups = sorted(map(str, unknown))
+                plan = plan_target(target, live, kinds, timedelta())
+                lookups = sorted(map(str, plan.lookups))
                 looked_up = [f"{resolved.target}: a plan would still look up {lookup}" for lookup in lookups]
                 if sentences := [*_differences(plan), *looked_up]:
                     yield resolved, sentences

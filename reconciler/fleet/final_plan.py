@@ -29,9 +29,10 @@ def unreadable_inventory(run: FleetSurvey) -> Added:
 
 def narrow_plan(run: FleetSurvey) -> Added:
     """Return what `--retry-failed` and `--only-change` leave of the plan, and the targets that lose something."""
-    scope, plan = run.scope, run.plan
-    if scope.failed is not None:
-        plan = _retried(run, scope.failed)
+    scope = run.scope
+    if scope.failed is None and not scope.only_change:
+        return {}
+    plan = run.plan if scope.failed is None else _retried(run, scope.failed)
     if scope.only_change:
         plan = only_change(plan)
     numbers = {target.target: _numbers(target) for target in plan.targets}

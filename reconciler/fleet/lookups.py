@@ -8,11 +8,12 @@ from reconciler.fleet.missing_targets import look_up_absent
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.records import with_lookups
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference
 from reconciler.model.targets import Identity, Target
 from reconciler.planning.creation import from_archives, with_arrivals
+from reconciler.planning.planner import NO_PLAN
 
 LOG = logging.getLogger("reconciler")
 
@@ -25,13 +26,12 @@ def look_up(run: Survey) -> Added:
     parts = _forced(run.live) if run.desired.forced else run.live.parts
     live = replace(run.live, ids=ids, parts=parts, archives=archives)
     _warn_of_unshown(run.desired, live)
-    earlier: dict[Target, TargetPlan] = {}
-    plan, missing = run.make(run.desired, live, run.kinds, earlier)
-    while missing:
+    plan = run.make(run.desired, live, run.kinds, NO_PLAN)
+    while missing := plan.lookups:
         absent = look_up_absent(run, live, missing)
         live = replace(live, ids={**live.ids, **absent})
         live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader)
-        plan, missing = run.make(run.desired, live, run.kinds, earlier)
+        plan = run.make(run.desired, live, run.kinds, plan)
     return {"live": live, "planned": _arriving(plan, run.importing, archives)}
 
 

@@ -20,6 +20,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, SectionPlan, Source, Update
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Target
+from reconciler.planning.planner import NO_PLAN
 
 Place = tuple[str, str, Key | None]
 """Section, part, and the identity of an object."""
@@ -71,7 +72,7 @@ def _differences_then(run: FleetSurvey, then: Mapping[Identity, DesiredTarget]) 
             absent[now.target.identity] = replace(standing, creation=target.creation)
         targets.append(_as_read(run, now, target))
     live = replace(run.live, absent=absent)
-    plan, _ = run.make(replace(run.desired, targets=tuple(targets)), live, run.kinds, {})
+    plan = run.make(replace(run.desired, targets=tuple(targets)), live, run.kinds, NO_PLAN)
     differences: dict[tuple[Target, Place], list[Change]] = defaultdict(list)
     for change in plan.changes:
         differences[change.address.target, _place(change.address, run.kinds)].append(change)

@@ -17,16 +17,16 @@ from reconciler.model.creation import ToCreate
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference
 from reconciler.model.targets import Address, Identity, Target
 from reconciler.planning.planner import make_plan
 from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import RunSelection, Shard
 
-MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], tuple[Plan, frozenset[Lookup]]]
+MakePlan = Callable[[DesiredState, LiveState, Kinds, Plan], Plan]
 """See `make_plan`."""
 
 Added = Mapping[str, Any]

@@ -351,6 +351,8 @@ class SectionPlan:
     """Objects with entries that the token cannot see, which stay."""
     widened: tuple[WidenedObject, ...] = ()
     """Objects that hold for more once the plan is applied, though nothing of theirs is changed."""
+    lookups: Annotated[frozenset[Lookup], Field(exclude=True)] = frozenset()
+    """What must be asked for before the rest of the section can be planned; none in a plan that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +433,11 @@ class TargetPlan(Targeted):
     def hidden(self) -> Iterator[HiddenEntries]:
         """All lists with entries that the token cannot see."""
         return (listed for section in self.sections for listed in section.hidden)
+
+    @property
+    def lookups(self) -> frozenset[Lookup]:
+        """What must be asked for before the rest of it can be planned."""
+        return frozenset(lookup for section in self.sections for lookup in section.lookups)
 
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:
@@ -517,6 +524,11 @@ class Plan:
     def excepted(self) -> Iterator[Excepted]:
         """All changes that exceptions hold back."""
         return (step for target in self.targets for step in target.excepted)
+
+    @property
+    def lookups(self) -> frozenset[Lookup]:
+        """What must be asked for before the rest can be planned."""
+        return frozenset(lookup for target in self.targets for lookup in target.lookups)
 
     @property
     def restored(self) -> Iterator[Restored]:

@@ -30,12 +30,10 @@ from reconciler.model.state import (
     DesiredTarget,
     LiveState,
     Lookup,
-    Reference,
     Section,
     Unreadable,
-    Vocabulary,
 )
-from reconciler.model.targets import Key, Level, Target
+from reconciler.model.targets import Key, Level
 from reconciler.planning.bared import with_bared
 from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
@@ -60,46 +58,40 @@ class PartPlanners:
 AS_DECLARED = PartPlanners()
 
 
+NO_PLAN = Plan(())
+
+
 def make_plan(
     desired: DesiredState,
     live: LiveState,
     kinds: Kinds,
-    settled: dict[Target, TargetPlan] | None = None,
+    earlier: Plan = NO_PLAN,
     planners: PartPlanners = AS_DECLARED,
-) -> tuple[Plan, frozenset[Lookup]]:
+) -> Plan:
     """Compare desired with live state.
+
+    While the plan has lookups, what depends on them is left out of it: see `live.records.with_lookups`, and plan again.
 
     Args:
         desired: what is wanted.
         live: what is there.
         kinds: all kinds.
-        settled: targets that were planned before and need no lookup, which are not planned again; takes up the others
-            of which that is true now.
+        earlier: the plan before the last lookups were answered: its targets that need none are not planned again.
         planners: how parts are planned.
-
-    Returns:
-        The plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out of the
-        plan: see `live.records.with_lookups`, and plan again.
     """
     above = ChangesAbove(kinds)
-    known = {} if settled is None else settled
-    planned: list[tuple[TargetPlan, frozenset[Lookup]]] = []
+    waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
+    settled = {} if waits else {target.target: target for target in earlier.targets if not target.lookups}
+    planned: list[TargetPlan] = []
     for target in desired.targets:
-        done = known.get(target.target)
-        if done is None:
-            planned.append(plan_target(target, live, kinds, desired.grace, planners, above=above))
-        else:
-            planned.append((done, frozenset()))
-        above.add(planned[-1][0])
-    if not any(missing and target.target.level is Level.GROUP for target, missing in planned):
-        known.update((target.target, target) for target, missing in planned if not missing)
-    targets = tuple(target for target, _ in planned)
+        done = settled.get(target.target)
+        planned.append(done or plan_target(target, live, kinds, desired.grace, planners, above=above))
+        above.add(planned[-1])
     excepts = any(target.exceptions for target in desired.targets)
     # Of a target that does not exist, all is read and planned again once it is created.
     there = existing(desired, live.absent) if live.absent else desired
     kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
-    plan = Plan(targets, _dependent(kept, above), _whole(kept, targets, kinds))
-    return plan, frozenset(reference for _, missing in planned for reference in missing)
+    return Plan(tuple(planned), _dependent(kept, above), _whole(kept, planned, kinds))
 
 
 def plan_target(
@@ -110,8 +102,8 @@ def plan_target(
     planners: PartPlanners = AS_DECLARED,
     *,
     above: ChangesAbove | None = None,
-) -> tuple[TargetPlan, frozenset[Lookup]]:
-    """Plan one target, given the changes of the plan to the groups above; the second value is as of `make_plan`."""
+) -> TargetPlan:
+    """Plan one target, given the changes of the plan to the groups above."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
@@ -121,22 +113,25 @@ def plan_target(
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
-        return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread)), frozenset()
+        return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread))
     above = above or ChangesAbove(kinds)
     at_the_top = above.at_the_top(target)
     planned: dict[str, SectionPlan] = {}
-    missing: set[Lookup] = set()
     for section in target.sections:
         here = {name: done.changes for name, done in planned.items()}
         earlier = above.before(section, at_the_top, here)
-        held = target.excepts(section.kind, today)
-        planned[section.kind], lookups = plan_section(
-            section, live, kinds, grace, planners, exceptions=held, earlier=earlier
+        planned[section.kind] = plan_section(
+            section,
+            live,
+            kinds,
+            grace,
+            planners,
+            exceptions=target.excepts(section.kind, today),
+            earlier=earlier,
         )
-        missing |= lookups
     whole = replace(empty, sections=with_bared(planned, target.target, live, kinds, at_the_top))
     standing = live.absent.get(target.target.identity)
-    return as_created(whole, standing) if isinstance(standing, ToCreate) else whole, frozenset(missing)
+    return as_created(whole, standing) if isinstance(standing, ToCreate) else whole
 
 
 def plan_section(
@@ -148,8 +143,8 @@ def plan_section(
     *,
     exceptions: Sequence[DeclaredException] = (),
     earlier: Earlier = NOTHING_EARLIER,
-) -> tuple[SectionPlan, frozenset[Lookup]]:
-    """Plan one section; the second value is as of `make_plan`."""
+) -> SectionPlan:
+    """Plan one section."""
     unread: dict[tuple[type[Step], str], Step] = {}
     steps: list[Step] = []
     count = 0
@@ -198,15 +193,15 @@ def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -
             yield HiddenEntries(at.address(record.names[0]), field)
 
 
-def _section_plan(name: str, found: int, steps: Sequence[Step]) -> tuple[SectionPlan, frozenset[Lookup]]:
-    """Return the plan of a section from its steps, and the lookups among these.
+def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
+    """Return the plan of a section from its steps.
 
     Args:
         name: of the section.
         found: how many objects it has.
         steps: of all its parts.
     """
-    planned = SectionPlan(
+    return SectionPlan(
         name,
         found,
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
@@ -215,8 +210,8 @@ def _section_plan(name: str, found: int, steps: Sequence[Step]) -> tuple[Section
         excepted=tuple(step for step in steps if isinstance(step, Excepted)),
         inherited=tuple(step for step in steps if isinstance(step, InheritedObject)),
         hidden=tuple(step for step in steps if isinstance(step, HiddenEntries)),
+        lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
-    return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 
 
 def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:

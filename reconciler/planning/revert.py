@@ -14,14 +14,14 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Outcome, Plan, Problem, Step, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
 from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import plan_matches
 from reconciler.planning.matching import Matches, Pair
 from reconciler.planning.objects import plan_settings
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.part import DeclaredPart
-from reconciler.planning.planner import PartPlanners, make_plan
+from reconciler.planning.planner import NO_PLAN, PartPlanners, make_plan
 
 STAYS = "it stays as it is"
 CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
@@ -69,16 +69,14 @@ class WayBack:
         left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
         self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
-    def plan(
-        self, left: DesiredState, live: LiveState, kinds: Kinds, settled: dict[Target, TargetPlan] | None = None
-    ) -> tuple[Plan, frozenset[Lookup]]:
+    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: Plan = NO_PLAN) -> Plan:
         """Plan the way back; see `make_plan`.
 
         Args:
             left: all of `WayBack.left`, or some targets and sections of it.
             live: what is there now.
             kinds: all kinds.
-            settled: see `make_plan`.
+            earlier: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._before(section, live) for section in target.sections))
@@ -86,8 +84,7 @@ class WayBack:
         )
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
-        plan, missing = make_plan(before, live, kinds, settled, planners)
-        return with_obstacles(plan, self._created.values(), kinds), missing
+        return with_obstacles(make_plan(before, live, kinds, earlier, planners), self._created.values(), kinds)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():

@@ -307,8 +307,8 @@ def read(texts: Texts, kinds: Kinds = KINDS) -> Manifests:
 
 
 def planned(manifests: Manifests, state: LiveState, kinds: Kinds = KINDS) -> Plan:
-    plan, missing = make_plan(manifests.desired, state, kinds)
-    assert not missing
+    plan = make_plan(manifests.desired, state, kinds)
+    assert not plan.lookups
     return plan
 
 

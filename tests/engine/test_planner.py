@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.endpoints import Collection
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
+from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Reference, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
@@ -57,9 +57,9 @@ def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, 
     references = {
         Reference(Level(name.split("_")[0]), name.split("_", 1)[1].replace("_", "/")): ids[name] for name in ids
     }
-    plan, missing = make_plan(desired(*sections), live(answers, references), KINDS)
-    needed = sorted(f"needs {each.level} {each.path}" for each in missing if isinstance(each, Reference))
-    assert len(needed) == len(missing)
+    plan = make_plan(desired(*sections), live(answers, references), KINDS)
+    needed = sorted(f"needs {each.level} {each.path}" for each in plan.lookups if isinstance(each, Reference))
+    assert len(needed) == len(plan.lookups)
     return listed(plan) + needed
 
 
@@ -197,9 +197,7 @@ RELEASE_KIND = {"milestones": replace(KINDS["milestones"], parts=(RELEASES,))}
 
 def releases(wanted: Mapping[str, object], *found: dict[str, object], prune: bool = False) -> list[str]:
     """Plan milestones as if a creation needed a due date, and nothing could change a start date."""
-    plan, _ = make_plan(
-        desired(section("milestones", wanted, prune=prune)), live({MILESTONES: list(found)}), RELEASE_KIND
-    )
+    plan = make_plan(desired(section("milestones", wanted, prune=prune)), live({MILESTONES: list(found)}), RELEASE_KIND)
     return listed(plan)
 
 
@@ -229,7 +227,7 @@ def test_objects_that_no_request_updates_are_neither_changed_nor_renamed() -> No
     kinds = {"milestones": replace(KINDS["milestones"], parts=(part,))}
     wanted = section("milestones", {"a": {"state": "closed"}, "b": {"renamed_from": "c"}, "d": {}})
     found = live({MILESTONES: [milestone(1, "a"), milestone(2, "c"), milestone(3, "d")]})
-    assert listed(make_plan(desired(wanted), found, kinds)[0]) == [
+    assert listed(make_plan(desired(wanted), found, kinds)) == [
         '! milestone a state: cannot be changed once created: "active" -> "closed"',
         "! milestone b None: cannot be renamed",
     ]
@@ -239,7 +237,7 @@ def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
     def remedy(wanted: Mapping[str, object], *, prune: bool = False) -> list[str]:
         state = desired(section("milestones", wanted, prune=prune))
         found = live({MILESTONES: [milestone(1, "a", start_date="2026-11-01")]})
-        return [problem.remedy for problem in make_plan(state, found, RELEASE_KIND)[0].problems]
+        return [problem.remedy for problem in make_plan(state, found, RELEASE_KIND).problems]
 
     wanted = {"start_date": "2026-12-01"}
     assert remedy({"a": wanted}) == [
@@ -361,9 +359,9 @@ def test_an_update_whose_path_needs_a_number_waits_for_it() -> None:
     }
     wanted = desired(section("milestones", {"a": {"state": "closed"}}))
     found = milestone(1, "a") | {"project_id": None}
-    _, missing = make_plan(wanted, live({MILESTONES: [found]}), kinds)
-    assert missing == {Reference(Level.PROJECT, "acme/api")}
-    plan, _ = make_plan(wanted, live({MILESTONES: [found]}, {Reference(Level.PROJECT, "acme/api"): 7}), kinds)
+    waiting = make_plan(wanted, live({MILESTONES: [found]}), kinds)
+    assert waiting.lookups == {Reference(Level.PROJECT, "acme/api")}
+    plan = make_plan(wanted, live({MILESTONES: [found]}, {Reference(Level.PROJECT, "acme/api"): 7}), kinds)
     assert listed(plan) == ["~ milestone a: PUT projects/7/milestones/1 {'state_event': 'close'}"]
 
 
@@ -371,17 +369,19 @@ def test_a_target_that_needs_no_lookup_is_planned_once_unless_a_group_needs_one(
     needing = section("epics", {"e": {"labels": ["new"]}}, ACME), section("job_token_scope", {"projects": ["acme/x"]})
     groups: dict[tuple[Target, str, str], object] = {(ACME, "epics", "epics"): []}
     lib: dict[tuple[Target, str, str], object] = {(LIB, "milestones", "milestones"): [], PROJECTS: []}
-    earlier: dict[Target, TargetPlan] = {}
     wanted = section("milestones", {"a": {}}, LIB)
-    first, missing = make_plan(desired(*needing, wanted), live({**groups, **lib}), KINDS, earlier)
-    assert (len(missing), earlier) == (2, {})
-    first, missing = make_plan(desired(needing[1], wanted), live(lib), KINDS, earlier)
-    assert (len(missing), earlier) == (1, {LIB: first.targets[1]})
+    everything = desired(*needing, wanted), live({**groups, **lib}), KINDS
+    with_group = make_plan(*everything)
+    assert len(with_group.lookups) == 2
+    again = make_plan(*everything, with_group)
+    assert [target is before for target, before in zip(again.targets, with_group.targets, strict=True)] == [False] * 3
+    first = make_plan(desired(needing[1], wanted), live(lib), KINDS)
+    assert len(first.lookups) == 1
     ids: dict[Reference, int | Obstacle] = {
         Reference(Level.PROJECT, path): number for path, number in (("acme/x", 8), ("acme/api", 7))
     }
-    second, missing = make_plan(desired(needing[1], wanted), live(lib, ids), KINDS, earlier)
-    assert (missing, second.targets[1] is first.targets[1]) == (frozenset(), True)
+    second = make_plan(desired(needing[1], wanted), live(lib, ids), KINDS, first)
+    assert (second.lookups, second.targets[1] is first.targets[1]) == (frozenset(), True)
     assert [change.address.name for change in second.changes] == ["acme/x", "a"]
 
 
@@ -446,7 +446,7 @@ def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> No
     wanted = [section("approval_settings", {"allow_author_approval": True}, target) for target in targets]
     wanted.append(section("milestones", {}))
     answers = {(target, "approval_settings", "approval_settings"): approvals() for target in targets}
-    plan, _ = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
+    plan = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
     assert [each.target for each in plan.dependent] == [API, numbered]
     assert plan.cost == 4
 
@@ -461,7 +461,7 @@ def born(number: int, days_ago: float, **more: object) -> dict[str, object]:
 def rotated(*entries: dict[str, object], grace: timedelta = timedelta()) -> list[str]:
     wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
     found = replace(live({TOKENS: list(entries)}), read_at=NOW)
-    plan, _ = make_plan(replace(wanted, grace=grace), found, KINDS)
+    plan = make_plan(replace(wanted, grace=grace), found, KINDS)
     succeeded = [change for change in plan.changes if isinstance(change, Delete)]
     return listed(plan) + [f"{each.requests[0].path[-1]} after {each.successor_id}" for each in succeeded]
 
@@ -516,7 +516,7 @@ def test_a_token_of_another_user_cannot_be_rotated_when_its_time_has_come() -> N
 
 def test_what_a_successor_stands_beside_is_remembered() -> None:
     wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
-    plan, _ = make_plan(wanted, replace(live({TOKENS: [born(4, 91)]}), read_at=NOW), KINDS)
+    plan = make_plan(wanted, replace(live({TOKENS: [born(4, 91)]}), read_at=NOW), KINDS)
     assert [change.replaces_ids for change in plan.changes if isinstance(change, Create)] == [(4,)]
 
 

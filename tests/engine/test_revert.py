@@ -440,7 +440,7 @@ def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
     answer = {"id": 7, "repository_path_pattern": "acme/api/*", PUSH: "owner", DELETE: None}
     for change, now in ((update, [answer]), (delete, [])):
         way_back = WayBack([done(API, RULES, change, found=1)], KINDS, "digest")
-        plan, _ = way_back.plan(way_back.left, live({place: now}), KINDS)
+        plan = way_back.plan(way_back.left, live({place: now}), KINDS)
         assert problems(plan) == [f'acme/api/*.{PUSH}: its former value "auditor" is not known to this version']
         assert [each.action for each in plan.changes] == ([] if now else ["create"])
 
@@ -454,7 +454,7 @@ def test_a_target_that_was_created_stays_and_what_was_unknown_before_is_not_rest
         done(LIB, "", Create(LIB.address, {"name": "lib"}, ())),
     ]
     way_back = WayBack(targets, KINDS, "digest")
-    plan, _ = way_back.plan(way_back.left, live({place: approvals()}), KINDS)
+    plan = way_back.plan(way_back.left, live({place: approvals()}), KINDS)
     assert problems(plan) == [
         "approval settings.allow_author_approval: its former value is unknown, because it was planned before the target existed",
         *(
@@ -475,7 +475,7 @@ def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name()
 
     def planned(*numbers: int) -> tuple[list[str], list[str]]:
         answers = [{"id": n, "description": "t", "token": f"glptt-{n}", "created_at": None} for n in numbers]
-        plan, _ = way_back.plan(way_back.left, live({place: answers}), KINDS)
+        plan = way_back.plan(way_back.left, live({place: answers}), KINDS)
         return [str(request) for each in plan.changes for request in each.requests], problems(plan)
 
     assert planned(1) == ([], [])

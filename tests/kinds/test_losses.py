@@ -98,7 +98,7 @@ def planned(kind: Kind, part: Part, target: Target, declared: Any, answer: list[
     assert isinstance(part, Collection)
     objects = Objects(part.with_names(tuple(part.read(target, entry) for entry in answer)))
     state = live({(target, kind.name, part.name): objects}, {Reference(Level.PROJECT, "acme/api"): 1})
-    plan, _ = make_plan(desired(section(kind.name, declared, target, prune=kind.prunable)), state, {kind.name: kind})
+    plan = make_plan(desired(section(kind.name, declared, target, prune=kind.prunable)), state, {kind.name: kind})
     return [each for each in plan.changes if isinstance(each, Delete)]
 
 
@@ -147,7 +147,7 @@ def test_equal_deletions_say_what_is_lost_in_how_many() -> None:
         (target, name, name): [{"id": 1, "description": "a", "token": OURS, "last_used": day}]
         for target, day in zip(targets, DAYS, strict=True)
     }
-    plan, _ = make_plan(desired(*(section(name, {"a": None}, target) for target in targets)), live(found), KINDS)
+    plan = make_plan(desired(*(section(name, {"a": None}, target) for target in targets)), live(found), KINDS)
     saved = load_plan(save_plan(saved_plan(plan)), KINDS)
     lost = (
         USELESS,

@@ -54,7 +54,7 @@ def sample() -> SavedPlan:
             (LIB, "milestones", "milestones"): [milestone(41, "2026.12"), milestone(42, "Old"), milestone(43, "Older")],
         }
     )
-    plan, _ = make_plan(wanted, found, KINDS)
+    plan = make_plan(wanted, found, KINDS)
     return saved_plan(plan)
 
 

@@ -137,7 +137,7 @@ def test_what_is_known_only_by_its_id_has_the_pages_that_need_no_path() -> None:
 def test_an_object_has_its_page_until_it_is_deleted() -> None:
     entries = [{**milestone(31, "a"), "iid": 3}, {**milestone(32, "b"), "iid": 4}, milestone(33, "c")]
     wanted = desired(section("milestones", {"a": {"state": "closed"}, "b": None, "c": None, "d": {}}, API))
-    plan, _ = make_plan(wanted, live({(API, "milestones", "milestones"): entries}), KINDS)
+    plan = make_plan(wanted, live({(API, "milestones", "milestones"): entries}), KINDS)
     saved = load_plan(save_plan(saved_plan(plan)), KINDS)
     create, update, deleted, unnumbered = saved.plan.changes
     assert isinstance(update, Update)
