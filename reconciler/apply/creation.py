@@ -8,74 +8,42 @@ the target, and what refers to it.
 import hashlib
 import logging
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from reconciler.apply.journal import recorded
 from reconciler.apply.once import CreateOnce
-from reconciler.apply.outcomes import Fate
+from reconciler.apply.outcomes import RESULT_UNKNOWN, RUN_ENDED, Fate
+from reconciler.apply.refusals import why_not_created
 from reconciler.apply.targets import Targets
 from reconciler.apply.verify import PLAN_WAS_EDITED
+from reconciler.apply.waiting import VISIBLE_AFTER
 from reconciler.errors import (
     AnswerLost,
-    Forbidden,
     NotFound,
+    OutputFailed,
+    RateLimited,
     Refused,
     ServiceError,
+    Stopped,
     Unauthorized,
 )
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Outcome, Plan, Status
-from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.plan import Change, Create, Outcome, Plan, Status, TargetPlan
+from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
-from reconciler.model.wording import advised
 from reconciler.planning.creation import variables_of
 from reconciler.system.processes import own_tokens, reveals_token
 
 LOG = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
-
-PATIENCE = (0.5, 1, 2, 4, 8, 15)
-"""Seconds between looks for what was just created, and may not be visible at once."""
-
-REMEDIES = {
-    "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
-    "has already been taken": "another user, group or project has this path or name: choose another",
-    "reserved name": "choose another path",
-    "is not allowed since the parent": "`visibility` must not exceed that of the group above",
-    "not have read access to the repository": "check the token in {variable}, and `repo_id`",
-    "Authentication failed": "check the token in {variable}, and the user it belongs to",
-    "GitHub error": "check `repo_id`, and what the token in {variable} may read",
-    "BitBucket Server error": "check `url`, `project` and `repo`, and what the token in {variable} may read",
-    "is not valid": "{parent} does not exist, or this token may not create projects there",
-    "undefined method": "{parent} does not exist",
-    "does not exist": "create {parent} first, or add `create` to its manifest",
-    "not allowed to import": "this token needs the role Maintainer in {parent}",
-    "archive (ending in": "name a file that a service has exported",
-    "file is missing": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
-    "file is invalid": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
-}
-"""By words of a refusal, what to do about it."""
-
-BY_STATUS = {
-    401: "check the token in {variable}, and what it may read",
-    404: "{parent} does not exist, or is not visible to this token",
-    413: "the archive is larger than the service allows (`max_import_size`)",
-}
-"""The same by status, where no words are known."""
-
-_TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +71,139 @@ class LiveTarget:
 class NewTarget:
     """The creation of one group or project: an object of its namespace, where its path is its name.
 
+    Args:
+        plan: of the target, with nothing but its creation.
+        targets: what the run knows of all targets.
+
     Attributes:
         change: as it was planned.
         target: the group or project.
+        result: what became of it; None where it was not needed, since the target exists by now.
+        is_begun: whether the service was asked for it, and has not put it off.
+        refusal: why the service takes no further imports, so that this one is asked for later; empty if it does.
     """
 
-    def __init__(self, change: Create, targets: Targets) -> None:
-        self.change, self.target, self.targets = change, change.address.target, targets
+    def __init__(self, plan: TargetPlan, targets: Targets) -> None:
+        self.plan, self.target, self.targets = plan, plan.target, targets
         self.service, self.options = targets.service, targets.options
+        self.change = next(change for change in plan.changes if isinstance(change, Create))
+        self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
+        self.is_begun, self.refusal = False, ""
+        self._visibility: Json = None
+
+    @property
+    def outcome(self) -> TargetPlan:
+        """The target with the outcome so far."""
+        if not self.is_begun:
+            return self.plan.with_outcomes((self._skipped(),))
+        if self.result is not None:
+            return self.plan.with_outcomes((self.result,))
+        return replace(self.plan, sections=tuple(replace(section, changes=()) for section in self.plan.sections))
+
+    @property
+    def sources(self) -> Collection[str]:
+        """From where the target is imported; nothing if it is not."""
+        imported: Collection[str] = self.change.after.get("import") or ()
+        return imported
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether this run has created a group of an archive, which arrives by and by."""
+        return self.targets[self.target].is_ours and "from_archive" in self.change.after
 
     @property
     def namespace(self) -> Target:
         """The group that the target is created in."""
         return Target(Level.GROUP, str(self.target.ref).rpartition("/")[0])
 
-    def look(self) -> LiveTarget | None:
+    def run(self) -> None:
+        """Create the target, if nothing prevents that now."""
+        self.is_begun, self.refusal = True, ""
+        try:
+            self.result = self._created()
+        except (LookupError, OutputFailed) as error:
+            self.result = Outcome(self.change, Status.FAILED, str(error))
+        except ServiceError as error:
+            if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
+                self.is_begun, self.refusal = False, self._why(error)
+                return
+            self.options.stop.after(error, told=True)
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
+                self.result = self._skipped()
+            else:
+                self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
+        self._settle()
+
+    def refuse(self, fate: Fate) -> None:
+        """Note why the target is not created."""
+        self.is_begun, self.result = True, fate.outcome(self.change)
+        self._settle()
+
+    def fail(self, reason: str) -> None:
+        """Note why the target is not as it was asked for, although it was created."""
+        self._correct(Status.FAILED, reason)
+
+    def look_again(self) -> None:
+        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
+        has_arrived = self.targets.fate(self.target) is None
+        try:
+            place = self._look() if has_arrived and "visibility" in self.change.after else None
+        except (LookupError, ServiceError) as error:
+            self.fail(f"applied, but cannot be verified: {error}")
+            return
+        lowered = self._lowered(place.visibility if place else self._visibility)
+        if lowered:
+            self._correct(Status.DROPPED, lowered)
+
+    def _skipped(self) -> Outcome:
+        return Outcome(self.change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED)
+
+    def _correct(self, status: Status, reason: str) -> None:
+        created = self.result or Outcome(self.change, Status.DONE)
+        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
+        self._count()
+
+    def _settle(self) -> None:
+        """Hold up what depends on a target that was not created, and count the failure."""
+        match self.result:
+            case Outcome(status=Status.FAILED):
+                self.targets.give_up(self.target, f"{self.target} was not created")
+            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
+                self.targets.give_up(self.target, reason, status)
+        self._count()
+        done = self.result is not None and self.result.status is Status.DONE
+        self.options.progress.step(self.target, int(done))
+
+    def _count(self) -> None:
+        """Count a failure, after which the run may have to end."""
+        if self.options.failures is not None and self.result is not None:
+            self.options.failures.count(self.result, self.options.stop)
+
+    def _created(self) -> Outcome | None:
+        """Create the target, unless the run ends, what it needs is not there, or it exists by now.
+
+        Raises:
+            LookupError: the path leads elsewhere, the plan was edited, a variable is empty, or a file is not the one of
+                the plan.
+            OutputFailed: the journal cannot be written.
+            ServiceError: the target was not created, or that is unknown.
+        """
+        stopped = self.options.stop.reason
+        fate = Fate(Status.SKIPPED, stopped) if stopped else self.targets.fate(self.target)
+        if fate is not None:
+            return fate.outcome(self.change)
+        place = self._look()
+        if place is None:
+            change = self.targets.completed(self.change)
+            if isinstance(change, Fate):
+                return change.outcome(self.change)
+            place = self._create(change)
+        if place.is_ours:
+            return self._compared(place)
+        fate = self._adopt(place)
+        return fate.outcome(self.change) if fate else None
+
+    def _look(self) -> LiveTarget | None:
         """Return the target, if it is there.
 
         Raises:
@@ -132,7 +218,18 @@ class NewTarget:
             raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
         return place
 
-    def check_namespace(self, change: Change) -> None:
+    def _create(self, change: Change) -> LiveTarget:
+        """Create the target, unless somebody else has created it.
+
+        Args:
+            change: as it is sent.
+        """
+        self._check_namespace(change)
+        (request,) = change.requests
+        with self._sending(request) as send:
+            return recorded(self.options, self.change, request, partial(self._sent, request, send))
+
+    def _check_namespace(self, change: Change) -> None:
         """Refuse the creation of a saved plan that would create the target elsewhere.
 
         Raises:
@@ -149,44 +246,6 @@ class NewTarget:
                 known = record.get("id") if isinstance(record, dict) else None
             if known != number:
                 raise LookupError(PLAN_WAS_EDITED)
-
-    def create(self, change: Change) -> LiveTarget:
-        """Create the target, unless somebody else has created it.
-
-        Args:
-            change: as it is sent.
-
-        Raises:
-            LookupError: a variable is empty, or a file is not the one of the plan.
-            OutputFailed: the journal cannot be written.
-            ServiceError: the target was not created, or that is unknown.
-        """
-        (request,) = change.requests
-        with self._sending(request) as send:
-            return recorded(self.options, self.change, request, partial(self._sent, request, send))
-
-    def adopt(self, place: LiveTarget) -> Fate | None:
-        """Go on with a target that somebody else, or an archive, has created; or return why that is not done."""
-        if self.options.recheck and not self.targets.is_in_archive(self.target):
-            return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
-        self.targets.learn(self.target, place.id, is_ours=False)
-        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
-        return None
-
-    def outcome(self, place: LiveTarget) -> Outcome:
-        """Return what became of the creation, by the target that was created."""
-        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
-        went_astray = path != wanted and not path.endswith(f"/{wanted}")
-        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
-        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
-        if went_astray:
-            reason = (
-                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
-                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
-            )
-            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
-        self.targets.learn(self.target, place.id, is_ours=True)
-        return done
 
     @contextmanager
     def _sending(self, request: Request) -> Iterator[Callable[[], Json]]:
@@ -225,7 +284,7 @@ class NewTarget:
         Raises:
             AnswerLost: the new target cannot be seen.
         """
-        waits = iter(PATIENCE)
+        waits = iter(VISIBLE_AFTER)
         place = CreateOnce(
             find=self._find,
             send=lambda: _shown(send()),
@@ -235,7 +294,7 @@ class NewTarget:
         if place is not None:
             return place
         try:
-            existing = self._looked_for(PATIENCE)
+            existing = self._looked_for(VISIBLE_AFTER)
         except ServiceError as error:
             raise AnswerLost(str(request), f"it was accepted; {error}") from error
         if existing is None:
@@ -259,39 +318,64 @@ class NewTarget:
         if not is_in_doubt and not isinstance(lost, Refused):
             return None
         try:
-            return self._looked_for(PATIENCE[:3] if is_in_doubt else ())
+            return self._looked_for(VISIBLE_AFTER[:3] if is_in_doubt else ())
         except ServiceError as error:
             reason = f"{lost.reason}; checking whether it succeeded: {error}"
             raise (AnswerLost if is_in_doubt else type(lost))(lost.request, reason, lost.status) from error
 
     def _looked_for(self, waits: Iterable[float]) -> LiveTarget | None:
         """Look for the target, also later: what was just created may not be visible at once."""
-        place = self.look()
+        place = self._look()
         for seconds in waits:
             if place is not None:
                 break
             self.service.pause(f"GET {self.target.url}".rstrip("/"), seconds)
-            place = self.look()
+            place = self._look()
         return place
 
-    def lowered(self, visibility: Json) -> str:
+    def _adopt(self, place: LiveTarget) -> Fate | None:
+        """Go on with a target that somebody else, or an archive, has created; or return why that is not done.
+
+        A saved plan is stale then, and must not create the target elsewhere.
+        """
+        if self.options.recheck and not self.targets.is_in_archive(self.target):
+            return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
+        self.targets.learn(self.target, place.id, is_ours=False)
+        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
+        return None
+
+    def _compared(self, place: LiveTarget) -> Outcome:
+        """Return what became of a creation; a group of an archive is compared once that has arrived."""
+        outcome, self._visibility = self._arrived(place), place.visibility
+        lowered = "" if self.is_filled else self._lowered(place.visibility)
+        is_done = outcome.status is Status.DONE
+        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
+
+    def _arrived(self, place: LiveTarget) -> Outcome:
+        """Return what became of the creation, by the place of the target that was created."""
+        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        went_astray = path != wanted and not path.endswith(f"/{wanted}")
+        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
+        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
+        if went_astray:
+            reason = (
+                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
+            )
+            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
+        self.targets.learn(self.target, place.id, is_ours=True)
+        return done
+
+    def _lowered(self, visibility: Json) -> str:
         """Return that the service made the target less visible than was asked for; nothing if it did not."""
         asked = self.change.after.get("visibility")
         is_lowered = visibility is not None and asked is not None and visibility != asked
         return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
 
-    def why(self, error: ServiceError) -> str:
-        """Return why a creation failed, and what to do about it."""
+    def _why(self, error: ServiceError) -> str:
+        """Return why the creation failed, and what to do about it."""
         imported = self.change.after.get("import")
-        variable = next(iter(imported.values()))["token_env"] if imported else ""
-        parent = str(self.namespace) if self.namespace.ref else ""
-        words = _TAKEN.sub(r"\1: \2", str(error)) if isinstance(error, Refused) else str(error)
-        remedy = next((remedy for known, remedy in REMEDIES.items() if known in words), "")
-        remedy = remedy or error.remedy or BY_STATUS.get(error.status or 0, "")
-        if not remedy and isinstance(error, Forbidden):
-            where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
-            remedy = f"this token may not create {self.target.level}s {where}"
-        return advised(words, remedy.format(variable=variable, parent=parent))
+        return why_not_created(self.target, next(iter(imported.values()))["token_env"] if imported else "", error)
 
 
 def tokens_of(plan: Plan) -> frozenset[str]:
@@ -336,55 +420,6 @@ def _hidden(text: str, tokens: Collection[str]) -> str:
     from reconciler.service.responses import hidden  # noqa: PLC0415 - most commands start without HTTP
 
     return hidden(text, tokens)
-
-
-class Patient:
-    """The service of a target that was just created: until something of it was seen, a 404 is not believed."""
-
-    def __init__(self, service: Service, target: Target) -> None:
-        self._service, self._target, self._seen = service, target, False
-        self.concurrency = service.concurrency
-
-    def get(self, path: str) -> Json:
-        """See `Service`."""
-        return self._patiently(lambda: self._service.get(path), path)
-
-    def recall(self, path: str) -> Json:
-        """See `Service`."""
-        return self._service.recall(path)
-
-    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
-        """See `Service`."""
-        return self._patiently(lambda: self._service.pages(path, whole=whole), path)
-
-    def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
-        """See `Service`."""
-        return self._patiently(lambda: self._service.send(request, secrets=secrets, file=file), request.path)
-
-    def pause(self, request: str, seconds: float) -> None:
-        """See `Service`."""
-        self._service.pause(request, seconds)
-
-    def _patiently(self, ask: Callable[[], Answer], path: str) -> Answer:
-        for seconds in () if self._seen else PATIENCE:
-            try:
-                answer = ask()
-            except NotFound:
-                if self._is_visible():
-                    break
-                self.pause(path, seconds)
-            else:
-                self._seen = True
-                return answer
-        return ask()
-
-    def _is_visible(self) -> bool:
-        try:
-            fetch_record(self._target, self._service)
-        except NotFound:
-            return False
-        self._seen = True
-        return True
 
 
 def _is(value: Json, placeholder: str) -> bool:

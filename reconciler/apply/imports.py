@@ -4,19 +4,22 @@ An import says when it has finished. An archive says nothing: it has arrived onc
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from threading import Lock
 
+from reconciler.apply.creation import NewTarget
 from reconciler.apply.outcomes import RUN_ENDED, Fate
 from reconciler.apply.targets import Targets, targets_in
+from reconciler.apply.waiting import in_words, pauses
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.live.crew import side_by_side
 from reconciler.live.imports import ImportState, import_state
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Status, TargetPlan
-from reconciler.model.protocols import Reader, Service
+from reconciler.model.plan import Status, TargetPlan
+from reconciler.model.protocols import Reader
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import advised
 
@@ -35,34 +38,6 @@ NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
 """After these, one looks again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Postponed:
-    """An import that the service has yet to take.
-
-    Attributes:
-        plan: the creation of the project.
-        refusal: why the service did not take it; empty if it was not asked.
-    """
-
-    plan: TargetPlan
-    refusal: str
-
-
-@dataclass(frozen=True, slots=True)
-class Creating:
-    """The way from this stage to the creations of targets.
-
-    Attributes:
-        create: creates a target, by a plan that holds nothing but its creation.
-        refuse: notes why a target is not created.
-        fail: notes why the import that this run has asked for has failed.
-    """
-
-    create: Callable[[TargetPlan], None]
-    refuse: Callable[[TargetPlan, Fate], None]
-    fail: Callable[[Target, str], None]
-
-
 class Imports:
     """Waits for imports and archives, and keeps back what is declared where one has not come to its end.
 
@@ -78,82 +53,90 @@ class Imports:
         self.left_out: list[str] = []
         self._lock = Lock()
         self._full: set[str] = set()
-        self._postponed: dict[Identity, Postponed] = {}
+        self._creations: dict[Identity, NewTarget] = {}
         self._are_rounds_told = False
 
-    def takes(self, change: Create) -> bool:
-        """Return whether the service takes an import now, as far as the run knows."""
-        return self._full.isdisjoint(change.after.get("import") or ())
-
-    def postpone(self, plan: TargetPlan, change: Create, refusal: str = "") -> None:
-        """Note that the service takes no further imports like this one before the next round."""
+    def create(self, creation: NewTarget) -> None:
+        """Create a target; an import is postponed to the next round where the service takes no further ones now."""
+        self._creations[creation.target.identity] = creation
+        if self._full.isdisjoint(creation.sources):
+            creation.run()
+            if not creation.refusal:
+                return
         with self._lock:
-            self._full |= change.after["import"].keys()
-            self._postponed[plan.target.identity] = Postponed(plan, refusal)
+            self._full |= set(creation.sources)
             are_rounds_told, self._are_rounds_told = self._are_rounds_told, True
         if not are_rounds_told:
             LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
+    def fill(self, creations: Iterable[NewTarget]) -> None:
+        """Wait for the archives that new groups are made of, and compare the groups once these have arrived."""
+        filled = [creation for creation in creations if creation.is_filled]
+        self.arrive(str(creation.target.ref) for creation in filled)
+        for creation in filled:
+            creation.look_again()
+
     def holds_up(self, plan: TargetPlan) -> bool:
         """Return whether a target, or one that its changes refer to, is an import that the service has yet to take."""
-        if not self._postponed:
-            return False
-        targets = [plan.target, *(target for change in plan.changes for target in targets_in(change))]
-        return any(target.identity in self._postponed for target in targets)
+        targets = chain([plan.target], *map(targets_in, plan.changes))
+        creations = (self._creations.get(target.identity) for target in targets)
+        return any(creation is not None and not creation.is_begun for creation in creations)
 
-    def ended(self, plans: Iterable[TargetPlan], creating: Creating) -> Iterator[list[TargetPlan]]:
+    @property
+    def _postponed(self) -> list[NewTarget]:
+        """The creations that the service has yet to take, while no other thread creates targets."""
+        return [creation for creation in self._creations.values() if not creation.is_begun]
+
+    def ended(self, plans: Iterable[TargetPlan]) -> Iterator[list[TargetPlan]]:
         """Yield targets as their imports end; when the time is over, also those whose imports go on.
 
         Imports that the service took too many of are asked for again in the meantime.
         """
-        left, options, next_round = list(plans), self.options, ROUND
-        patience, time = Patience(self.service, growing(2, 30), options.wait), in_words(options.wait)
-        while left and not options.stop.reason:
-            if patience.waited >= next_round:
-                next_round += ROUND
-                self._ask_again(creating.create)
-            states = side_by_side(self._state, left, self.service.concurrency)
-            for plan, state in zip(left, states, strict=True):
-                self._take(plan.target, state, creating)
-            yield [plan for plan, state in zip(left, states, strict=True) if not state.is_running]
-            left = [plan for plan, state in zip(left, states, strict=True) if state.is_running]
-            if not left:
-                return
-            if patience.is_fresh:
-                others = f" and {len(left) - 1} more" if len(left) > 1 else ""
-                LOG.info("Waiting for the import of %s%s, %s at most", left[0].target, others, time)
-            try:
-                if patience.pause("GET projects/:id/import"):
-                    continue
-            except Stopped:
-                return
-            self._give_up(left, time, creating)
-            yield left
+        left, next_round, time = list(plans), ROUND, in_words(self.options.wait)
+        if not left:
             return
+        looks = pauses(self.service, "GET projects/:id/import", 2, longest=30, wait=self.options.wait)
+        try:
+            for waited in chain([0], looks):
+                if self.options.stop.reason:
+                    return
+                if waited >= next_round:
+                    next_round += ROUND
+                    self._ask_again()
+                states = side_by_side(self._state, left, self.service.concurrency)
+                for plan, state in zip(left, states, strict=True):
+                    self._take(plan.target, state)
+                yield [plan for plan, state in zip(left, states, strict=True) if not state.is_running]
+                left = [plan for plan, state in zip(left, states, strict=True) if state.is_running]
+                if not left:
+                    return
+                if not waited:
+                    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+                    LOG.info("Waiting for the import of %s%s, %s at most", left[0].target, others, time)
+        except Stopped:
+            return
+        self._give_up(left, time)
+        yield left
 
-    def _ask_again(self, create: Callable[[TargetPlan], None]) -> None:
+    def _ask_again(self) -> None:
         """Ask for postponed imports again, until the service takes no further one."""
-        with self._lock:
-            postponed, self._postponed = self._postponed, {}
-            self._full.clear()
-        for target in postponed.values():
-            create(target.plan)
+        self._full.clear()
+        for creation in self._postponed:
+            self.create(creation)
 
-    def _give_up(self, left: Iterable[TargetPlan], time: str, creating: Creating) -> None:
+    def _give_up(self, left: Iterable[TargetPlan], time: str) -> None:
         """Do nothing where imports go on when the time is over, or were not taken in it."""
         held = [plan.target for plan in left if self.holds_up(plan)]
-        with self._lock:
-            postponed, self._postponed = self._postponed, {}
-        for target in postponed.values():
-            if target.refusal:
-                reason = advised(target.refusal, f"the service has refused it for {time}: apply again later")
-                creating.refuse(target.plan, Fate(Status.FAILED, reason))
+        for creation in self._postponed:
+            if creation.refusal:
+                reason = advised(creation.refusal, f"the service has refused it for {time}: apply again later")
+                creation.refuse(Fate(Status.FAILED, reason))
             else:
                 reason = f"the service has taken no further import for {time}; apply again later"
-                creating.refuse(target.plan, Fate(Status.SKIPPED, reason))
+                creation.refuse(Fate(Status.SKIPPED, reason))
         for plan in left:
             state = self._state(plan) if plan.target in held else ImportState(is_running=True)
-            self._take(plan.target, state, creating)
+            self._take(plan.target, state)
             if state.is_running:
                 self._leave(plan.target, f"the import of {plan.target} still runs after {time}")
 
@@ -176,11 +159,10 @@ class Imports:
 
     def _arrives(self, group: Target) -> bool | None:
         """Wait until the archive of a group has arrived; return whether it has in time, None if the run was ended."""
-        patience = Patience(self.service, growing(1, 30), self.options.wait)
         LOG.info("Waiting until the archive of %s has arrived, %s at most", group, in_words(self.options.wait))
-        path, before, empty = f"{group.url}import", self._content(group), 0
+        before, empty = self._content(group), 0
         try:
-            while patience.pause(f"GET {path}"):
+            for _ in pauses(self.service, f"GET {group.url}import", 1, longest=30, wait=self.options.wait):
                 now = self._content(group)
                 empty += not any(now.values())
                 if now == before and (any(now.values()) or empty >= EMPTY_LOOKS):
@@ -221,61 +203,16 @@ class Imports:
         obstacle = state.obstacle and replace(state.obstacle, remedy="delete the project, and apply again")
         return replace(state, obstacle=obstacle)
 
-    def _take(self, project: Target, state: ImportState, creating: Creating) -> None:
+    def _take(self, project: Target, state: ImportState) -> None:
         """Note what has become of an import, as far as it has ended."""
         if state.obstacle:
-            creating.fail(project, advised(state.obstacle.reason, state.obstacle.remedy))
+            if self.targets[project].is_ours:
+                self._creations[project.identity].fail(advised(state.obstacle.reason, state.obstacle.remedy))
             self.targets.give_up(project, f"the import of {project} did not succeed")
         if state.left_out:
             self.left_out.append(
                 f"the import of {project} has left out {state.left_out}; compare the project with its source"
             )
-
-
-def growing(first: float, longest: float) -> Iterator[float]:
-    """Yield pauses that grow, without end."""
-    while True:
-        yield first
-        first = min(2 * first, longest)
-
-
-@dataclass(slots=True)
-class Patience:
-    """Pauses until a time is over.
-
-    Attributes:
-        left: seconds.
-        waited: seconds so far.
-        is_fresh: whether there was no pause yet.
-    """
-
-    service: Service
-    pauses: Iterator[float]
-    left: float
-    waited: float = 0
-    is_fresh: bool = True
-
-    def pause(self, request: str) -> bool:
-        """Pause, and return whether there was time for that.
-
-        Raises:
-            Stopped: the run was ended.
-        """
-        seconds = min(next(self.pauses), self.left)
-        if seconds > 0:
-            self.service.pause(request, seconds)
-        self.left -= seconds
-        self.waited += seconds
-        self.is_fresh = False
-        return seconds > 0
-
-
-def in_words(seconds: float) -> str:
-    """Return a number of seconds as an option takes it, such as `30m`."""
-    for unit, size in (("h", 3600), ("m", 60)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"
 
 
 def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:

@@ -34,6 +34,10 @@ class Fate:
     status: Status
     reason: str
 
+    def outcome(self, change: Change) -> Outcome:
+        """Return what became of a change that is not carried out therefore."""
+        return Outcome(change, self.status, self.reason)
+
 
 def with_left_out(
     targets: Iterable[TargetPlan], left: Plan, fate: Fate = Fate(Status.SKIPPED, QUIT_BEFORE_CHANGE)
@@ -55,7 +59,7 @@ def with_left_out(
         for section in target.sections:
             planned = own.get(section.section, replace(section, changes=()))
             changes = (*planned.changes, *section.changes)
-            skipped = (Outcome(change, fate.status, fate.reason) for change in section.changes)
+            skipped = map(fate.outcome, section.changes)
             sections.append(replace(planned, changes=changes, outcomes=(*planned.outcomes, *skipped)))
         by_target[target.target] = replace(target, sections=tuple(sections))
     return list(by_target.values())

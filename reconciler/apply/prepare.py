@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.creation import NewTarget
 from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import (
@@ -223,35 +222,6 @@ class Preparation:
         related = siblings[change.address.section, change.address.part]
         at = DeclaredPart(section, part, LiveState({}, {}), earlier=Earlier(here=before), siblings=related)
         return forgery(change, existing, at, self.verifier.look_up)
-
-
-def prepare_creation(section: SectionPlan, creation: NewTarget) -> Ready:
-    """Return the creation of a target as it is carried out now: without a change, if the target exists by now.
-
-    A *fresh* creation adopts such a target. A *saved* one is stale then, and must not create the target elsewhere.
-
-    Args:
-        section: the one without a name, with nothing but the creation.
-        creation: of the target.
-
-    Raises:
-        LookupError: the path leads elsewhere, or the plan was edited.
-        ServiceError: it cannot be looked for.
-    """
-    targets, change = creation.targets, creation.change
-    stopped = targets.options.stop.reason
-    fate = Fate(Status.SKIPPED, stopped) if stopped else targets.fate(creation.target)
-    if fate is not None:
-        return Ready(section, {id(change): fate})
-    place = creation.look()
-    if place is not None:
-        fate = creation.adopt(place)
-        return Ready(section, {id(change): fate}) if fate else Ready(replace(section, changes=()))
-    completed = targets.completed(change)
-    if isinstance(completed, Fate):
-        return Ready(section, {id(change): completed})
-    creation.check_namespace(completed)
-    return Ready(replace(section, changes=(completed,)))
 
 
 def stale(reasons: Mapping[int, str]) -> dict[int, Fate]:

@@ -5,14 +5,14 @@ because their approval settings decide what the projects may set. Within a targe
 request is recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 
-from reconciler.apply.creation import LiveTarget, NewTarget, Patient, tokens_of
-from reconciler.apply.imports import Creating, Imports
+from reconciler.apply.creation import NewTarget, tokens_of
+from reconciler.apply.imports import Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.objects import Made, ObjectCreation
 from reconciler.apply.outcomes import (
@@ -23,92 +23,72 @@ from reconciler.apply.outcomes import (
     CanaryRun,
     FailureLimit,
     Fate,
-    Stop,
 )
-from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
+from reconciler.apply.prepare import Preparation, Ready, planned_again
+from reconciler.apply.refusals import Refusals
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
     NotAsked,
-    Numbers,
     Reread,
     Verifier,
     collection_of,
     unapplied,
     with_created,
 )
-from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
-from reconciler.fleet.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
-from reconciler.live.caller import UNKNOWN_CALLER, ask_caller
+from reconciler.apply.waiting import PatientService
+from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.crew import side_by_side
 from reconciler.model.diff import AsRead
-from reconciler.model.kind import Archived, Kinds
+from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
-from reconciler.model.protocols import Json, Service
+from reconciler.model.protocols import Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
-from reconciler.model.wording import advised
-
-TAKEN_MESSAGE = "has already been taken"
-"""In the refusal of a creation: the name is that of another object."""
 
 
 class Application:
     """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
 
     Attributes:
-        unfinished, left_out: see `Creations`.
+        imports: what the service goes on with after the run, and what it has left out.
         canary: how the canary went; None without one, or before its end.
         numbers: the IDs of paths, as far as the run has learned them.
     """
 
-    def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
-        self._plan, self._service, self._kinds = plan, service, kinds
-        self._busy: list[TargetPlan] = []
-        self._begun: dict[Target, list[TargetRun | CreationRun]] = {}
-        self._stop = Stop()
-        self.unfinished: list[str] = []
-        self.left_out: list[str] = []
+    def __init__(self, plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> None:
+        self._plan, self._kinds, self._options = plan, kinds, options
+        self._again: dict[Target, list[Section]] = {}
+        for section in plan.dependent if options.recheck else planned_again(plan):
+            self._again.setdefault(section.target, []).append(section)
+        self._busy = [target for target in plan.targets if any(target.changes) or target.target in self._again]
+        self._targets = Targets(service, options, tokens_of(plan))
+        self.numbers = self._targets.numbers
+        if not options.recheck:
+            self.numbers.learn(plan.ids)
+        self.imports = Imports(self._targets, kinds)
+        self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
         self.canary: CanaryRun | None = None
-        self.numbers = Numbers()
 
-    def run(self, options: ApplyOptions) -> None:
+    def run(self) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
-        self._stop = options.stop
-        again: dict[Target, list[Section]] = {}
-        for section in self._plan.dependent if options.recheck else planned_again(self._plan):
-            again.setdefault(section.target, []).append(section)
-        self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
-        first, later = self._stages(again, options.canary)
+        options = self._options
+        first, later = self._stages()
         changes = sum(1 for target in self._busy for _ in target.changes)
         options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
-        targets = Targets(self._service, options, tokens_of(self._plan))
-        self.numbers = targets.numbers
-        if not options.recheck:
-            self.numbers.learn(self._plan.ids)
-        imports = Imports(targets, self._kinds)
-        self.unfinished, self.left_out = imports.unfinished, imports.left_out
-        runs = Runs(targets, imports, self._kinds, again, self._begun)
         began = datetime.now(UTC)
-        runs.carry_out(first)
+        self._carry_out(first)
         if options.canary:
             tried = tuple(target.target for target in self._plan.targets if target.target in options.canary)
-            self.canary = CanaryRun(tried, not self._sick(options), began, datetime.now(UTC))
+            self.canary = CanaryRun(tried, not self._sick(), began, datetime.now(UTC))
             options.write_log.canary(len(tried), in_order=self.canary.in_order)
-        if not self._sick(options):
-            runs.carry_out(later)
-        sick = self._sick(options)
+        if not self._sick():
+            self._carry_out(later)
+        sick = self._sick()
         if sick:
             others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
             options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
 
-    def _sick(self, options: ApplyOptions) -> list[str]:
-        """Return the targets of the canary that are not in order by now."""
-        canary = [target for target in self._plan.targets if target.target in options.canary]
-        return [str(target.target) for target in canary if not self._outcome(target).in_order]
-
-    def _stages(
-        self, again: Mapping[Target, Iterable[Section]], canary: Collection[Target]
-    ) -> tuple[list[TargetPlan], list[TargetPlan]]:
+    def _stages(self) -> tuple[list[TargetPlan], list[TargetPlan]]:
         """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
 
         Settings of the canary that do not change, but may have to after a change to a group that comes later, are read
@@ -116,17 +96,51 @@ class Application:
         """
         first: list[TargetPlan] = []
         later: list[TargetPlan] = []
+        canary = self._options.canary
         groups = any(target.target.level is Level.GROUP and target.target not in canary for target in self._busy)
         for target in chain.from_iterable(apart(busy) if busy.creation else [busy] for busy in self._busy):
             if target.target not in canary:
                 later.append(target)
                 continue
-            waiting = {section.kind for section in again.get(target.target, ())} if groups else set[str]()
+            waiting = {section.kind for section in self._again.get(target.target, ())} if groups else set[str]()
             late = [section for section in target.sections if section.section in waiting and not section.changes]
             now = [section for section in target.sections if section not in late]
             first.append(replace(target, sections=tuple(now)))
             later += [replace(target, sections=tuple(late))] if late else []
         return first, later
+
+    def _sick(self) -> list[str]:
+        """Return the targets of the canary that are not in order by now."""
+        canary = [target for target in self._plan.targets if target.target in self._options.canary]
+        return [str(target.target) for target in canary if not self._outcome(target).in_order]
+
+    def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
+        """Carry out one stage: creations, then what is declared, then what an import fills."""
+        self.imports.arrive({target.arriving for target in stage} - {""})
+        for wave in waves(target for target in stage if target.creation):
+            creations = [NewTarget(plan, self._targets) for plan in wave]
+            for creation in creations:
+                self._begun.setdefault(creation.target, []).append(creation)
+            side_by_side(self.imports.create, creations, self._targets.service.concurrency)
+            self.imports.fill(creations)
+        declared = [target for target in stage if not target.creation]
+        later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        self._apply(target for target in declared if target.target not in later)
+        for ended in self.imports.ended(target for target in declared if target.target in later):
+            self._apply(ended)
+
+    def _apply(self, plans: Iterable[TargetPlan]) -> None:
+        """Carry out what is declared, level by level."""
+        for _, wave in groupby(plans, key=lambda plan: plan.target.level):
+            side_by_side(self._apply_one, wave, self._targets.service.concurrency)
+
+    def _apply_one(self, plan: TargetPlan) -> None:
+        run = TargetRun(plan, self._kinds, self._targets)
+        self._begun.setdefault(plan.target, []).append(run)
+        kinds = {section.section for section in plan.sections}
+        run.run([section for section in self._again.get(plan.target, []) if section.kind in kinds])
+        done = sum(outcome.status is Status.DONE for outcome in run.outcome.outcomes)
+        self._options.progress.step(plan.target, done)
 
     @property
     def outcomes(self) -> list[TargetPlan]:
@@ -143,9 +157,9 @@ class Application:
         """Return what became of a target, some of whose sections may not have been begun."""
         sections = [section for run in self._begun.get(target.target, ()) for section in run.outcome.sections]
         begun = {section.section for section in sections}
-        skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or RUN_ENDED)
+        skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
         sections += [
-            replace(section, outcomes=tuple(map(skipped, section.changes)))
+            replace(section, outcomes=tuple(map(skipped.outcome, section.changes)))
             for section in target.sections
             if section.section not in begun
         ]
@@ -153,193 +167,11 @@ class Application:
         return replace(target, sections=tuple(sorted(sections, key=lambda section: order.index(section.section))))
 
 
-class Runs:
-    """The runs of a plan's targets, stage by stage: creations, then what is declared, then what an import fills."""
-
-    def __init__(
-        self,
-        targets: Targets,
-        imports: Imports,
-        kinds: Kinds,
-        again: Mapping[Target, Sequence[Section]],
-        begun: dict[Target, list["TargetRun | CreationRun"]],
-    ) -> None:
-        self._targets, self._imports, self._kinds, self._again, self._begun = targets, imports, kinds, again, begun
-        self._options = targets.options
-        self._created: dict[Target, CreationRun] = {}
-
-    def carry_out(self, stage: Sequence[TargetPlan]) -> None:
-        """Carry out one stage."""
-        self._imports.arrive({target.arriving for target in stage} - {""})
-        for wave in waves(target for target in stage if target.creation):
-            side_by_side(self._create, wave, self._targets.service.concurrency)
-            self._fill(wave)
-        declared = [target for target in stage if not target.creation]
-        later = {target.target for target in declared if target.importing or self._imports.holds_up(target)}
-        self._apply(target for target in declared if target.target not in later)
-        creating = Creating(self._create, self._refuse, self._fail)
-        for ended in self._imports.ended([target for target in declared if target.target in later], creating):
-            self._apply(ended)
-
-    def _apply(self, plans: Iterable[TargetPlan]) -> None:
-        for _, wave in groupby(plans, key=lambda plan: plan.target.level):
-            side_by_side(self._apply_one, wave, self._targets.service.concurrency)
-
-    def _apply_one(self, plan: TargetPlan) -> None:
-        run = TargetRun(plan, self._kinds, self._targets)
-        self._begun.setdefault(plan.target, []).append(run)
-        kinds = {section.section for section in plan.sections}
-        run.run([section for section in self._again.get(plan.target, []) if section.kind in kinds])
-        done = sum(outcome.status is Status.DONE for outcome in run.outcome.outcomes)
-        self._options.progress.step(plan.target, done)
-
-    def _create(self, plan: TargetPlan) -> None:
-        """Create a target, unless the service takes no further imports now."""
-        run = CreationRun(plan, self._targets)
-        if not self._imports.takes(run.change):
-            self._imports.postpone(plan, run.change)
-            return
-        self._begin(plan, run)
-        run.run()
-        if run.refusal:
-            self._begun[plan.target].remove(run)
-            self._imports.postpone(plan, run.change, run.refusal)
-
-    def _refuse(self, plan: TargetPlan, fate: Fate) -> None:
-        run = CreationRun(plan, self._targets)
-        self._begin(plan, run)
-        run.refuse(fate)
-
-    def _fail(self, target: Target, reason: str) -> None:
-        if self._targets[target].is_ours:
-            self._created[target].fail(reason)
-
-    def _fill(self, wave: Iterable[TargetPlan]) -> None:
-        """Wait for the archives that new groups are made of, and compare the groups once these have arrived."""
-        runs = [self._created[plan.target] for plan in wave if plan.target in self._created]
-        filled = [run for run in runs if run.is_filled]
-        self._imports.arrive(str(run.target.target.ref) for run in filled)
-        for run in filled:
-            run.look_again()
-
-    def _begin(self, plan: TargetPlan, run: "CreationRun") -> None:
-        self._created[plan.target] = run
-        self._begun.setdefault(plan.target, []).append(run)
-
-
 def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetPlan]:
     """Carry out a plan and return its targets that had changes, with what became of these, in the order of the plan."""
-    application = Application(plan, service, kinds)
-    application.run(options)
+    application = Application(plan, service, kinds, options)
+    application.run()
     return application.outcomes
-
-
-class CreationRun:
-    """The creation of one target: prepared, carried out, and compared.
-
-    Attributes:
-        result: what became of it; None where it was not needed, since the target exists by now.
-        refusal: why the service takes no further imports now, so that this one is asked for later; empty if it does.
-    """
-
-    def __init__(self, target: TargetPlan, targets: Targets) -> None:
-        self.section = next(section for section in target.sections if section.changes)
-        self.change = next(change for change in self.section.changes if isinstance(change, Create))
-        self.target, self.targets, self.options = target, targets, targets.options
-        self.creation = NewTarget(self.change, targets)
-        self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
-        self.refusal = ""
-        self._visibility: Json = None
-
-    @property
-    def outcome(self) -> TargetPlan:
-        """The target with the outcome so far."""
-        if self.result is not None:
-            return self.target.with_outcomes((self.result,))
-        return replace(self.target, sections=tuple(replace(section, changes=()) for section in self.target.sections))
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether this run has created a group of an archive, which arrives by and by."""
-        return self.targets[self.target.target].is_ours and "from_archive" in self.change.after
-
-    def run(self) -> None:
-        """Create the target, if nothing prevents that now."""
-        try:
-            self.result = self._created()
-        except (LookupError, OutputFailed) as error:
-            self.result = Outcome(self.change, Status.FAILED, str(error))
-        except ServiceError as error:
-            if isinstance(error, RateLimited) and "import" in self.change.after and not error.ambiguous:
-                self.refusal = self.creation.why(error)
-                return
-            self.options.stop.after(error, told=True)
-            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
-                self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED)
-            else:
-                self.result = Outcome(self.change, Status.FAILED, self.creation.why(error), unconfirmed=error.ambiguous)
-        self._settle()
-
-    def refuse(self, fate: Fate) -> None:
-        """Note why the target is not created."""
-        self.result = Outcome(self.change, fate.status, fate.reason)
-        self._settle()
-
-    def fail(self, reason: str) -> None:
-        """Note why the target is not as it was asked for, although it was created."""
-        self._correct(Status.FAILED, reason)
-
-    def look_again(self) -> None:
-        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
-        has_arrived = self.targets.fate(self.target.target) is None
-        try:
-            place = self.creation.look() if has_arrived and "visibility" in self.change.after else None
-        except (LookupError, ServiceError) as error:
-            self.fail(f"applied, but cannot be verified: {error}")
-            return
-        lowered = self.creation.lowered(place.visibility if place else self._visibility)
-        if lowered:
-            self._correct(Status.DROPPED, lowered)
-
-    def _correct(self, status: Status, reason: str) -> None:
-        created = self.result or Outcome(self.change, Status.DONE)
-        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
-        self.count()
-
-    def _settle(self) -> None:
-        """Hold up what depends on a target that was not created, and count the failure."""
-        target = self.target.target
-        match self.result:
-            case Outcome(status=Status.FAILED):
-                self.targets.give_up(target, f"{target} was not created")
-            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
-                self.targets.give_up(target, reason, status)
-        self.count()
-        done = self.result is not None and self.result.status is Status.DONE
-        self.options.progress.step(target, int(done))
-
-    def count(self) -> None:
-        """Count a failure, after which the run may have to end."""
-        if self.options.failures is not None and self.result is not None:
-            self.options.failures.count(self.result, self.options.stop)
-
-    def _created(self) -> Outcome | None:
-        ready = prepare_creation(self.section, self.creation)
-        if ready.open:
-            place = self.creation.create(ready.open[0])
-            if place.is_ours:
-                return self._compared(place)
-            fate = self.creation.adopt(place)
-        else:
-            fate = next(iter(ready.refused.values()), None)
-        return Outcome(self.change, fate.status, fate.reason) if fate else None
-
-    def _compared(self, place: LiveTarget) -> Outcome:
-        """Return what became of a creation; a group of an archive is compared once that has arrived."""
-        outcome, self._visibility = self.creation.outcome(place), place.visibility
-        lowered = "" if self.is_filled else self.creation.lowered(place.visibility)
-        is_done = outcome.status is Status.DONE
-        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,14 +197,13 @@ class TargetRun:
     def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets) -> None:
         self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
         is_new = targets[target.target].is_new
-        self.service = Patient(targets.service, target.target) if is_new else targets.service
+        self.service = PatientService(targets.service, target.target) if is_new else targets.service
         self.verifier = Verifier(self.service, kinds, target.target, self.options.stop, targets.numbers)
         self.objects = ObjectCreation(self.service, self.verifier, self.options)
+        self.refusals = Refusals(target.target, self.service, kinds, self.options.stop)
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
         self.doubtful: list[int] = []
-        self.closed: dict[str, str] = {}
-        self.record: ProjectRecord | None = None
 
     @property
     def outcome(self) -> TargetPlan:
@@ -416,7 +247,7 @@ class TargetRun:
         """Carry out a change, unless it is refused or nothing is left to do."""
         fate = None if self.options.stop.held else ready.refused.get(id(change))
         if fate is not None:
-            return Attempt(Outcome(change, fate.status, fate.reason))
+            return Attempt(fate.outcome(change))
         if id(change) in ready.done and not self.options.stop.reason:
             return Attempt(self.objects.delivered_again(ready.done[id(change)]), was_done=True)
         return self._carry_out(change)
@@ -436,7 +267,7 @@ class TargetRun:
         self.doubtful = []
 
     def _carry_out(self, change: Change) -> Attempt:
-        skipped = self.options.stop.reason or self.closed.get(change.address.section)
+        skipped = self.options.stop.reason or self.refusals.closed.get(change.address.section)
         if skipped:
             return Attempt(Outcome(change, Status.SKIPPED, skipped))
         if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
@@ -460,42 +291,10 @@ class TargetRun:
                 return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
-            reason = self._why(change, error)
+            reason = self.refusals.why(change, error)
             failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
             return Attempt(failed, made, doubt)
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
-
-    def _why(self, change: Change, error: ServiceError) -> str:
-        """Return why a change failed, and what to do; if the target refuses it, the rest of its section is closed.
-
-        Not everything that a plan reads shows the role: the first refusal in a project takes one request for the cause.
-        Where that does not tell the role, as in a group, the user behind the token is asked for too, once a run.
-        """
-        section = change.address.section
-        needs = self.kinds[section].needs
-        if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
-            return advised(str(error), collection_of(change.address, self.kinds).names.taken)
-        if not isinstance(error, Forbidden) or self.options.stop.reason:
-            return advised(str(error), error.remedy)
-        target, caller = self.target.target, UNKNOWN_CALLER
-        try:
-            if self.record is None and (needs.archived is not Archived.OPEN or needs.barrier):
-                if target.level is Level.GROUP:
-                    caller = ask_caller(self.service)
-                    record = read_membership(target, self.service, caller)
-                else:
-                    record = read_record(target, self.service, UNKNOWN_CALLER)
-                self.record = record if isinstance(record, ProjectRecord) else NO_RECORD
-            if self.record is None or self.record.role is None:
-                caller = ask_caller(self.service)
-        except ServiceError as ending:
-            self.options.stop.after(ending)
-        obstacle = why_refused(target, needs, self.record or NO_RECORD, caller)
-        if not obstacle.reason:
-            return advised(str(error), obstacle.remedy)
-        if needs.barrier is None or needs.barrier.is_whole or obstacle.reason != needs.barrier.reason:
-            self.closed[section] = obstacle.reason
-        return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
 
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""

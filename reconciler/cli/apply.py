@@ -3,9 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -18,6 +16,7 @@ from click.core import ParameterSource
 
 from reconciler.cli import job, suggestions
 from reconciler.cli.exit_codes import heeding, of_report, of_signal
+from reconciler.cli.held_journal import HeldJournal, held_journal
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
@@ -35,19 +34,18 @@ from reconciler.cli.options import (
     command,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
+from reconciler.cli.pipelines import pipeline_of, start
 from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
-from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
-from reconciler.model.wording import advised, counted
+from reconciler.errors import OutputFailed, PlanRefused, UsageError
+from reconciler.model.wording import counted
 
 if TYPE_CHECKING:
-    from reconciler.apply import ApplyOptions, FailureLimit, TokenSink, WriteLog
-    from reconciler.apply.journal import Intent, Journal
+    from reconciler.apply import Application, ApplyOptions, TokenSink
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.gitops.inventory import OpenInventory
-    from reconciler.model.kind import Kinds
     from reconciler.model.plan import Plan, TargetPlan
     from reconciler.model.targets import Target
     from reconciler.service import Client
@@ -56,9 +54,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler")
 
-TRIGGER_TOKEN = "RECONCILER_TRIGGER_TOKEN"  # noqa: S105 - the name of a variable
-REPORT = "RECONCILER_REPORT"
-"""The variable of a started pipeline that names the JSON report."""
+RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
+"""The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,8 @@ def apply(given: Given, **own: Any) -> int:
     _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
-    session, hook, pipeline = Session(given), webhook(given), _pipeline(flags)
+    session, hook = Session(given), webhook(given)
+    pipeline = pipeline_of(flags.trigger, flags.trigger_input)
     sink = _token_sink(given, flags)
     with (
         session.client(reads_moved=False) as client,
@@ -401,14 +399,6 @@ def _no_canary(canary: str, saved: "SavedPlan") -> str:
     return f"in the plan, {unmatched(read_canary(canary), saved.plan.targets, '--canary', '--canary')}"
 
 
-def _failure_limit(flags: ApplyFlags, saved: "SavedPlan") -> "FailureLimit | None":
-    from reconciler.apply import FailureLimit
-
-    if flags.max_failures is None:
-        return None
-    return FailureLimit(flags.max_failures, planned=sum(1 for _ in saved.plan.changes))
-
-
 def _ask(session: Session, saved: "SavedPlan") -> None:
     from reconciler.render import render_plan
     from reconciler.render.wording import deletions_in_words
@@ -430,81 +420,81 @@ def _carry_out(
     client: "Client",
     *,
     sink: "TokenSink | None",
-    journal: "HeldJournal",
+    journal: HeldJournal,
     after: Afterwards = Afterwards(),
     left: "Plan | None" = None,
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
-    from reconciler.apply import RUN_ENDED, Application, ApplyOptions, Stop, with_left_out
+    from reconciler.apply import RUN_ENDED, Application, with_left_out
     from reconciler.documents.report import canary_of, make_report
     from reconciler.render import render_report
 
-    stop, saved = Stop(client.stop), recording.check()
-
-    application = Application(saved.plan, client, session.kinds)
+    saved = recording.check()
+    options = _options(session, flags, saved, client, sink=sink, journal=journal)
+    application, stop = Application(saved.plan, client, session.kinds, options), options.stop
     started = datetime.now(UTC)
 
     def outcomes() -> "list[TargetPlan]":
         known = recording.outcomes(application.outcomes)
         return with_left_out(known, left) if left else known
 
-    def outcome() -> "Report":
+    def report() -> "Report":
         canary = canary_of(application.canary, flags.canary, saved)
-        lost = sorted(application.left_out)
+        lost = sorted(application.imports.left_out)
         return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
 
     def finish() -> None:
         stop.cancel(RUN_ENDED)
         session.info("Finishing the requests in flight; a second signal stops at once.")
-        session.write_reports_so_far(partial(render_report, outcome()))
+        session.write_reports_so_far(partial(render_report, report()))
 
     with recording.marked(started):
         with heeding(finish, patience=inf) as signals:
             try:
-                with (
-                    journal.run(client.api_url, saved.manifests_digest) as record,
-                    session.watched(client) as progress,
-                ):
-                    terms = ApplyOptions(
-                        verify=not flags.no_verify,
-                        recheck=flags.plan_file is not None,
-                        deliver=sink,
-                        stop=stop,
-                        write_log=record,
-                        progress=progress,
-                    )
-                    terms = _with_limits(terms, session, flags, saved)
+                with journal.run(client.api_url, saved.manifests_digest), session.showing(options.progress, client):
                     signals.patience = 1 - len(signals.came)
-                    application.run(terms)
+                    application.run()
                     signals.ignore()
             except KeyboardInterrupt:
                 signals.ignore()
-            report = outcome()
-            is_written = _tell(session, report, journal.failures)
-            notify_of_report(after.hook, report)
-            for sentence in application.unfinished:
-                LOG.warning("%s", sentence)
-            _warn_of_unverified(report)
-            if stop.held:
-                LOG.warning("the run ended before all changes: %s", stop.held)
+            done = report()
+            is_written = _tell(session, done, journal.failures)
+            notify_of_report(after.hook, done)
+            _warn(application, done, stop.held)
         signal = next(iter(signals.came), None)
-        incomplete = bool(not is_written or journal.unsettled or application.unfinished)
-        code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-        first = _canary(flags, saved) if stop.reason or flags.interactive else None
+        incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
+        code = of_report(done, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
+        first = options.canary if stop.reason or flags.interactive else None
         code = recording.store(
-            outcomes(), report, code, flags.canary or "", first, application=application, client=client
+            outcomes(), done, code, flags.canary or "", first, application=application, client=client
         )
-    return _go_on(session, flags, report, code, api_url=client.api_url, pipeline=after.pipeline)
+    return _go_on(session, flags, done, code, api_url=client.api_url, pipeline=after.pipeline)
 
 
-def _with_limits(terms: "ApplyOptions", session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "ApplyOptions":
-    """Return the options of an apply with what comes first in it, what ends it, and how long it waits."""
-    return replace(
-        terms,
+def _options(
+    session: Session,
+    flags: ApplyFlags,
+    saved: "SavedPlan",
+    client: "Client",
+    *,
+    sink: "TokenSink | None",
+    journal: HeldJournal,
+) -> "ApplyOptions":
+    from reconciler.apply import ApplyOptions, FailureLimit, Stop
+    from reconciler.model.progress import Progress
+
+    limit, planned = flags.max_failures, sum(1 for _ in saved.plan.changes)
+    return ApplyOptions(
+        verify=not flags.no_verify,
+        recheck=flags.plan_file is not None,
+        deliver=sink,
+        stop=Stop(client.stop),
+        write_log=journal.log,
+        progress=Progress(lambda: client.traffic.requests),
+        canary=_canary(flags, saved),
+        failures=None if limit is None else FailureLimit(limit, planned),
         wait=duration("--wait", flags.wait).total_seconds(),
         own_tokens=tokens_of(session.given),
-        canary=_canary(flags, saved),
-        failures=_failure_limit(flags, saved),
     )
 
 
@@ -527,17 +517,21 @@ def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> b
     return not failures
 
 
-def _warn_of_unverified(report: "Report") -> None:
-    """Say how many changes are done and were not read again, because the run ended before."""
+def _warn(application: "Application", report: "Report", held: str) -> None:
+    """Say what the run left: imports that go on, changes that nothing has verified, and why it began nothing else."""
     from reconciler.apply import UNVERIFIED
 
-    number = sum(each.reason == UNVERIFIED for each in report.outcomes)
+    for sentence in application.imports.unfinished:
+        LOG.warning("%s", sentence)
+    number = sum(outcome.reason == UNVERIFIED for outcome in report.outcomes)
     if number:
         LOG.warning(
             "%s done and not verified, since the run ended before: the next plan shows whether the service kept %s",
             f"{counted(number, 'change')} {'is' if number == 1 else 'are'}",
             "it" if number == 1 else "them",
         )
+    if held:
+        LOG.warning("the run ended before all changes: %s", held)
 
 
 def _go_on(
@@ -560,118 +554,5 @@ def _go_on(
     if code and flags.plan_file is not None and os.environ.get("CI"):
         LOG.warning("%s", RETRIED)
     if pipeline is not None and code == 0 and is_done:
-        _start(session, pipeline, api_url)
+        start(session, pipeline, api_url)
     return code
-
-
-INVALID_INPUT = 422
-"""The status where a pipeline does not take one of its inputs: the service keeps a pipeline that has failed."""
-
-RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
-"""The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
-
-
-def _pipeline(flags: ApplyFlags) -> "PipelineTrigger | None":
-    """Return the pipeline to start afterwards; None for none.
-
-    Raises:
-        UsageError: it is written wrong, or there is no token for it.
-    """
-    if flags.trigger is None:
-        if flags.trigger_input:
-            raise UsageError("--trigger-input goes with --trigger")
-        return None
-    from reconciler.service.pipelines import PipelineTrigger
-
-    return PipelineTrigger.read(flags.trigger, flags.trigger_input, os.environ.get(TRIGGER_TOKEN, "").strip())
-
-
-def _start(session: Session, pipeline: "PipelineTrigger", api_url: str) -> None:
-    """Start the pipeline, and report if that fails: the result stays. --quiet does not hide a missing pipeline."""
-    reports = [path for format_, path in session.given.reports if format_ == "json"]
-    failure = ""
-    try:
-        with heeding(patience=1):
-            page = pipeline.start(api_url, {REPORT: reports[0]} if reports else {}, ca_file=session.given.ca_file)
-    except ServiceError as error:
-        failure = _not_started(pipeline, error)
-    if failure:
-        LOG.error("%s", failure)
-    else:
-        session.info(f"A pipeline was started in {pipeline.project}{page and ': '}{page}")
-
-
-def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:
-    """Return what is known of a pipeline that could not be started, and why."""
-    from reconciler.service.policy import is_in_doubt
-
-    began, remedy = "no pipeline was started", ""
-    if is_in_doubt(error, None):
-        began = "it is unknown whether a pipeline was started"
-    elif isinstance(error, NotFound):
-        where = f"there is no such project, it has no branch or tag {pipeline.ref}"
-        remedy = f"{where}, or {TRIGGER_TOKEN} holds no trigger token of it"
-    elif error.status == INVALID_INPUT:
-        began, remedy = "no pipeline runs", "the service may have left a failed pipeline there"
-    return f"{began} in {pipeline.project}: {advised(str(error), remedy)}"
-
-
-@dataclass(frozen=True, slots=True)
-class HeldJournal:
-    """The journal of this run, or none.
-
-    Attributes:
-        unsettled: writes of earlier runs that could not be settled.
-    """
-
-    journal: "Journal | None" = None
-    unsettled: "list[Intent]" = field(default_factory=list)
-
-    def run(self, service: str, digest: str) -> "AbstractContextManager[WriteLog]":
-        """Return what records the writes of this run."""
-        from reconciler.apply import NoWriteLog
-
-        return self.journal.run(service, digest, self.unsettled) if self.journal else nullcontext(NoWriteLog())
-
-    @property
-    def failures(self) -> list[OutputFailed]:
-        """Why lines could not be written."""
-        if not (self.journal and self.journal.failure):
-            return []
-        return [
-            OutputFailed(
-                f"{self.journal.failure}; the journal is incomplete, and the next run with it confirms the rest"
-            )
-        ]
-
-
-@contextmanager
-def held_journal(
-    path: Path | None, client: "Client", kinds: "Kinds", sink: "TokenSink | None"
-) -> Iterator[HeldJournal]:
-    """Hold the journal, if there is one, and settle first what earlier runs left unconfirmed in it.
-
-    Raises:
-        OutputFailed: see `Journal`.
-        ConfigurationError: it holds unconfirmed writes to another service.
-    """
-    if path is None:
-        yield HeldJournal()
-        return
-    from reconciler.apply import recover
-    from reconciler.apply.journal import Journal
-
-    with Journal(path) as journal:
-        held = HeldJournal(journal)
-        left = journal.interrupted
-        if left is not None:
-            LOG.info("%s", left)
-            if left.unconfirmed and left.service != client.api_url:
-                raise ConfigurationError(
-                    f"{path} holds unconfirmed writes to {left.service}; run there first, or name another journal"
-                )
-            for recovered in recover(left, client, kinds, sink):
-                LOG.log(logging.INFO if recovered.settled else logging.WARNING, "%s", recovered)
-                if not recovered.settled:
-                    held.unsettled.append(recovered.intent)
-        yield held

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -167,8 +167,12 @@ class Session:
         from reconciler.model.progress import Progress
 
         progress = Progress(lambda: client.traffic.requests)
-        with shown(progress, client.traffic, self.given):
+        with self.showing(progress, client):
             yield progress
+
+    def showing(self, progress: "Progress", client: "Client") -> AbstractContextManager[None]:
+        """Show the progress of a run with this client on stderr while a block runs."""
+        return shown(progress, client.traffic, self.given)
 
     @contextmanager
     def planning(self, client: "Client") -> "Iterator[Progress]":

@@ -125,8 +125,8 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
     wanted = (new("acme/NEW", from_archive(), **WATCH), new("acme/NEW/SUB"), new("acme/NEW/api"))
     plan = plan_of(engine, *wanted)
     engine.sandbox.set_faults([{"kind": "status", "status": 404, "match": "acme%2FNEW/"}])
-    application = Application(plan, engine.client, KINDS)
-    application.run(ApplyOptions(wait=0))
+    application = Application(plan, engine.client, KINDS, ApplyOptions(wait=0))
+    application.run()
     why = (
         "the archive of group acme/NEW is still arriving after 0s; the service goes on with it, and the same command goes on "
         "from there"
@@ -137,7 +137,7 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
         f"group acme/NEW/SUB skipped: {why}",
         f"project acme/NEW/api skipped: {why}",
     ]
-    assert application.unfinished == [why]
+    assert application.imports.unfinished == [why]
 
 
 @pytest.mark.parametrize(("recheck", "result"), [(False, "done"), (True, "stale: it exists now")])
@@ -239,8 +239,8 @@ def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
             assert creation is not None
             after = {**creation.after, "sha256": sha256(FILE.read_bytes()).hexdigest()}
             target = replace(plan.targets[0], sections=(SectionPlan("", changes=(replace(creation, after=after),)),))
-            application = Application(Plan((target,)), client, KINDS)
-            application.run(ApplyOptions())
+            application = Application(Plan((target,)), client, KINDS, ApplyOptions())
+            application.run()
     assert results(application.outcomes) == [
         "group acme/NEW failed: POST groups/import: 400 Bad request - file is missing; the URL leads past the service's "
         "front proxy, which takes uploads: use its public URL"

@@ -134,8 +134,8 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
     )
     wanted = new("acme/a", from_github(42), **TWO)
     other = new("acme/b", from_github(44))
-    application = Application(plan_of(engine, wanted, other), engine.client, KINDS)
-    application.run(ApplyOptions())
+    application = Application(plan_of(engine, wanted, other), engine.client, KINDS, ApplyOptions())
+    application.run()
     told = (
         "issue (2 of 2), pull request review (1 of 1); 4 errors: NoteImporter: no access with [a secret], issues: Validation "
         "failed: Title is too long, unknown place: RuntimeError and 1 more"
@@ -147,11 +147,11 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
         "project acme/b done ID 105",
     ]
     end = "; compare the project with its source"
-    assert sorted(application.left_out) == [
+    assert sorted(application.imports.left_out) == [
         f"the import of project acme/a has left out {told}{end}",
         f"the import of project acme/b has left out milestone (1 of 1){end}",
     ]
-    assert application.unfinished == []
+    assert application.imports.unfinished == []
     # whoever does not see the end of that run is told by the next plan, in one line
     assert [*plan_of(engine, wanted, other).changes] == []
     hint = "(--verbose shows what); once you have checked the project, remove `import` from its manifest"
@@ -173,8 +173,8 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
 def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine: EngineDriver) -> None:
     with_imports(engine)
     wanted = (new("acme/a", from_github(44), **TWO), new("acme/b", from_github(44)))
-    application = Application(plan_of(engine, *wanted), engine.client, KINDS)
-    application.run(ApplyOptions(wait=3600))
+    application = Application(plan_of(engine, *wanted), engine.client, KINDS, ApplyOptions(wait=3600))
+    application.run()
     a, b = (
         f"the import of project acme/{name} still runs after 1h; the service goes on with it, and the same command goes on "
         "from there"
@@ -186,7 +186,7 @@ def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine
         f"project acme/a milestone 2.0 skipped: {a}",
         "project acme/b done ID 105",
     ]
-    assert application.unfinished == [a, b]
+    assert application.imports.unfinished == [a, b]
     assert [*engine.client.traffic.waited.values()] == [3600]
     state = engine.sandbox.state()
     state["projects"][-2]["imported"] |= {"endless": False, "looks": 1}
@@ -410,8 +410,8 @@ def test_an_import_that_somebody_else_has_begun_is_waited_for(engine: EngineDriv
 def test_an_import_of_an_earlier_run_is_waited_for(engine: EngineDriver) -> None:
     with_imports(engine)
     wanted = new("acme/a", from_github(42), milestones={"1.0": {"due_date": "2026-12-01"}, "old": None})
-    first = Application(plan_of(engine, replace(wanted, sections=())), engine.client, KINDS)
-    first.run(ApplyOptions(wait=0))
+    first = Application(plan_of(engine, replace(wanted, sections=())), engine.client, KINDS, ApplyOptions(wait=0))
+    first.run()
     state = engine.sandbox.state()
     state["projects"][-1]["milestones"] = [{"title": "old"}, {"title": "gone"}]
     engine.sandbox.replace_state(state)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply import ApplyOptions, Stop, apply_plan
 from reconciler.apply.sinks import TokenFile
-from reconciler.cli.apply import held_journal
+from reconciler.cli.held_journal import held_journal
 from reconciler.fleet.stages import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
@@ -130,8 +130,8 @@ class Rotation:
                 held_journal(file, client, KINDS, deliver) as journal,
             ):
                 plan = draw_plan(WANTED, client, KINDS)
-                with journal.run(client.api_url, "digest") as record:
-                    terms = ApplyOptions(deliver=deliver, stop=Stop(), write_log=record)
+                with journal.run(client.api_url, "digest"):
+                    terms = ApplyOptions(deliver=deliver, stop=Stop(), write_log=journal.log)
                     list(apply_plan(plan, client, KINDS, terms))
                 assert not journal.failures
                 return not journal.unsettled
