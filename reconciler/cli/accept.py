@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -241,24 +240,22 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import Drift, ManifestFiles, accept_until
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
-    from reconciler.cli.planning import begin
+    from reconciler.cli.planning import surveying
     from reconciler.fleet.stages import COMPARED, survey
 
     given = session.given
     with (
         session.client() as client,
         opened_inventory(session, client) as inventory,
-        session.planning(client) as progress,
+        surveying(session, client, inventory, locks_bind=deferral is None) as begun,
     ):
-        progress.begin("reading manifests")
-        run = begin(session, client, progress, None, locks_bind=deferral is None)
-        run = survey(replace(run, inventory=inventory, inputs=session.inputs), COMPARED)
+        run = survey(begun, COMPARED)
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in run.obstacles
             if obstacle.effect == "not applicable"
         }
-        progress.begin("comparing")
+        run.progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
         drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)

@@ -5,6 +5,8 @@ Commands import this module only when they run, so that the others start fast.
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -22,7 +24,6 @@ from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.model.plan import Plan, Status
-from reconciler.model.progress import Progress
 from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
 from reconciler.planning.revert import WayBack
@@ -57,25 +58,27 @@ def draw(
         restored_after: likewise.
     """
     given = session.given
-    failed = failed_before(session)
-    with session.planning(client) as progress:
-        progress.begin("reading manifests")
-        run = begin(session, client, progress, failed, grace=grace)
-        run = replace(run, scope=replace(run.scope, who_after=who_after, restored_after=restored_after))
-        run = survey(replace(run, inventory=inventory, inputs=session.inputs), STAGES)
+    with surveying(
+        session, client, inventory, grace=grace, who_after=who_after, restored_after=restored_after
+    ) as begun:
+        run = survey(begun, STAGES)
     _warn_of_variables(run.plan)
-    saved = _saved(session, client, run.plan, run.desired.digest, run.scope.shard)
-    narrowed = given.narrowed or (given.since is not None and not given.everything)
-    saved = replace(saved, hints=run.hints, archived=len(run.archived_left_out), narrowed=narrowed)
-    saved = replace(saved, remarks=run.absences.remarks, restored_since=restored_after)
-    applies = None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies))
-    saved = replace(saved, since=run.past.then.revision if run.past else "", applies=applies)
-    if not commit and inventory.store is None:
-        return saved
-    known = committed(session.inputs, run.manifests)
+    records = commit or inventory.store is not None
+    known = committed(session.inputs, run.manifests) if records else ""
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
-    saved = replace(saved, inventory=prospect(run, known, whole=whole))
-    return saved if given.narrowed else replace(saved, commit=known or None)
+    return replace(
+        _saved(session, client, run.plan, run.desired.digest),
+        shard=run.scope.shard,
+        since=run.past.then.revision if run.past else "",
+        hints=run.hints,
+        remarks=run.absences.remarks,
+        archived=len(run.archived_left_out),
+        narrowed=given.narrowed or (given.since is not None and not given.everything),
+        restored_since=restored_after,
+        applies=None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies)),
+        inventory=prospect(run, known, whole=whole) if records else None,
+        commit=None if given.narrowed else known or None,
+    )
 
 
 def _warn_of_variables(plan: Plan) -> None:
@@ -130,7 +133,7 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
     return replace(saved, reverts=name, commit=commit or report.commit, narrowed=given.narrowed)
 
 
-def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Shard | None = None) -> SavedPlan:
+def _saved(session: Session, client: Client, plan: Plan, digest: str) -> SavedPlan:
     """Return a plan that was made now, as it can be saved."""
     return SavedPlan(
         service=client.api_url,
@@ -138,7 +141,6 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Sha
         tool_version=__version__,
         manifests_digest=digest,
         requests_made=client.traffic.reads,
-        shard=shard,
         limits=session.limits(),
         targets=plan.targets,
         dependent=plan.dependent,
@@ -146,7 +148,7 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Sha
     )
 
 
-def failed_before(session: Session) -> frozenset[Address] | None:
+def _failed_before(session: Session) -> frozenset[Address] | None:
     """Return what a previous run did not do, for `--retry-failed`; None without it."""
     file = session.given.retry_failed
     if file is None:
@@ -160,60 +162,68 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     return failed
 
 
-def begin(
+@contextmanager
+def surveying(
     session: Session,
     client: Client,
-    progress: Progress,
-    failed: frozenset[Address] | None,
+    inventory: OpenInventory = NO_INVENTORY,
     *,
     grace: timedelta = timedelta(),
     locks_bind: bool = True,
-) -> FleetSurvey:
-    """Read the manifests, and return what is known before the first request.
+    who_after: datetime | None = None,
+    restored_after: datetime | None = None,
+) -> Iterator[FleetSurvey]:
+    """Read the manifests, and yield what is known before the first request; progress is shown while this block runs.
 
     Args:
         session: the run.
         client: the service.
-        progress: counts the steps.
-        failed: what alone is planned; None for everything.
+        inventory: the list of what was applied.
         grace: see `DesiredState.grace`.
         locks_bind: whether a broken lock is an error.
+        who_after: see `Scope`.
+        restored_after: likewise.
 
     Raises:
         ManifestErrors: with every error of every file, or of the `reconciler.yaml` of the revision of `--since`.
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: an option is not what it should be.
     """
-    given, shard = session.given, _shard(session.given.shard)
-    if given.everything and given.since is None:
-        raise UsageError("--all goes with --since; without it, all targets are planned anyway")
-    if given.only_change and given.since in (None, APPLIED):
-        raise UsageError("--only-change goes with --since REV, a git revision")
-    since_applied = given.since == APPLIED
-    scope = Scope(
-        session.selection,
-        failed,
-        everything=given.everything,
-        since_applied=since_applied,
-        shard=shard,
-        grace=grace,
-        forced=given.force_events,
-        only_change=given.only_change,
-    )
-    now = session.manifests(locks_bind=locks_bind)
-    past = None if given.since is None or since_applied else session.revision(given.since, now)
-    session.check_sections()
-    return FleetSurvey(
-        client,
-        session.kinds,
-        now.desired,
-        now,
-        past,
-        scope,
-        progress=progress,
-        api_url=client.api_url,
-        follow_moved=given.follow_moved,
-    )
+    given, failed = session.given, _failed_before(session)
+    with session.planning(client) as progress:
+        progress.begin("reading manifests")
+        scope = Scope(
+            session.selection,
+            failed,
+            everything=given.everything,
+            since_applied=given.since == APPLIED,
+            shard=_shard(given.shard),
+            grace=grace,
+            forced=given.force_events,
+            only_change=given.only_change,
+            who_after=who_after,
+            restored_after=restored_after,
+        )
+        if given.everything and given.since is None:
+            raise UsageError("--all goes with --since; without it, all targets are planned anyway")
+        if given.only_change and given.since in (None, APPLIED):
+            raise UsageError("--only-change goes with --since REV, a git revision")
+        now = session.manifests(locks_bind=locks_bind)
+        past = None if given.since in (None, APPLIED) else session.revision(given.since, now)
+        session.check_sections()
+        yield FleetSurvey(
+            client,
+            session.kinds,
+            now.desired,
+            now,
+            past,
+            scope,
+            inventory=inventory,
+            inputs=session.inputs,
+            progress=progress,
+            api_url=client.api_url,
+            follow_moved=given.follow_moved,
+        )
 
 
 def _shard(given: str | None) -> Shard | None:

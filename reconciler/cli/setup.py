@@ -132,16 +132,14 @@ def _pipeline_project() -> "PipelineProject":
 
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     """Read the targets, and check what can be done there; nothing is written."""
-    from reconciler.cli.planning import begin, failed_before
+    from reconciler.cli.planning import surveying
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
     from reconciler.fleet.archived_targets import requests_left
     from reconciler.fleet.stages import CHECK_STAGES, survey
     from reconciler.service import Rate
 
-    failed = failed_before(session)
-    with session.planning(client) as progress:
-        progress.begin("reading manifests")
-        run = survey(begin(session, client, progress, failed), CHECK_STAGES)
+    with surveying(session, client) as begun:
+        run = survey(begun, CHECK_STAGES)
         reads = client.traffic.requests - client.traffic.retries + requests_left(run)
         context = context_of(run, service, read_only=read_only)
         targets = check_targets(context)
