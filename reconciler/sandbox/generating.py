@@ -115,6 +115,18 @@ def _project(draw: Random, index: int, paths: list[str], groups: int) -> Plain:
     }
 
 
+_PACKAGE_RULE = {
+    "package_type": "npm",
+    "package_name_pattern": f"@{GROUP}/*",
+    "minimum_access_level_for_push": "owner",
+}
+_TAG_RULE = {
+    "tag_name_pattern": "^v[0-9]",
+    "minimum_access_level_for_push": "maintainer",
+    "minimum_access_level_for_delete": "owner",
+}
+
+
 def _with_rules(project: Plain, seed: int) -> Plain:
     """A project with rules that protect it, some of them of people who have left, or of groups that are hidden."""
     number = project["id"]
@@ -131,34 +143,24 @@ def _with_rules(project: Plain, seed: int) -> Plain:
     rules: Plain = {
         "protected_branches": [main, release][: draw.randrange(3)],
         "protected_tags": [{"name": "v*", "create_access_levels": creators}][: draw.randrange(2)],
-        "package_protection_rules": _some(
-            draw,
-            0.3,
-            [{"package_type": "npm", "package_name_pattern": f"@{GROUP}/*", "minimum_access_level_for_push": "owner"}],
-            otherwise=[],
-        ),
-        "container_tag_protection_rules": _some(
-            draw,
-            0.3,
-            [
-                {
-                    "tag_name_pattern": "^v[0-9]",
-                    "minimum_access_level_for_push": "maintainer",
-                    "minimum_access_level_for_delete": "owner",
-                }
-            ],
-            otherwise=[],
-        ),
+        "package_protection_rules": _some(draw, 0.3, [_PACKAGE_RULE], otherwise=[]),
+        "container_tag_protection_rules": _some(draw, 0.3, [_TAG_RULE], otherwise=[]),
     }
+    is_protected = main in rules["protected_branches"]
+    return {**project, **rules, "approval_rules": _approval_rules(draw, members, [number] if is_protected else [])}
+
+
+def _approval_rules(draw: Random, members: list[str], branches: list[int]) -> list[Plain]:
+    """None, one for any approver, or also one of members, and of groups that may be hidden, for some branches."""
     security = {
         "name": "Security",
         "approvals_required": draw.randrange(1, 3),
         "users": members[:2],
         "group_ids": [_FIRST_GROUP, *_some(draw, 0.5, [_HIDDEN_GROUP], otherwise=[])],
-        "protected_branch_ids": [number] if main in rules["protected_branches"] else [],
+        "protected_branch_ids": branches,
     }
     anybody = {"name": "All Members", "rule_type": "any_approver", "approvals_required": draw.randrange(3)}
-    return {**project, **rules, "approval_rules": [anybody, security][: draw.randrange(3)]}
+    return [anybody, security][: draw.randrange(3)]
 
 
 def _roles(*levels: int) -> list[Plain]:
