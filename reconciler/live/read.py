@@ -3,7 +3,7 @@
 Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from reconciler.errors import (
     BadAnswer,
+    Forbidden,
     NotFound,
     ScopeMissing,
     ServiceError,
@@ -20,9 +21,9 @@ from reconciler.errors import (
     WaitTooLong,
 )
 from reconciler.live.crew import ask_each
-from reconciler.live.subjects import RECORDS, with_names
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection, Reading
+from reconciler.model.entries import EntryRow
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
@@ -37,6 +38,9 @@ ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 UNEXPECTED = "unexpected response: the body does not have the documented structure"
 
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
+
+RECORDS = {"user": ("users/{}", "username"), "group": ("groups/{}?with_projects=false", "full_path")}
+"""By what an entry names, the path of its record, and the field that holds the name."""
 
 EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
 """Parts that were read before, and what was wanted of them then."""
@@ -203,3 +207,41 @@ def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
         raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error
+
+
+def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
+    """Return objects whose entries have names, as far as the token can see them.
+
+    Raises:
+        ServiceError: a record cannot be read, for a reason that is not its own.
+    """
+    if not part.relations.entries:
+        return objects
+    own = (_named(part, record, reader.recall) for record in objects.own)
+    return replace(objects, own=tuple(own))
+
+
+def _named(part: Collection, record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
+    rows = {name: tuple(_row(row, get) for row in listed) for name, listed in record.entries.items()}
+    if rows == record.entries:
+        return record
+    known = {name: _shown(rows[name]) for name in rows if name in record.resource.model_fields_set}
+    fields = record.resource.model_dump(mode="json", include=record.resource.model_fields_set)
+    return replace(record, entries=rows, resource=part.model.model_validate({**fields, **known}))
+
+
+def _shown(rows: Iterable[EntryRow]) -> list[object]:
+    return [row.shown for row in rows if row.shown is not None]
+
+
+def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:
+    who, _ = row.identity
+    if row.number is None or who not in RECORDS:
+        return row
+    path, field = RECORDS[who]
+    try:
+        record = get(path.format(row.number))
+    except (NotFound, Forbidden):
+        return row
+    name = record.get(field) if isinstance(record, dict) else None
+    return replace(row, shown={who: name.casefold()}) if isinstance(name, str) and name.strip() else row

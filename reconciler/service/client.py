@@ -206,15 +206,8 @@ class Client:
         Raises:
             ServiceError: the file is not there, or not whole.
         """
-        request, sent = f"GET {path}", self._limiter.acquire(f"GET {path}")
-        connection, response = self._connection(), NO_RESPONSE
-        try:
-            self.traffic.count("GET", again=False)
-            response = connection.exchange("GET", path, self._headers, None, begin)
-            self._date = response.headers.get("date", ""), self._clock.now()
-        finally:
-            self._idle.append(connection)
-            self._limiter.release(sent, response.status or None, response.headers)
+        request = f"GET {path}"
+        response = self._exchange(request, "GET", path, None, 1, begin=begin)
         location = redirect(response)
         if location is not None:
             fetch_elsewhere(f"{self.api_url}/{path}", location, begin, self._ca_file)
@@ -324,7 +317,9 @@ class Client:
             raise Moved(request, HAS_MOVED, response.status)
         return self._exchange(request, method, target, body, tries)
 
-    def _exchange(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
+    def _exchange(
+        self, request: str, method: str, path: str, body: Json, tries: int, *, begin: Begin | None = None
+    ) -> Response:
         """Send one request when the limiter lets it go: the one place where requests are counted and logged."""
         headers = self._headers if method == "GET" or isinstance(body, Form) else self._write_headers
         response = NO_RESPONSE
@@ -332,7 +327,7 @@ class Client:
         connection = self._connection()
         try:
             self.traffic.count(method, again=tries > 1)
-            response = connection.exchange(method, path, headers, body)
+            response = connection.exchange(method, path, headers, body, begin)
             self._heard = True
             self._date = response.headers.get("date", ""), self._clock.now()
             self.traffic.answered(self._clock.monotonic() - sent.at)

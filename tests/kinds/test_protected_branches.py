@@ -17,6 +17,7 @@ from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.plan import Create
+from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.wording import counted
 from reconciler.service import Client
@@ -348,6 +349,23 @@ def test_a_rule_that_is_none_makes_the_rules_unreadable(shown: Any) -> None:
     reason = f"GET {RULES}: unexpected response"
     assert isinstance(live, Unreadable)
     assert live.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("record", [{"username": ""}, {"username": " "}, {"username": 7}, {}, []], ids=repr)
+def test_a_record_without_a_name_leaves_the_entry_its_number(record: Any) -> None:
+    class Telling(Answering):
+        def get(self, path: str) -> Any:
+            assert path == "users/8"
+            return record
+
+        def pages(self, path: str, *, whole: bool = False) -> list[Any]:
+            del whole
+            assert path == RULES
+            return [{"id": 1, "name": "main", "push_access_levels": [{"id": 7, "access_level": 40, "user_id": 8}]}]
+
+    live = read_part(Telling(), KINDS["protected_branches"].parts[0], API, {})
+    assert isinstance(live, Objects)
+    assert [record.resource.model_dump()["allowed_to_push"] for record in live.own] == [({"user": 8},)]
 
 
 def test_a_user_who_cannot_be_asked_for_is_a_problem(engine: EngineDriver) -> None:
