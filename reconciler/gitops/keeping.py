@@ -49,7 +49,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptThing:
     """The thing after a run.
 
     Attributes:
@@ -91,9 +91,11 @@ class Keeper:
     def existing(self) -> list[Record]:
         """Return what is there, the oldest first: the one, and duplicates of it."""
         listed = self.board.visible(f"{self.path}{self.query}")
-        return sorted((each for each in listed if self._is_numbered(each) and self.is_ours(each)), key=self.number_of)
+        return sorted(
+            (thing for thing in listed if self._is_numbered(thing) and self.is_ours(thing)), key=self.number_of
+        )
 
-    def keep(self, wanted: Callable[[Record | None], Record]) -> Kept:
+    def keep(self, wanted: Callable[[Record | None], Record]) -> KeptThing:
         """Update the oldest one and remove the others, or make one.
 
         Args:
@@ -112,21 +114,21 @@ class Keeper:
         """Return the number of one thing of the list."""
         return int(thing[self.number])
 
-    def _kept(self, things: list[Record], wanted: Callable[[Record | None], Record]) -> Kept:
+    def _kept(self, things: list[Record], wanted: Callable[[Record | None], Record]) -> KeptThing:
         if not things:
             made = self.board.send(Request("POST", self.path, wanted(None)))
             if not self._is_numbered(made):
                 raise BadAnswer(f"POST {self.path}", f"unexpected response: the {self.title} has no number")
-            return Kept(self.made, self.number_of(made))
+            return KeptThing(self.made, self.number_of(made))
         first, *others = things
         fields = wanted(first)
         if fields:
             self.board.send(Request("PUT", self.path_of(first), fields))
-        removals = [request for each in others if (request := self.removal(self.path_of(each), each, first))]
+        removals = [request for thing in others if (request := self.removal(self.path_of(thing), thing, first))]
         for request in removals:
             with suppress(NotFound):
                 self.board.send(request)
-        return Kept(Result.UPDATED if fields or removals else Result.UNCHANGED, self.number_of(first), first)
+        return KeptThing(Result.UPDATED if fields or removals else Result.UNCHANGED, self.number_of(first), first)
 
     def _is_numbered(self, thing: Json) -> bool:
         return isinstance(thing, dict) and isinstance(thing.get(self.number), int)
