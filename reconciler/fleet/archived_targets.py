@@ -65,7 +65,7 @@ def _perhaps_archived(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]
             for section in declared.sections
             if (target, section.kind) in changing and told.isdisjoint(((target, section.kind), (target, "")))
         )
-        is_known = target.identity in run.absent or target.identity[1] in listed or _is_active(declared, run)
+        is_known = target.identity in run.live.absent or target.identity[1] in listed or _is_active(declared, run)
         if target.level is Level.PROJECT and refused and not is_known:
             yield target, refused
 

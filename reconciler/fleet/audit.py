@@ -36,7 +36,7 @@ def audit(run: FleetSurvey) -> Added:
     if who is None and back is None:
         return {}
     told = {kind.name for kind in run.kinds.values() if kind.trace}
-    declared = {target.target: target for target in existing(run.desired, run.absent).targets}
+    declared = {target.target: target for target in existing(run.desired, run.live.absent).targets}
     asked = [
         target.target
         for target in run.plan.targets
@@ -113,7 +113,7 @@ def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_on
 
 def _by_target(run: FleetSurvey, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
     """Return the events of targets, out of those of all; by ID where that is known, else by path."""
-    ids = {**run.ids, **run.live.ids}
+    ids = run.live.ids
     known: dict[Identity, Target] = {}
     for target in targets:
         number = ids.get(Reference(target.level, target.ref.casefold())) if isinstance(target.ref, str) else target.ref

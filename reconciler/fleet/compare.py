@@ -27,7 +27,6 @@ def compare(run: FleetSurvey) -> Added:
     Nothing is deleted because only a revision declares it: the plan says what stays for want of an inventory. Without
     one, everything has changed since the last apply.
     """
-    whole = run.manifests.desired
     stored = run.inventory.stored
     known = stored.inventory if stored is not None and stored.commit else None
     if run.scope.since_applied:
@@ -37,18 +36,16 @@ def compare(run: FleetSurvey) -> Added:
                 "repository, and neither --no-inventory nor `inventory: false`"
             )
         today = datetime.now(UTC).date()
-        compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.ids, today))
-        return {"whole": whole, "changed": compared}
+        compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.live.ids, today))
+        return {"changed": compared}
     if run.past is None:
-        return {"whole": whole}
+        return {}
     past = _with_discovered(run.past, run.discovery)
     for warning in past.warnings:
         LOG.warning("--since %s", warning)
-    pathless = {*past.manifests.pathless}
-    then = tuple(target for target in past.manifests.desired.targets if target.target not in pathless)
-    unlisted = past.manifests.unlisted
-    added = {"whole": whole, "then": then, "changed": frozenset(_changed_since_revision(whole, then, unlisted))}
-    number = 0 if known is not None or run.inventory.error else undeclared(whole, past.manifests.desired, run.kinds)
+    changed = frozenset(_changed_since_revision(run.whole, past.declared, past.manifests.unlisted))
+    added = {"past": past, "changed": changed}
+    number = 0 if known is not None or run.inventory.error else undeclared(run.whole, past.manifests.desired, run.kinds)
     if not number:
         return added
     unknown = "is no longer declared; no inventory knows it: it stays"
@@ -70,7 +67,7 @@ def _changed_since_revision(
 
 
 def _changed_since_apply(
-    now: Manifests, inventory: Inventory, ids: Mapping[Reference, int], today: date
+    now: Manifests, inventory: Inventory, ids: Mapping[Reference, int | Obstacle], today: date
 ) -> Iterator[Target]:
     """Yield the targets that were not applied as they are declared now, or that time has changed since then."""
     ordered = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
@@ -83,7 +80,7 @@ def _changed_since_apply(
         if isinstance(target.ref, str):
             path = target.ref.casefold()
             number = ids.get(Reference(target.level, path))
-            if number is None:
+            if not isinstance(number, int):
                 return by_path.get((str(target.level), path))
             return inventory.targets.get(target_name(target.level, number))
         return inventory.targets.get(target_name(target.level, target.ref))

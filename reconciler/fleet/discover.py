@@ -41,8 +41,7 @@ def discover(run: FleetSurvey) -> Added:
     return {
         "discovery": discovery,
         "answers": answers,
-        "ids": discovery.ids,
-        "early": discovery.parts,
+        "live": replace(run.live, ids=discovery.ids),
         "manifests": _with_discovered(run.manifests, discovery),
         "obstacles": (*run.obstacles, *_nameless(discovery)),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reconciler.fleet.survey import Absences, Added, FleetSurvey
 from reconciler.gitops.proof import Proof
+from reconciler.live.existence import There
 from reconciler.model.absence import PartNow, Standing, absent, departures, is_listed, judge, part_now, reasons
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
@@ -111,7 +112,7 @@ def names(run: FleetSurvey) -> Names:
     stored = run.inventory.stored
     lines = sorted(stored.inventory.targets.values(), key=lambda line: target_order(line.target)) if stored else []
     listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}
-    ids = {**run.ids, **run.live.ids}
+    ids = run.live.ids
 
     def name(target: DesiredTarget) -> str:
         level, ref = target.target.level, target.target.ref
@@ -127,7 +128,7 @@ def names(run: FleetSurvey) -> Names:
 
 def _parts_now(run: FleetSurvey, called: Names) -> Iterator[tuple[DesiredTarget, PartNow]]:
     """Yield the collections that are declared and may have lines, with what is live there."""
-    for target in existing(run.desired, run.absent).targets:
+    for target in existing(run.desired, run.live.absent).targets:
         for section, part, declared in _collections(target, run):
             live = run.live.parts[target.target, section.kind, part.name]
             yield target, part_now(called(target), section, part, live, _known_ids(part, declared, run.live))
@@ -173,7 +174,8 @@ def _released(run: FleetSurvey, called: Names) -> frozenset[tuple[str, str]]:
 def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in run.manifests.archived_left_out}
-    shown = {target_name(place.level, number) for place, number in run.ids.items()}
+    shown = {target_name(place.level, number) for place, number in run.discovery.ids.items()}
+    shown |= {target_name(level, there.id) for (level, _), there in run.answers.items() if isinstance(there, There)}
     archived |= run.manifests.index.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
     )

@@ -42,7 +42,7 @@ def find_lacking(desired: DesiredState, kinds: Kinds, today: date) -> tuple[Obst
 def _below_the_top(run: Survey, today: date) -> Iterator[Obstacle]:
     """Yield an obstacle for each section that no subgroup has; of those that exist, the service says so itself."""
     for target in run.desired.targets:
-        if isinstance(run.absent.get(target.target.identity), ToCreate) and "/" in str(target.target.ref):
+        if isinstance(run.live.absent.get(target.target.identity), ToCreate) and "/" in str(target.target.ref):
             for section in target.sections:
                 if run.kinds[section.kind].needs.top_level and target.target.level is Level.GROUP:
                     about = about_section(section, target.excepts(section.kind, today), run.kinds[section.kind])

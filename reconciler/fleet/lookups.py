@@ -7,10 +7,9 @@ from dataclasses import replace
 from reconciler.fleet.missing_targets import look_up_absent
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.records import with_lookups
-from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference
+from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress
 from reconciler.model.targets import Identity, Target
 from reconciler.planning.creation import from_archives, with_arrivals
 from reconciler.planning.planner import NO_PLAN
@@ -20,11 +19,10 @@ LOG = logging.getLogger("reconciler")
 
 def look_up(run: Survey) -> Added:
     """Plan what was read, and look up the IDs and names that are missing."""
-    ids: dict[Reference, int | Obstacle] = {**run.ids, **run.live.ids}
     creates = any(target.creation is not None for target in run.whole.targets)
-    archives = from_archives(run.whole.targets, run.absent) if creates else {}
+    archives = from_archives(run.whole.targets, run.live.absent) if creates else {}
     parts = _forced(run.live) if run.desired.forced else run.live.parts
-    live = replace(run.live, ids=ids, parts=parts, archives=archives)
+    live = replace(run.live, parts=parts, archives=archives)
     _warn_of_unshown(run.desired, live)
     plan = run.make(run.desired, live, run.kinds, NO_PLAN)
     while missing := plan.lookups:

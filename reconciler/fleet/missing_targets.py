@@ -23,7 +23,7 @@ from reconciler.live.records import is_the_other
 from reconciler.manifests import Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
+from reconciler.model.state import DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Identity, Level, Target
 
 LOG = logging.getLogger(__name__)
@@ -42,9 +42,9 @@ def missing_targets(run: Survey) -> Added:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     creating = [target for target in run.desired.targets if target.creation is not None]
-    numbers = {(reference.level, reference.path): number for reference, number in run.ids.items()} if creating else {}
     names = {target.target.identity for target in creating}
-    listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
+    numbers = {name: run.live.ids.get(Reference(name[0], str(name[1]))) for name in names}
+    listed: dict[Identity, Answer] = {name: There(id_) for name, id_ in numbers.items() if isinstance(id_, int)}
     known = {**listed, **run.answers}
     answers = find_existing((target.target for target in creating), run.reader, known, created=names)
     if creating and not any(isinstance(answer, There) for answer in answers.values()):
@@ -59,12 +59,8 @@ def missing_targets(run: Survey) -> Added:
     running = (target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running)
     return {
         "answers": answers,
-        "absent": absent | _not_imported(imports),
-        "ids": {**run.ids, **ids},
+        "live": replace(run.live, absent=absent | _not_imported(imports), ids={**run.live.ids, **ids}),
         "importing": frozenset(running),
-        "archived": tuple(
-            Member(str(path), archived=True, id=place.id) for (_, path), place in there.items() if place.archived
-        ),
     }
 
 
@@ -73,13 +69,18 @@ def archived_projects(run: FleetSurvey) -> Added:
 
     Before they were asked for, nobody knew that they are archived, since no list shows them.
     """
-    if not run.archived:
+    archived = tuple(
+        Member(str(path), archived=True, id=answer.id)
+        for (_, path), answer in run.answers.items()
+        if isinstance(answer, There) and answer.archived
+    )
+    if not archived:
         return {}
     manifests = run.manifests
     if manifests.index.groups:
         listed = {group: run.discovery.groups[group] for group in manifests.index.groups}
-        manifests = manifests.with_discovered({**listed, "": run.archived}, run.discovery.paths)
-    names = {Target(Level.PROJECT, member.path).identity for member in run.archived}
+        manifests = manifests.with_discovered({**listed, "": archived}, run.discovery.paths)
+    names = {Target(Level.PROJECT, member.path).identity for member in archived}
     again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
 
     def corrected(declared: DesiredTarget) -> DesiredTarget:
@@ -87,10 +88,8 @@ def archived_projects(run: FleetSurvey) -> Added:
         own = again.get(declared.target.identity, declared)
         return replace(own, sections=tuple(section for section in own.sections if section.kind in kinds))
 
-    def composed_again(desired: DesiredState) -> DesiredState:
-        return replace(desired, targets=tuple(map(corrected, desired.targets)))
-
-    return {"manifests": manifests, "desired": composed_again(run.desired), "whole": composed_again(run.whole)}
+    targets = tuple(map(corrected, run.desired.targets))
+    return {"manifests": manifests, "desired": replace(run.desired, targets=targets)}
 
 
 def _ask_others(

@@ -41,12 +41,10 @@ def moved_targets(run: Survey) -> Added:
     absent = {identity: obstacle for identity, obstacle in obstacles.items() if identity in unread}
     gone = (target for target in run.desired.targets if target.target.identity in absent)
     parts = {**run.live.parts, **dict(empty_parts(gone, run.kinds))}
-    absences = {**run.absent, **absent}
     return {
         "moved": {**run.moved, **moved},
         "obstacles": (*run.obstacles, *(held for identity, held in obstacles.items() if identity not in absent)),
-        "absent": absences,
-        "live": replace(run.live, parts=parts, absent=absences),
+        "live": replace(run.live, parts=parts, absent={**run.live.absent, **absent}),
     }
 
 

@@ -11,17 +11,16 @@ from reconciler.live.discovery import Discovery
 from reconciler.live.existence import Answers
 from reconciler.live.read import EarlyParts
 from reconciler.live.records import is_doomed
-from reconciler.manifests import Inputs, Manifests, Member
+from reconciler.manifests import Inputs, Manifests
 from reconciler.manifests.project_sets import projects_by_path
-from reconciler.model.creation import ToCreate
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference
-from reconciler.model.targets import Address, Identity, Target
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState
+from reconciler.model.targets import Address, Target
 from reconciler.planning.planner import make_plan
 from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import RunSelection, Shard
@@ -69,15 +68,10 @@ class Survey:
         api_url: of the service, to be doubted where nothing at all is found there; empty if it is not.
         follow_moved: whether projects that have moved are written to.
         make: makes the plan of what was read.
-        whole: all that the manifests declare, also beyond what is planned.
         answers: which groups and projects are there, as far as they were asked for.
-        ids: numeric IDs that need not be asked for.
-        early: what has been read while groups were listed, and what was wanted of it.
-        absent: see `LiveState.absent`.
         importing: the targets that an import is filling at the moment.
-        archived: the archived projects that documents create, which lists of projects need not show.
         obstacles: what is in the way, in the order in which it is told.
-        live: what was read.
+        live: what is known of live state: before it is read, IDs that need not be asked for, and what is absent.
         planned: the plan of what was read, without regard to the obstacles.
         plan: the plan that is shown, with what is in its way.
         moved: the projects whose paths redirect.
@@ -90,18 +84,23 @@ class Survey:
     api_url: str = field(default="", kw_only=True)
     follow_moved: bool = field(default=False, kw_only=True)
     make: MakePlan = field(default=make_plan, kw_only=True)
-    whole: DesiredState = field(default=DesiredState((), ""), kw_only=True)
     answers: Answers = field(default_factory=dict, kw_only=True)
-    ids: Mapping[Reference, int] = field(default_factory=dict, kw_only=True)
-    early: EarlyParts = field(default_factory=dict, kw_only=True)
-    absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict, kw_only=True)
     importing: frozenset[Target] = field(default=frozenset(), kw_only=True)
-    archived: tuple[Member, ...] = field(default=(), kw_only=True)
     obstacles: tuple[Obstacle, ...] = field(default=(), kw_only=True)
     live: LiveState = field(default=LiveState({}, {}), kw_only=True)
     planned: Plan = field(default=Plan(()), kw_only=True)
     plan: Plan = field(default=Plan(()), kw_only=True)
     moved: Mapping[Target, Move] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def whole(self) -> DesiredState:
+        """All that is declared, also beyond what is planned."""
+        return self.desired
+
+    @property
+    def early(self) -> EarlyParts:
+        """What has been read while groups were listed, and what was wanted of it."""
+        return {}
 
     @property
     def listed(self) -> frozenset[str | int]:
@@ -171,7 +170,6 @@ class FleetSurvey(Survey):
         absences: what is no longer declared, by the inventory.
         discovery: the projects of groups.
         changed: the targets that differ from the revision, or from what was applied; None if any may.
-        then: what the revision declares, as far as that is known; None without one.
         cut: the targets of which the plan leaves out changes or problems, since only a part is asked for.
         hints: what looks like a rename in the plan.
     """
@@ -184,9 +182,23 @@ class FleetSurvey(Survey):
     absences: Absences = field(default=Absences(), kw_only=True)
     discovery: Discovery = field(default_factory=lambda: Discovery({}, {}), kw_only=True)
     changed: frozenset[Target] | None = field(default=None, kw_only=True)
-    then: tuple[DesiredTarget, ...] | None = field(default=None, kw_only=True)
     cut: frozenset[Target] = field(default=frozenset(), kw_only=True)
     hints: tuple[RenameHint, ...] = field(default=(), kw_only=True)
+
+    @property
+    def whole(self) -> DesiredState:
+        """See `Survey`."""
+        return self.manifests.desired
+
+    @property
+    def then(self) -> tuple[DesiredTarget, ...] | None:
+        """What the revision declares, as far as that is known; None without one."""
+        return None if self.past is None else self.past.declared
+
+    @property
+    def early(self) -> EarlyParts:
+        """See `Survey`."""
+        return self.discovery.parts
 
     @property
     def listed(self) -> frozenset[str | int]:

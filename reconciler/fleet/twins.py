@@ -41,7 +41,7 @@ def twins(run: Survey) -> Added:
 
 def _declared(run: Survey) -> Collection[DesiredTarget]:
     """Return all targets that are there, each once, whether they are planned or not."""
-    gone = run.absent.keys() - {target.identity for target in run.moved}
+    gone = run.live.absent.keys() - {target.identity for target in run.moved}
     targets = (*run.whole.targets, *run.desired.targets)
     return {target.target: target for target in targets if target.target.identity not in gone}.values()
 

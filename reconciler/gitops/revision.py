@@ -18,6 +18,7 @@ from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
+from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.terminal import escaped
@@ -43,6 +44,12 @@ class Revision:
     warnings: tuple[str, ...]
     _files: Mapping[str, bytes | tuple[Document, ...]] = field(repr=False)
     _values: Mapping[str, Any] | None = field(repr=False)
+
+    @property
+    def declared(self) -> tuple[DesiredTarget, ...]:
+        """The targets, as far as it is known what they declare: the placeholders of others wait for their paths."""
+        pathless = {*self.manifests.pathless}
+        return tuple(target for target in self.manifests.desired.targets if target.target not in pathless)
 
     def with_discovered(self, discovered: Discovered, paths: Mapping[Target, str]) -> "Revision":
         """Return the revision with all sets applied; see `Manifests.with_discovered`."""

@@ -57,7 +57,7 @@ def read_live(
     progress: Progress | None = None,
     *,
     early: EarlyParts = NOTHING_READ,
-    ids: Mapping[Reference, int] = MappingProxyType({}),
+    ids: Mapping[Reference, int | Obstacle] = MappingProxyType({}),
 ) -> LiveState:
     """Read every declared part of every target, but those that were read before for what is wanted now.
 
@@ -81,7 +81,8 @@ def read_live(
         before, early_part = early.get(address, (None, None))
         if early_part is None or before != wanted[address]:
             number = ids.get(Reference(target.level, str(target.ref).casefold()))
-            early_part = read_part(reader, kinds[section].part(part), target, wanted[address], number)
+            known = number if isinstance(number, int) else None
+            early_part = read_part(reader, kinds[section].part(part), target, wanted[address], known)
         progress.step(target)
         return early_part
 

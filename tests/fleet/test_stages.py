@@ -22,6 +22,7 @@ from reconciler.fleet.twins import twins
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, Stored
 from reconciler.gitops.revision import Revision
 from reconciler.gitops.snapshot import Snapshot
+from reconciler.live.existence import There
 from reconciler.manifests import Inputs, read_contents
 from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
@@ -46,9 +47,8 @@ def document(kind: str, metadata: str, more: str = "spec: {milestones: {v1: {}}}
 def survey_of(engine: EngineDriver, *documents: str, scope: Scope | None = None) -> FleetSurvey:
     """Return what is known before the first request."""
     manifests = read_contents({"fleet.yaml": "---\n".join(documents).encode()}, KINDS)
-    run = FleetSurvey(engine.client, KINDS, manifests.desired, manifests, scope=scope or Scope())
     engine.sandbox.clear_log()
-    return replace(run, whole=manifests.desired)
+    return FleetSurvey(engine.client, KINDS, manifests.desired, manifests, scope=scope or Scope())
 
 
 def after(run: FleetSurvey, *stages: Callable[[FleetSurvey], Added]) -> FleetSurvey:
@@ -120,7 +120,7 @@ def test_a_stage_leaves_what_it_is_given_as_it_was(engine: EngineDriver) -> None
 
 def test_discover_lists_each_group_once_and_applies_the_sets(engine: EngineDriver) -> None:
     run = after(survey_of(engine, SET), discover)
-    assert run.ids == {Reference(Level.PROJECT, "acme/tools/cli"): 103}
+    assert run.live.ids == {Reference(Level.PROJECT, "acme/tools/cli"): 103}
     assert [str(each.target) for each in run.manifests.desired.targets] == ["project acme/tools/cli"]
     (listed,) = engine.requests()
     assert listed.startswith("GET groups/acme%2Ftools/projects?")
@@ -133,9 +133,9 @@ def test_discover_tells_that_a_path_is_not_known(engine: EngineDriver) -> None:
     assert obstacle.reason.startswith("the path of project 999 is not known (not found")
 
 
-def test_compare_without_another_revision_wants_what_is_declared(engine: EngineDriver) -> None:
+def test_compare_without_another_revision_asks_for_nothing(engine: EngineDriver) -> None:
     run = survey_of(engine, document("Project", "path: acme/api"))
-    assert compare(run) == {"whole": run.manifests.desired}
+    assert compare(run) == {}
     assert engine.requests() == []
 
 
@@ -189,8 +189,8 @@ def test_select_holds_back_what_an_unlisted_group_may_hold(engine: EngineDriver)
 def test_missing_targets_asks_for_what_may_be_created(engine: EngineDriver) -> None:
     new = document("Project", "path: acme/fresh", "create: {}\nspec: {milestones: {v1: {}}}")
     run = after(survey_of(engine, new, document("Project", "path: acme/api")), missing_targets)
-    assert [*run.absent] == [(Level.PROJECT, "acme/fresh")]
-    assert run.ids == {Reference(Level.GROUP, "acme"): 10}
+    assert [*run.live.absent] == [(Level.PROJECT, "acme/fresh")]
+    assert run.live.ids == {Reference(Level.GROUP, "acme"): 10}
     there = ["GET groups/acme?with_projects=false", "GET groups/acme%2Ffresh?with_projects=false"]
     assert engine.requests() == ["GET projects/acme%2Ffresh", *there]
 
@@ -199,7 +199,9 @@ def test_archived_projects_leaves_documents_alone_that_no_set_touches(engine: En
     state_with(engine, dialect, 0, archived=True)
     created = document("Project", "path: acme/api", "create: {}\nspec: {milestones: {v1: {}}}")
     run = after(survey_of(engine, created), missing_targets)
-    assert [each.path for each in run.archived] == ["acme/api"]
+    assert [name for name, there in run.answers.items() if isinstance(there, There) and there.archived] == [
+        (Level.PROJECT, "acme/api")
+    ]
     assert planned(after(run, archived_projects)) == planned(run) == ["project acme/api milestones"]
 
 

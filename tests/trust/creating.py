@@ -1,6 +1,7 @@
 """Targets that do not exist yet: what is declared, the plans for it, and what becomes of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.apply import ApplyOptions, Status, Stop, apply_plan
@@ -33,10 +34,22 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
     """Make a plan, and forget the requests. Other targets may be declared that it leaves out."""
     desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
     whole = DesiredState((*desired.targets, *besides), "digest")
-    run = Survey(engine.client, KINDS, desired, whole=whole)
+    run = _PartOf(engine.client, KINDS, desired, everything=whole)
     plan = survey(run, (missing_targets, *GIVEN)).plan
     engine.sandbox.clear_log()
     return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOf(Survey):
+    """A survey of a part of what is declared."""
+
+    everything: DesiredState = field(kw_only=True)
+
+    @property
+    def whole(self) -> DesiredState:
+        """See `Survey`."""
+        return self.everything
 
 
 def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetPlan]:
