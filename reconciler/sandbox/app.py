@@ -4,7 +4,7 @@ import asyncio
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from email.utils import format_datetime
 from threading import RLock
 from typing import Any
@@ -54,7 +54,7 @@ class Sandbox:
         self._router = Router([*kept_routes(), *routes])
         self._throttled: tuple[int, int] | None = None
         self._throttle: RateLimit | None = None
-        self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}
+        self._held: dict[str, list[tuple[_Exchange, Insertion, asyncio.Future[Answer]]]] = {}
         self.set_latency(latency_ms)
         self.set_workers(None)
         self.set_rate_limit(rate_limit)
@@ -132,10 +132,10 @@ class Sandbox:
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
         try:
-            request = _Request(scope)
-            await request.receive(receive)
+            exchange = _Exchange(scope)
+            await exchange.receive(receive)
             async with self._workers:
-                exchange, answer = await self._work_on(request)
+                answer = await self._work_on(exchange)
             fault = exchange.fault
             if self._latency + fault.delay:
                 await asyncio.sleep(self._latency + fault.delay)
@@ -148,44 +148,31 @@ class Sandbox:
         finally:
             self._in_flight -= 1
 
-    async def _work_on(self, request: "_Request") -> tuple["_Exchange", Answer]:
+    async def _work_on(self, exchange: "_Exchange") -> Answer:
         """Carry a request out, in the time of a worker that it takes."""
         with self._lock:
-            exchange = self._begin(request)
-            answer = None if exchange.racing() else self._end(exchange)
-        if answer is None:
-            answer = await self._race(request.path, exchange)
+            begun = self._begin(exchange)
+            if isinstance(begun, Answer) or exchange.fault.kind != "race":
+                begun = self._end(exchange, begun)
+        answer = begun if isinstance(begun, Answer) else await self._race(exchange, begun)
         if self._cost and exchange.call is not None:
             await asyncio.sleep(self._cost * exchange.call.cost)
-        return exchange, answer
+        return answer
 
-    def _begin(self, request: "_Request") -> "_Exchange":
+    def _begin(self, exchange: "_Exchange") -> Answer | Insertion:
         """Count and log the request; apply a fault, or carry the request out as far as its insertion."""
-        entry = {
-            "method": request.method,
-            "target": target_without_secrets(request.target),
-            "body": request.shown_body(),
-            "status": 500,
-            "changed": False,
-            "in_flight": self._in_flight,
-        }
-        self._log.append(entry)
-        exchange = _Exchange(entry)
-        too_many = None
+        exchange.entry["in_flight"] = self._in_flight
+        self._log.append(exchange.entry)
         limit = self._limit()
         if limit is not None:
-            exchange.headers, too_many = limit.count(token_in(request.headers, {}) or "")
-        if too_many:
-            exchange.answer = too_many
-            return exchange
-        exchange.fault = self._faults.next_for(request.method, request.target)
+            exchange.limits, too_many = limit.count(token_in(exchange.headers, {}) or "")
+            if too_many:
+                return too_many
+        exchange.fault = self._faults.next_for(exchange.method, exchange.target)
         try:
-            exchange.answer = (
-                exchange.fault.answer() if exchange.fault.replaces_answer else self._serve(request, exchange)
-            )
+            return exchange.fault.answer() if exchange.fault.replaces_answer else self._serve(exchange)
         except Refusal as refusal:
-            exchange.answer = refusal.answer
-        return exchange
+            return refusal.answer
 
     def _limit(self) -> RateLimit | None:
         """Return the limit in force: that of the settings of the instance, else the one given to the sandbox."""
@@ -194,38 +181,38 @@ class Sandbox:
             self._throttled, self._throttle = throttle, RateLimit(*throttle) if throttle else None
         return self._throttle or self._rate_limit
 
-    def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
+    def _serve(self, exchange: "_Exchange") -> Answer | Insertion:
         """Call the endpoint of the request; an insertion is left for later."""
-        fields = request.form or read_body(request.content_type, request.body)
-        route, parts = self._router.find(request.method, request.path, deployed=self._state.deployed)
-        url = self._state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
-        sent = merged(request.query, fields)
-        call = Call(self._state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
+        fields = exchange.form or read_body(exchange.content_type, exchange.body)
+        route, parts = self._router.find(exchange.method, exchange.path, deployed=self._state.deployed)
+        url = self._state.instance.url or f"http://{exchange.headers.get('host', 'localhost')}"
+        sent = merged(exchange.query, fields)
+        call = Call(self._state, route, exchange.target, parts, sent, exchange.headers, url.rstrip("/"))
         exchange.call = call
         if route.credential and not (route.parameters_first and self._state.deployed):
             call.authenticate()
         return route.serve(call)
 
-    async def _race(self, path: str, exchange: "_Exchange") -> Answer:
+    async def _race(self, exchange: "_Exchange", insertion: Insertion) -> Answer:
         """Hold a creation until the fault's number of them are held at its path, or its timeout is over; then end all.
 
         Several creations thus pass their checks before the first one is inserted.
         """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        held = self._held.setdefault(path, [])
-        held.append((exchange, future))
+        held = self._held.setdefault(exchange.path, [])
+        held.append((exchange, insertion, future))
         if len(held) < exchange.fault.together:
             await asyncio.wait([future], timeout=exchange.fault.timeout)
         if not future.done():
-            for waiting_exchange, waiting in self._held.pop(path):
-                waiting.set_result(self._end(waiting_exchange))
+            for waiting_exchange, waiting_insertion, waiting in self._held.pop(exchange.path):
+                waiting.set_result(self._end(waiting_exchange, waiting_insertion))
         return future.result()
 
-    def _end(self, exchange: "_Exchange") -> Answer:
+    def _end(self, exchange: "_Exchange", begun: Answer | Insertion) -> Answer:
         """Carry out an insertion that is left to do, log the result, and return the answer."""
         with self._lock:
             try:
-                answer = exchange.answer if isinstance(exchange.answer, Answer) else exchange.answer()
+                answer = begun if isinstance(begun, Answer) else begun()
             except Refusal as refusal:
                 answer = refusal.answer
             if exchange.fault.kind == "not-json" and answer.body is not None:
@@ -237,28 +224,34 @@ class Sandbox:
                 ("x-request-id", f"sandbox-{self._answered:06d}"),
                 ("date", format_datetime(self._state.now, usegmt=True)),
             ]
-            return replace(answer, headers=[*answer.headers, *exchange.headers, *added])
+            return replace(answer, headers=[*answer.headers, *exchange.limits, *added])
 
 
-@dataclass(slots=True)
 class _Exchange:
-    """A request and its progress."""
+    """A request as received, and what became of it.
 
-    entry: dict[str, Any]
-    headers: Sequence[tuple[str, str]] = ()
-    fault: Fault = NO_FAULT
-    call: Call | None = None
-    answer: Answer | Insertion = field(init=False)
+    Attributes:
+        entry: of the log, filled once the request is complete.
+        limits: the headers about the rate limit.
+        fault: the fault that strikes it.
+        call: the request as its endpoint gets it; None before that.
+    """
 
-    def racing(self) -> bool:
-        """Whether the request waits for others before its insertion."""
-        return self.fault.kind == "race" and not isinstance(self.answer, Answer)
-
-
-class _Request:
-    """A request as received."""
-
-    __slots__ = ("_scope", "body", "content_type", "form", "headers", "method", "path", "query", "target")
+    __slots__ = (
+        "_scope",
+        "body",
+        "call",
+        "content_type",
+        "entry",
+        "fault",
+        "form",
+        "headers",
+        "limits",
+        "method",
+        "path",
+        "query",
+        "target",
+    )
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -270,6 +263,10 @@ class _Request:
         self.content_type = self.headers.get("content-type", "")
         self.body = b""
         self.form: dict[str, Any] = {}
+        self.entry: dict[str, Any] = {}
+        self.limits: Sequence[tuple[str, str]] = ()
+        self.fault = NO_FAULT
+        self.call: Call | None = None
 
     async def receive(self, receive: Receive) -> None:
         """Take in the body: its bytes, or the fields of a form with files."""
@@ -278,8 +275,15 @@ class _Request:
             self.form = await read_form(self.content_type, request.stream())
         else:
             self.body = await request.body()
+        self.entry = {
+            "method": self.method,
+            "target": target_without_secrets(self.target),
+            "body": self._shown_body(),
+            "status": 500,
+            "changed": False,
+        }
 
-    def shown_body(self) -> Any:
+    def _shown_body(self) -> Any:
         """Return the JSON of the body, or its form, without any token, for the log; None for any other body."""
         if self.form:
             shown = {name: value.shown() if isinstance(value, Upload) else value for name, value in self.form.items()}
