@@ -408,7 +408,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
     text = render_plan(saved, "text", session.style(sys.stderr))
     click.echo(text, err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
-    deletions = deletions_in_words(saved.plan)
+    deletions = deletions_in_words(saved.plan.changes)
     if deletions and text.count("\n") > get_terminal_size().lines:
         click.confirm(f"This plan is longer than the screen, and {deletions}. Delete them?", abort=True, err=True)
 

@@ -43,7 +43,8 @@ def choose(session: Session, saved: SavedPlan) -> ChosenChanges:
         Abort: the terminal was closed, or Ctrl-C.
     """
     style = session.style(sys.stderr)
-    questions = sorted(grouped(saved.plan.changes, least(style)).groups, key=lambda group: not any(_created(group)))
+    groups = (group for block in grouped(saved.plan.changes, least(style)) for group in block.groups)
+    questions = sorted(groups, key=lambda group: not any(_created(group)))
     write_stderr(render_plan(saved, "text", replace(style, quiet=True)).rstrip("\n"))
     chosen: list[Change] = []
     asked = 0

@@ -61,19 +61,20 @@ def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "PlanNews"
     from reconciler.model.wording import counted
     from reconciler.render.wording import baseline_note, plan_in_a_line, restored_heading
 
-    restored = restored_heading(saved)
+    put_back = [*saved.plan.restored]
+    restored = restored_heading(len(put_back), saved.restored_since)
     if not news.has_changed and not restored:
         return
     drifted = any(saved.plan.changes) or any(saved.plan.problems)
     targets = (each.target for each in news.plan.targets if any(each.changes) or any(each.problems))
     gone = f"{counted(news.gone, 'difference')} of the baseline gone" if news.gone else ""
     head = f"Drift: {plan_in_a_line(news.plan)}" if drifted else "In order again" if news.has_changed else "In order"
-    places = dict.fromkeys(each.address.target for each in saved.plan.restored)
-    put_back = _named(f"{restored} in", places) if restored else ""
+    places = dict.fromkeys(each.address.target for each in put_back)
+    again = _named(f"{restored} in", places) if restored else ""
     known = Counter(change.changed_by.name for change in news.plan.plan.changes if change.changed_by)
     people = ", ".join(f"{name} ({number:,})" for name, number in known.most_common())
     authors = people and f"Changed by {people}"
-    _post(hook, saved.service, [head, _named("In", targets), authors, baseline_note(news.plan), gone, put_back])
+    _post(hook, saved.service, [head, _named("In", targets), authors, baseline_note(news.plan), gone, again])
 
 
 def notify_of_report(hook: "Webhook | None", report: "Report") -> None:

@@ -155,7 +155,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news.plan, format_, style)
 
     known = news.plan.known
-    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.plan)))
+    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.plan.unmanaged)))
     silent = not (news.is_new or any(saved.plan.restored) or told)
     with job.keeping_history(given):
         session.write_result(write, fleet=saved, silent=silent and given.format == "text")

@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import chain
 from typing import Literal, cast
 
-from reconciler.documents.cards import Chapter
+from reconciler.documents.chapters import Chapter
 from reconciler.documents.coverage import Matrix, Row, Share, State, counted_targets, is_in_order, matrix
 from reconciler.documents.groups import EntryGroup
 from reconciler.documents.history import Differences, History, Run
@@ -280,8 +281,9 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[AgedDifference]
 
 def _groups(chapter: Chapter) -> Iterator[EntryGroup[Entry]]:
     """Yield the differences of a chapter, equal ones of two or more targets together."""
-    yield from cast("Iterator[EntryGroup[Entry]]", chapter.changes(2).groups)
-    yield from chapter.problems(2).groups
+    yield from cast(
+        "Iterator[EntryGroup[Entry]]", chain(chapter.groups_of(2, "change"), chapter.groups_of(2, "problem"))
+    )
 
 
 def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
@@ -298,7 +300,9 @@ def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
 
 def _tasks(saved: SavedPlan, exceptions: Sequence[EndingException]) -> Iterator[Task]:
     """Yield what to do: what is in the way first, what can wait last."""
-    problems = [group for chapter in saved.chapters for group in chapter.problems(2).groups]
+    problems = [
+        cast("EntryGroup[Problem]", group) for chapter in saved.chapters for group in chapter.groups_of(2, "problem")
+    ]
     if problems:
         most = max(problems, key=lambda group: len(group.entries)).sample
         entries = [entry for group in problems for entry in group.entries]

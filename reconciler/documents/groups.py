@@ -81,29 +81,20 @@ class EntryGroup(Generic[One_co]):
 
 @dataclass(frozen=True, slots=True)
 class Block(Generic[One_co]):
-    """Groups that have the same targets: creations, updates, deletions, problems."""
+    """What some targets have in common, or what one of them has alone.
+
+    Attributes:
+        targets: several, or one.
+        groups: of several targets, creations, then updates, deletions and problems; of one, in the order of the plan.
+    """
 
     targets: tuple[Target, ...]
     groups: tuple[EntryGroup[One_co], ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Grouping(Generic[One_co]):
-    """Entries by what they have in common.
-
-    Attributes:
-        blocks: the largest first, then by their targets.
-        rest: what is in none of them, by target, in the order of the plan.
-    """
-
-    blocks: tuple[Block[One_co], ...]
-    rest: Mapping[Target, Sequence[One_co]]
-
     @property
-    def groups(self) -> Iterator[EntryGroup[One_co]]:
-        """All groups, then each entry that is in none, as a group of its own."""
-        yield from (group for block in self.blocks for group in block.groups)
-        yield from (EntryGroup((entry,), entry) for own in self.rest.values() for entry in own)
+    def ranked(self) -> list[EntryGroup[One_co]]:
+        """The groups as people read them: creations first."""
+        return sorted(self.groups, key=lambda group: rank(group.sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +138,7 @@ class SavedGroup:
     """The fix of a problem; empty if the reason contains it."""
 
 
-def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Grouping[One]:
+def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
     """Put together the entries that are equal for at least so many targets; problems, for `GROUP_FROM_PROBLEMS`.
 
     Args:
@@ -160,32 +151,30 @@ def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> Groupi
 
 def arranged(
     entries: Iterable[One], groups: Iterable[EntryGroup[One]], least: float = GROUP_FROM_TARGETS
-) -> Grouping[One]:
-    """Put groups with the same targets into blocks; the entries of groups with too few targets stand alone.
+) -> tuple[Block[One], ...]:
+    """Put groups with the same targets into blocks, the largest first; then the rest of each target into one.
 
     Args:
         entries: those of the groups, in the order of the plan.
         groups: see `equal`.
         least: how many targets make a group; problems take `GROUP_FROM_PROBLEMS`.
     """
-    blocks: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
-    together: set[int] = set()
+    together: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
+    shared: set[int] = set()
     for group in () if isinf(least) else groups:
         fewest = min(least, GROUP_FROM_PROBLEMS) if isinstance(group.sample, Problem) else least
         if len(group.targets) >= fewest:
-            blocks.setdefault(group.targets, []).append(group)
-            together.update(map(id, group.entries))
-    ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [str(target) for target in block[0]]))
-    rest: dict[Target, list[One]] = {}
+            together.setdefault(group.targets, []).append(group)
+            shared.update(map(id, group.entries))
+    blocks = [
+        Block(targets, tuple(sorted(own, key=lambda group: rank(group.sample)))) for targets, own in together.items()
+    ]
+    blocks.sort(key=lambda block: (-len(block.targets), [str(target) for target in block.targets]))
+    alone: dict[Target, list[EntryGroup[One]]] = {}
     for entry in entries:
-        own = rest.setdefault(target_of(entry), [])
-        own += () if id(entry) in together else (entry,)
-    return Grouping(
-        tuple(
-            Block(targets, tuple(sorted(groups, key=lambda group: rank(group.sample)))) for targets, groups in ordered
-        ),
-        rest,
-    )
+        if id(entry) not in shared:
+            alone.setdefault(target_of(entry), []).append(EntryGroup((entry,), entry))
+    return *blocks, *(Block((target,), tuple(own)) for target, own in alone.items())
 
 
 def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:

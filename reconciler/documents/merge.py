@@ -1,6 +1,6 @@
 """The plans, or the reports, of shards merged into one. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,7 +9,6 @@ from reconciler.documents.report import Canary, Report, Requests, alike
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
 from reconciler.model.plan import TargetPlan
-from reconciler.model.targets import Target
 from reconciler.model.upkeep import Prospect
 from reconciler.planning.guard import NO_LIMITS, Limits
 from reconciler.planning.renames import united
@@ -146,17 +145,10 @@ def _check(parts: Mapping[str, Part]) -> None:
     _refuse_unless_all([part.shard for part in parts.values() if part.shard])
     files: dict[object, str] = {}
     for file, part in parts.items():
-        for target in _targets(part):
+        for target in part.all_targets:
             first = files.setdefault(target.identity, file)
             if first != file:
                 raise PlanRefused(f"cannot merge: {target} is in {first} and in {file}")
-
-
-def _targets(part: SavedPlan | Report) -> Iterator[Target]:
-    """Yield all targets of a plan or a report."""
-    yield from (target.target for target in part.targets)
-    for group in part.in_order if isinstance(part, Report) else ():
-        yield from (Target(group.level, ref) for ref in group.targets)
 
 
 def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:

@@ -4,7 +4,7 @@ Reading trusts no file: the checksum shows edits, and every request must lead to
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -23,7 +23,7 @@ from pydantic import (
     computed_field,
 )
 
-from reconciler.documents.cards import PLAN_COLUMNS, Chapter, Reach, Table, chapters_since, reaches, table, totals
+from reconciler.documents.chapters import Chapter, chapters_since, totals
 from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.prospect import SavedProspect
@@ -241,22 +241,15 @@ class SavedPlan:
         """The plan itself."""
         return Plan(self.targets, self.dependent, self.whole)
 
+    @property
+    def all_targets(self) -> Iterator[Target]:
+        """All targets of the plan."""
+        return (target.target for target in self.targets)
+
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
         """What people see of the plan."""
         return tuple(chapters_since(self.targets)) if self.since else (Chapter("", self.targets),)
-
-    @property
-    def not_of_change(self) -> tuple[Change, ...]:
-        """The changes that would be made at that revision too; none without one."""
-        return tuple(change for change in self.plan.changes if change.source != "change") if self.since else ()
-
-    @cached_property
-    def reach(self) -> tuple[Reach, ...]:
-        """How many targets the plan changes, by level."""
-        return reaches(
-            (target.target for target in self.targets), (change.address.target for change in self.plan.changes)
-        )
 
     @computed_field
     @cached_property
@@ -276,11 +269,6 @@ class SavedPlan:
         """How much would happen, and how much cannot."""
         others = {**_counted(self.chapters[1:]), "archived": 0} if self.since else None
         return Summary(**_counted(self.chapters[:1]), archived=self.archived, not_of_change=others)
-
-    @cached_property
-    def table(self) -> Table:
-        """The same by section."""
-        return table(self.chapters[:1], PLAN_COLUMNS)
 
 
 def _counted(chapters: Sequence[Chapter]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import RESULT_UNKNOWN, CanaryRun
-from reconciler.documents.cards import REPORT_COLUMNS, Chapter, Reach, Table, reaches, table, totals
+from reconciler.documents.chapters import Chapter, totals
 from reconciler.documents.checksum import DOCUMENT, Omissions, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
@@ -171,12 +171,11 @@ class Report:
         """The outcomes of all changes of all targets."""
         return self.plan.outcomes
 
-    @cached_property
-    def reach(self) -> tuple[Reach, ...]:
-        """How many targets the plan changed, or was to change, by level."""
-        quiet = (Target(group.level, ref) for group in self.in_order for ref in group.targets)
-        targets = (*(target.target for target in self.targets), *quiet)
-        return reaches(targets, (change.address.target for change in self.plan.changes))
+    @property
+    def all_targets(self) -> Iterator[Target]:
+        """All targets of the plan, also those that were in order."""
+        yield from (target.target for target in self.targets)
+        yield from (Target(group.level, ref) for group in self.in_order for ref in group.targets)
 
     @computed_field
     @cached_property
@@ -184,11 +183,6 @@ class Report:
         """How much was done, and how much was not."""
         numbers = totals(self.chapters)
         return Counts(*(numbers[word] for word in Counts.__slots__))
-
-    @cached_property
-    def table(self) -> Table:
-        """The same by section."""
-        return table(self.chapters, REPORT_COLUMNS)
 
     @computed_field
     @cached_property

@@ -20,7 +20,7 @@ from reconciler.documents.fleet_page import (
 from reconciler.documents.history import History, Run, is_whole, with_run
 from reconciler.documents.plan_file import PastApply, SavedPlan, utc
 from reconciler.gitops.apply_log import short
-from reconciler.model.plan import Problem
+from reconciler.model.plan import Problem, Restored
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
@@ -103,7 +103,7 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
         style: where links lead.
     """
     links, view = links_of(saved, style), fleet_page(saved, history)
-    names = _TargetLinks(saved, links)
+    names, put_back = _TargetLinks(saved, links), [*saved.plan.restored]
     return document(
         "fleet.html",
         styles=FLEET_STYLES,
@@ -140,8 +140,8 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
         ],
         differences=sum(difference.number for difference in view.differences),
         left=len(view.differences) - DIFFERENCES_WITHOUT_SCRIPT,
-        restored_heading=restored_heading(saved),
-        restored=[*_restored(saved, names)],
+        restored_heading=restored_heading(len(put_back), saved.restored_since),
+        restored=[*_restored(put_back, names)],
         data={
             "matrix": {**cells(view.matrix), "pages": [names.url(row.target) for row in view.matrix.rows]},
             "ages": AGE_NAMES,
@@ -358,9 +358,9 @@ def _detail(difference: AgedDifference) -> str:
     return ", ".join(filter(None, (*details(sample), who(difference.entries))))
 
 
-def _restored(saved: SavedPlan, names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
+def _restored(put_back: Iterable[Restored], names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
     """Yield what was changed and put back: since when it is back, what it is, who it was, and its target."""
-    for restored in saved.plan.restored:
+    for restored in put_back:
         day = _day(restored.restored_by.time)
         yield day, label(restored.address), restored_text(restored), names.of(restored.address.target)
 

@@ -9,24 +9,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
+from typing import Any
 
-from reconciler.documents.cards import Chapter, Table
+from reconciler.documents.chapters import Chapter, Table
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Entry, EntryGroup, Grouping, One_co, rank, subject_of
-from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.groups import Block, Entry, EntryGroup, subject_of
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import ACTIONS, Change, Excepted, Outcome, Problem, Update
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted
-from reconciler.render import Style
+from reconciler.render import Style, view
 from reconciler.render.links import Links, links_of
+from reconciler.render.view import View
 from reconciler.render.wording import (
     MARKERS,
     WHOLE,
-    access_notes,
     alike,
-    canary_notes,
     compared,
     comparison_in_a_line,
     details,
@@ -34,29 +34,16 @@ from reconciler.render.wording import (
     differing,
     excepted_subject,
     excepted_text,
-    expiry_notes,
-    guard_notes,
     headline,
     label,
     least,
-    left_alone,
     listed_documents,
     losses,
-    not_of_this_change,
-    plan_cost,
-    plan_in_a_line,
     problem_reason,
     quoted,
-    rename_notes,
-    report_in_a_line,
-    requests_made,
-    restored_heading,
     restored_text,
-    revert_notes,
     subject,
-    waits,
     who,
-    widening_notes,
 )
 from reconciler.system.terminal import escaped
 
@@ -97,90 +84,87 @@ class NoteBlock:
 
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return what would be changed and what cannot be."""
-    numbers, links = saved.summary, links_of(saved, style)
-    notes = "".join(
-        f"**{code(note)}**\n\n"
-        for note in (
-            *revert_notes(saved),
-            *guard_notes(saved),
-            *expiry_notes(saved),
-            *access_notes(saved.plan),
-            *widening_notes(saved.plan),
-        )
-    )
-    remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks)
+    return _plan(view.of_plan(saved), links_of(saved, style), least(style))
+
+
+def _plan(shown: View, links: Links, fewest: float) -> str:
+    remarks = "".join(f"{code(remark)}\n\n" for remark in shown.noted("remark"))
+    unmanaged = counted(shown.numbers["unmanaged"], "unmanaged object")
     head = (
-        f"## {plan_in_a_line(saved)}\n\n"
-        f"{notes}"
-        f"{_table(saved.table)}"
-        f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
-        f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
+        f"## {shown.title}\n\n"
+        f"{_bold(shown.noted('revert', 'baseline', 'limit', 'refusal', 'expiry', 'access', 'widening'))}"
+        f"{_table(shown.table)}"
+        f"{shown.cost} {unmanaged}{shown.left_alone}.\n"
+        f"Read from {code(shown.service)} at {shown.time}{_pipeline(links)}.\n\n"
         f"{remarks}"
     )
-    fewest = least(style)
-    first, *others = saved.chapters
-    changes = [*_together(first.changes(fewest))]
-    is_open = sum(len(groups) for _, groups in changes) <= OPEN_TO_ENTRIES
+    first, *others = shown.chapters
+    changes = first.blocks(fewest, "change")
+    is_open = sum(len(block.groups) for block in changes) <= OPEN_TO_ENTRIES
     return fitted(
         head,
         [
-            _list("problem", first.problems(fewest), _problem, links),
-            _renames(saved),
-            *(_changes(targets, groups, "to {}", links, is_open=is_open) for targets, groups in changes),
-            _list("excepted change", first.excepted(fewest), _excepted, links),
-            *_differing_already(saved, others, fewest, links),
-            _restored(saved, links),
+            _list("problem", first.blocks(fewest, "problem"), _problem, links),
+            _renames(shown.noted("rename")),
+            *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
+            _list("excepted change", first.blocks(fewest, "excepted"), _excepted, links),
+            *_differing_already(shown.apart, others, fewest, links),
+            _put_back(shown, links),
         ],
     )
 
 
 def restored(saved: SavedPlan, style: Style) -> str:
     """Return what was changed and put back, under its heading; empty if nothing was."""
-    return str(_restored(saved, links_of(saved, style)))
+    return str(_put_back(view.of_plan(saved), links_of(saved, style)))
 
 
-def _restored(saved: SavedPlan, links: Links) -> NoteBlock:
+def _put_back(shown: View, links: Links) -> NoteBlock:
     entries = (
         f"- {_which([back.address.target], links)}: {code(f'{label(back.address)}: {restored_text(back)}')}\n"
-        for back in saved.plan.restored
+        for back in shown.put_back
     )
-    return NoteBlock("change that was put back", f"### {restored_heading(saved)}\n\n", tuple(entries))
+    return NoteBlock("change that was put back", f"### {shown.put_back_heading}\n\n", tuple(entries))
 
 
-def _differing_already(
-    saved: SavedPlan, chapters: Sequence[Chapter], fewest: float, links: Links
-) -> Iterator[NoteBlock]:
+def _differing_already(apart: str, chapters: Sequence[Chapter], fewest: float, links: Links) -> Iterator[NoteBlock]:
     """Yield what is not of the change since the revision of `--since`, under its heading."""
-    opening = f"### {not_of_this_change(saved)}\n\n"
+    opening = f"### {apart}\n\n"
     for chapter in chapters:
         opening += f"{chapter.name.capitalize()}:\n\n" if len(chapters) > 1 else ""
-        for targets, groups in _together(chapter.changes(fewest)):
-            block = _changes(targets, groups, "to {}", links, is_open=False)
+        for together in chapter.blocks(fewest, "change"):
+            block = _changes(together, "to {}", links, is_open=False)
             yield replace(block, opening=f"{opening}{block.opening}")
             opening = ""
 
 
 def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    waited, links = ", ".join(map(code, waits(done.requests.waited))), links_of(done, style)
-    notes = (*canary_notes(done), *done.remarks, *revert_notes(done))
-    shown = "".join(f"**{code(note)}**\n\n" for note in notes)
+    return _report(view.of_report(done), links_of(done, style), least(style))
+
+
+def _report(shown: View, links: Links, fewest: float) -> str:
+    waited = f"; waited {', '.join(map(code, shown.waits))}" if shown.waits else ""
     head = (
-        f"## {report_in_a_line(done)}\n\n"
-        f"{shown}"
-        f"{_table(done.table)}"
-        f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
-        f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"
+        f"## {shown.title}\n\n"
+        f"{_bold(shown.noted('canary', 'remark', 'revert'))}"
+        f"{_table(shown.table)}"
+        f"{shown.cost}{waited}.\n"
+        f"Written to {code(shown.service)} {shown.source}{_pipeline(links)}.\n\n"
     )
-    return fitted(head, [block for chapter in done.chapters for block in _became(chapter, least(style), links)])
+    return fitted(head, [block for chapter in shown.chapters for block in _became(chapter, fewest, links)])
 
 
 def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[NoteBlock]:
     """Yield what became of the changes of a chapter."""
-    yield _list("unfinished change", chapter.unfinished(fewest), _unfinished, links)
-    yield _list("problem", chapter.problems(fewest), _problem, links)
-    for targets, groups in _together(chapter.changes(fewest)):
-        yield _changes(targets, groups, "{}d", links, is_open=False)
+    yield _list("unfinished change", chapter.blocks(fewest, "unfinished"), _unfinished, links)
+    yield _list("problem", chapter.blocks(fewest, "problem"), _problem, links)
+    for block in chapter.blocks(fewest, "change"):
+        yield _changes(block, "{}d", links, is_open=False)
+
+
+def _bold(notes: Iterable[str]) -> str:
+    return "".join(f"**{code(note)}**\n\n" for note in notes)
 
 
 def comparison(comparison: Comparison, style: Style) -> str:
@@ -211,17 +195,11 @@ def _table(table: Table) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _together(grouped: Grouping[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[EntryGroup[One_co]]]]:
-    """Yield groups by their targets, then what is left of each target."""
-    yield from ((block.targets, block.groups) for block in grouped.blocks)
-    for target, entries in grouped.rest.items():
-        if entries:
-            yield (target,), [EntryGroup((entry,), entry) for entry in sorted(entries, key=rank)]
-
-
-def _list(noun: str, grouped: Grouping[One_co], words: Callable[[EntryGroup[One_co]], str], links: Links) -> NoteBlock:
+def _list(
+    noun: str, blocks: Iterable[Block[Entry]], words: Callable[[EntryGroup[Any]], str], links: Links
+) -> NoteBlock:
     """Return a block with a line for each group and for each entry that is in none."""
-    groups = [(targets, group) for targets, groups in _together(grouped) for group in groups]
+    groups = [(block.targets, group) for block in blocks for group in block.ranked]
     lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)
     return NoteBlock(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
 
@@ -255,9 +233,9 @@ def _excepted(group: EntryGroup[Excepted]) -> str:
     return f"{code(excepted_subject(group.sample))}: {code(excepted_text(group.sample))}"
 
 
-def _renames(saved: SavedPlan) -> NoteBlock:
-    entries = [f"- {code(note)}\n" for note in rename_notes(saved)]
-    return NoteBlock("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", tuple(entries))
+def _renames(notes: Sequence[str]) -> NoteBlock:
+    entries = tuple(f"- {code(note)}\n" for note in notes)
+    return NoteBlock("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", entries)
 
 
 def _unfinished(group: EntryGroup[Outcome]) -> str:
@@ -266,16 +244,16 @@ def _unfinished(group: EntryGroup[Outcome]) -> str:
     return f"{outcome.change.action} {code(subject(group))}: {outcome.status}{reason}"
 
 
-def _changes(
-    targets: Sequence[Target], groups: Sequence[EntryGroup[Change | Outcome]], verb: str, links: Links, *, is_open: bool
-) -> NoteBlock:
+def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> NoteBlock:
     """Return the changes of one target, or equal ones of several, shown by a click."""
-    numbers = Counter(_changed(group).action for group in groups)
+    changes = [(_changed(group.sample), who(group.entries)) for group in block.ranked]
+    numbers = Counter(change.action for change, _ in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
-    entries = ("".join(_change(group)) for group in groups)
-    url = links.target(targets[0]) if len(targets) == 1 else None
-    lead = f"{_linked(code(str(targets[0])), url)}\n\n" if url else ""
-    return collapsible(_title(targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
+    entries = ("".join(_change(change, author)) for change, author in changes)
+    first = block.targets[0]
+    url = links.target(first) if len(block.targets) == 1 else None
+    lead = f"{_linked(code(str(first)), url)}\n\n" if url else ""
+    return collapsible(_title(block.targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
 
 
 def _title(targets: Sequence[Target], words: str) -> str:
@@ -297,13 +275,12 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
     return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
-def _changed(group: EntryGroup[Change | Outcome]) -> Change:
-    return group.sample.change if isinstance(group.sample, Outcome) else group.sample
+def _changed(entry: Any) -> Change:
+    return entry.change if isinstance(entry, Outcome) else entry
 
 
-def _change(group: EntryGroup[Change | Outcome]) -> Iterator[str]:
-    """Yield the lines of a change: what it is about, and each field with a sign of its own."""
-    change = _changed(group)
+def _change(change: Change, author: str) -> Iterator[str]:
+    """Yield the lines of a change: what it is about, each field with a sign of its own, and who made what is live."""
     yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
     if isinstance(change, Update):
         if change.renamed_from is not None:
@@ -317,7 +294,6 @@ def _change(group: EntryGroup[Change | Outcome]) -> Iterator[str]:
     else:
         lines = (*details(change), *losses(change))
         yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)
-    author = who(group.entries)
     if author:
         yield f"!     {clipped(author)}\n"
 

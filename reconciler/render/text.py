@@ -3,69 +3,47 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
-from reconciler.documents.cards import Chapter
+from reconciler.documents.chapters import SORTS, Chapter, Sort
 from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import (
-    GROUP_FROM_TARGETS,
-    Entry,
-    EntryGroup,
-    Grouping,
-    grouped,
-    is_done,
-    rank,
-    subject_of,
-)
+from reconciler.documents.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, grouped, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Delete, Excepted, Outcome, Problem, Status, TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised, counted
-from reconciler.render import Style
+from reconciler.render import Style, view
+from reconciler.render.view import View
 from reconciler.render.wording import (
     MARKERS,
     SHOWN_VALUE_LENGTH,
-    access_notes,
     alike,
     archived_left_out,
-    baseline_note,
-    canary_notes,
     compared,
     comparison_in_a_line,
     details,
     difference_words,
     excepted_text,
-    guard_notes,
     headline,
     held_back,
     known_of,
     label,
     least,
-    left_alone,
     listed_documents,
     losses,
-    not_of_this_change,
-    of_plan,
-    of_report,
-    plan_cost,
     problem_reason,
-    refusal_notes,
-    rename_notes,
-    requests_made,
-    restored_heading,
     restored_text,
-    revert_notes,
     rewritten,
     status_text,
     subject,
-    waits,
     warned_once,
     who,
 )
@@ -100,76 +78,72 @@ def plan(saved: SavedPlan, style: Style) -> str:
 
     Of a plan without changes and problems that a baseline has not, a line says so, and one tells of new access.
     """
-    restored = _restored(saved, style)
-    if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
-        notes = [baseline_note(saved), *([] if style.quiet else access_notes(saved.plan))]
-        lines = [*restored, *(line for note in filter(None, notes) for line in _folded(escaped(note), style))]
-        return "".join(f"{line}\n" for line in lines)
-    lines = _chapter(saved.chapters[0], style)
-    if saved.not_of_change:
-        lines += [_painted(line, "target", style) for line in _folded(not_of_this_change(saved), style)]
-    for chapter in () if style.quiet else saved.chapters[1:]:
-        lines += [f"{chapter.name.capitalize()}:"] if len(saved.chapters) > 2 else []
+    return _plan(view.of_plan(saved), style)
+
+
+def _plan(shown: View, style: Style) -> str:
+    access = () if style.quiet else shown.noted("access")
+    if shown.is_known:
+        return "".join(
+            f"{line}\n" for line in (*_put_back(shown, style), *_noted((*shown.noted("baseline"), *access), style))
+        )
+    first, *others = shown.chapters
+    lines = _chapter(first, style)
+    if shown.apart:
+        lines += [_painted(line, "target", style) for line in _folded(shown.apart, style)]
+    for chapter in () if style.quiet else others:
+        lines += [f"{chapter.name.capitalize()}:"] if len(others) > 1 else []
         lines += _chapter(chapter, style)
-    lines += restored
-    numbers = saved.summary
-    refusals = refusal_notes(saved)
-    notes = [
-        *rename_notes(saved),
-        *saved.remarks,
-        *revert_notes(saved),
-        *guard_notes(saved),
-        *([] if style.quiet else access_notes(saved.plan)),
-    ]
-    for note in notes:
-        shown = _folded(escaped(note), style)
-        lines += [_painted(line, "error", style) for line in shown] if note in refusals else shown
-    of = f"{of_plan(saved)}:"
+    lines += _put_back(shown, style)
+    lines += _noted(shown.noted("rename", "remark", "revert", "baseline", "limit"), style)
+    lines += [_painted(line, "error", style) for line in _noted(shown.noted("refusal"), style)]
+    lines += _noted(access, style)
+    numbers = shown.numbers
+    of = f"{shown.of}:"
     phrases = {
         of: "target",
-        f"{numbers.create:,} to create": "+",
-        f"{numbers.update:,} to update": "~",
-        f"{numbers.delete:,} to delete": "-",
-        counted(numbers.problems, "problem"): "!",
+        f"{numbers['create']:,} to create": "+",
+        f"{numbers['update']:,} to update": "~",
+        f"{numbers['delete']:,} to delete": "-",
+        counted(numbers["problems"], "problem"): "!",
     }
     _, *rest = phrases
-    text = f"{of} {', '.join(rest)}, {numbers.unmanaged:,} unmanaged{left_alone(numbers)}. {plan_cost(saved)}"
+    text = f"{of} {', '.join(rest)}, {numbers['unmanaged']:,} unmanaged{shown.left_alone}. {shown.cost}"
     return "\n".join([*lines, *_summary(text, phrases, style)]) + "\n"
 
 
 def changes(some: Sequence[Change], style: Style) -> str:
     """Return some changes of a plan, without a line's end."""
-    together = grouped(some, least(style))
-    return "\n".join(_joined(_parts(together, dict.fromkeys(together.rest, ()), style)))
+    return "\n".join(_joined(_parts(grouped(some, least(style)), {}, style)))
 
 
 def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
+    return _report(view.of_report(done), style)
+
+
+def _report(shown: View, style: Style) -> str:
     lines: list[str] = []
-    for chapter in done.chapters:
+    for chapter in shown.chapters:
         lines += _chapter(chapter, style)
-        if chapter.name == "canary" and not style.quiet:
-            lines += [line for note in canary_notes(done) for line in _folded(note, style)]
-    lines += [line for note in (*done.remarks, *revert_notes(done)) for line in _folded(escaped(note), style)]
-    counts = done.counts
-    waited = ", ".join(waits(done.requests.waited))
-    of = f"{of_report(done)}:"
+        lines += _noted(shown.noted("canary"), style) if chapter.name == "canary" and not style.quiet else []
+    lines += _noted(shown.noted("remark", "revert"), style)
+    numbers = shown.numbers
+    of = f"{shown.of}:"
     became = {
-        f"{counts.created:,} created": "+",
-        f"{counts.updated:,} updated": "~",
-        f"{counts.deleted:,} deleted": "-",
+        f"{numbers['created']:,} created": "+",
+        f"{numbers['updated']:,} updated": "~",
+        f"{numbers['deleted']:,} deleted": "-",
     }
     unfinished = {
-        f"{counts.failed:,} failed": "error",
-        f"{counts.stale:,} stale": "warning",
-        f"{counts.skipped:,} skipped": "warning",
-        f"{counts.dropped:,} dropped by the service": "error",
-        counted(counts.problems, "problem"): "!",
+        f"{numbers['failed']:,} failed": "error",
+        f"{numbers['stale']:,} stale": "warning",
+        f"{numbers['skipped']:,} skipped": "warning",
+        f"{numbers['dropped']:,} dropped by the service": "error",
+        counted(numbers["problems"], "problem"): "!",
     }
-    text = (
-        f"{of} {', '.join(became)}; {', '.join(unfinished)}{left_alone(counts)}. "
-        f"{requests_made(done)} made.{waited and f' Waited {waited}.'}"
-    )
+    waited = f" Waited {', '.join(shown.waits)}." if shown.waits else ""
+    text = f"{of} {', '.join(became)}; {', '.join(unfinished)}{shown.left_alone}. {shown.cost}.{waited}"
     return "\n".join([*lines, *_summary(text, {of: "target", **became, **unfinished}, style)]) + "\n"
 
 
@@ -227,15 +201,7 @@ def _chapter(chapter: Chapter, style: Style) -> list[str]:
 
     Where a person is asked, deletions stand together at the end, in the same order: next to the question.
     """
-
-    def is_last(entry: Entry) -> bool:
-        return style.deletions_last and isinstance(subject_of(entry), Delete)
-
-    def is_shown(entry: Entry) -> bool:
-        is_quiet = isinstance(entry, Problem) or (isinstance(entry, Outcome) and not is_done(entry))
-        return (is_quiet or not style.quiet) and not is_last(entry)
-
-    fewest = least(style)
+    sorts: tuple[Sort, ...] = ("unfinished", "problem") if style.quiet else SORTS
     stays = {
         target.target: [
             *(() if style.quiet else _widened(target, style)),
@@ -243,22 +209,38 @@ def _chapter(chapter: Chapter, style: Style) -> list[str]:
         ]
         for target in chapter.targets
     }
-    parts = _parts(chapter.grouped(fewest, is_shown), stays, style)
-    if style.deletions_last and not style.quiet:
-        parts = chain(parts, _parts(chapter.grouped(fewest, is_last), dict.fromkeys(stays, ()), style))
-    return _joined(parts)
+    blocks = chapter.blocks(least(style), *sorts)
+    if not style.deletions_last:
+        return _joined(_parts(blocks, stays, style))
+    first, last = (_only(blocks, deletions=deletions) for deletions in (False, True))
+    return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)))
 
 
-def _restored(saved: SavedPlan, style: Style) -> list[str]:
+def _only(blocks: Iterable[Block[Entry]], *, deletions: bool) -> list[Block[Entry]]:
+    """Return the deletions of some blocks alone, or all the rest."""
+    parts = [
+        replace(
+            block,
+            groups=tuple(group for group in block.groups if isinstance(subject_of(group.sample), Delete) is deletions),
+        )
+        for block in blocks
+    ]
+    return [block for block in parts if block.groups]
+
+
+def _noted(notes: Iterable[str], style: Style) -> list[str]:
+    return [line for note in notes for line in _folded(escaped(note), style)]
+
+
+def _put_back(shown: View, style: Style) -> list[str]:
     """Return what was changed and put back, under its heading."""
-    heading = restored_heading(saved)
-    lines = [_painted(line, "target", style) for line in _folded(heading, style)] if heading else []
-    for target in saved.targets if lines and not style.quiet else ():
-        own = [restored for section in target.sections for restored in section.restored]
-        lines += [_painted(escaped(str(target.target)), "target", style)] if own else []
-        lines += [
-            line for restored in own for line in _entry("=", label(restored.address), (restored_text(restored),), style)
-        ]
+    if not shown.put_back_heading:
+        return []
+    lines = [_painted(line, "target", style) for line in _folded(shown.put_back_heading, style)]
+    for target, own in groupby(() if style.quiet else shown.put_back, lambda restored: restored.address.target):
+        lines.append(_painted(escaped(str(target)), "target", style))
+        for restored in own:
+            lines += _entry("=", label(restored.address), (restored_text(restored),), style)
     return lines
 
 
@@ -273,16 +255,18 @@ def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:
 
 
 def _parts(
-    entries: Grouping[Entry], more: Mapping[Target, Sequence[str]], style: Style
+    blocks: Iterable[Block[Entry]], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
-    for block in entries.blocks:
-        lines = [line for group in block.groups for line in _group(group, style)]
-        yield _heading(*headline(block.targets), style), lines
-    for target, further in more.items():
-        own = sorted(entries.rest.get(target, ()), key=rank)
-        below = [line for entry in own for line in _group(EntryGroup((entry,), entry), style)]
-        below += further
+    alone: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
+    for block in blocks:
+        lines = [line for group in block.ranked for line in _group(group, style)]
+        if len(block.targets) > 1:
+            yield _heading(*headline(block.targets), style), lines
+        else:
+            alone[block.targets[0]] = lines
+    for target, own in alone.items():
+        below = [*own, *more.get(target, ())]
         if below:
             yield [_painted(escaped(str(target)), "target", style)], below
 

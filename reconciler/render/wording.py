@@ -8,12 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from difflib import unified_diff
 from itertools import islice, takewhile
 from math import inf
 from shlex import join
 
-from reconciler.documents.cards import ALREADY, DONE
+from reconciler.documents.chapters import ALREADY, DONE
 from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
@@ -29,14 +30,14 @@ from reconciler.model.plan import (
     Delete,
     Excepted,
     Outcome,
-    Plan,
     Problem,
     Restored,
     Unmanaged,
     Update,
+    WidenedObject,
 )
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 from reconciler.model.wording import advised, counted, listed
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
@@ -165,13 +166,14 @@ def left_alone(numbers: Summary | Counts) -> str:
 
 
 def number_of_changes(numbers: Mapping[str, int] | None) -> int:
-    """Return how many changes some numbers count, as of `Summary.not_of_change`."""
+    """Return how many changes some numbers count, such as those of `Summary.not_of_change`."""
     return sum(numbers[action] for action in ACTIONS) if numbers else 0
 
 
-def not_of_this_change(saved: SavedPlan) -> str:
-    """Return the heading of what differs already at the revision of `--since`; empty if nothing does."""
-    return f"Not of this change: {differing_targets(saved.not_of_change, 'already')}" if saved.not_of_change else ""
+def not_of_this_change(changes: Iterable[Change]) -> str:
+    """Return the heading of changes that would be made at the revision of `--since` too; empty if there are none."""
+    others = [change for change in changes if change.source != "change"]
+    return f"Not of this change: {differing_targets(others, 'already')}" if others else ""
 
 
 def differing_targets(changes: Iterable[Change], how: str = "") -> str:
@@ -242,12 +244,9 @@ def who(entries: Sequence[Entry]) -> str:
     return f"by {listed(map(escaped, dict.fromkeys(author.name for author in known)))}, {span} UTC{of}"
 
 
-def restored_heading(saved: SavedPlan) -> str:
+def restored_heading(number: int, since: datetime | None) -> str:
     """Return how much was changed and put back, and since when; empty if nothing was, or nobody asked."""
-    number = sum(1 for _ in saved.plan.restored)
-    if not number or saved.restored_since is None:
-        return ""
-    return f"Changed and put back since {saved.restored_since:%Y-%m-%d %H:%M} UTC: {number:,}"
+    return f"Changed and put back since {since:%Y-%m-%d %H:%M} UTC: {number:,}" if number and since else ""
 
 
 def restored_text(restored: Restored) -> str:
@@ -338,19 +337,19 @@ def waits(waited: Mapping[str, float]) -> Iterator[str]:
     return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)
 
 
-def of_plan(saved: SavedPlan) -> str:
+def words_of_plan(saved: SavedPlan) -> str:
     """Return the first words of a plan's summary, which name its shard, if it has one; `New` if there is a baseline."""
     word = "Way back" if saved.reverts else "New" if saved.known else "Plan"
     return f"{word} for shard {saved.shard}" if saved.shard else word
 
 
-def of_report(report: Report) -> str:
+def words_of_report(report: Report) -> str:
     """Return the first words of a report's summary."""
     word = "Reverted" if report.reverts else "Applied"
     return f"{word} shard {report.shard}" if report.shard else word
 
 
-def revert_notes(document: SavedPlan | Report) -> list[str]:
+def revert_notes(document: SavedPlan | Report, *, has_changes: bool = False) -> list[str]:
     """Return which apply a way back undoes, and the command that carries it out, or finishes it."""
     if not document.reverts:
         return []
@@ -358,7 +357,7 @@ def revert_notes(document: SavedPlan | Report) -> list[str]:
     command = f"{join(revert_words(document.reverts))} --yes"
     if isinstance(document, Report):
         return [f"This is a revert of {about}" + ("" if document.complete else f"; to finish it: {command}")]
-    return [f"This is the way back from {about}" + (f": {command}" if any(document.plan.changes) else "")]
+    return [f"This is the way back from {about}" + (f": {command}" if has_changes else "")]
 
 
 def plan_in_a_line(saved: SavedPlan) -> str:
@@ -368,7 +367,7 @@ def plan_in_a_line(saved: SavedPlan) -> str:
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
     other = number_of_changes(saved.summary.not_of_change)
     words += [f"{other:,} not of this change"] if other else []
-    return f"{of_plan(saved)}: {', '.join(words) or 'nothing to change'}"
+    return f"{words_of_plan(saved)}: {', '.join(words) or 'nothing to change'}"
 
 
 def report_in_a_line(report: Report) -> str:
@@ -377,20 +376,23 @@ def report_in_a_line(report: Report) -> str:
     words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
     words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"{of_report(report)}: {', '.join(words) or 'nothing to change'}"
+    return f"{words_of_report(report)}: {', '.join(words) or 'nothing to change'}"
 
 
-def reach_in_words(document: SavedPlan | Report) -> str:
-    """Return how many of the targets change: `5,000 of 5,000 projects, all`; empty if none does."""
+def reach_in_words(targets: Iterable[Target], changes: Iterable[Change]) -> str:
+    """Return how many of some targets change, by level: `5,000 of 5,000 projects, all`; empty if none does."""
+    all_of = Counter(target.level for target in targets)
+    changed = Counter(target.level for target in {change.address.target for change in changes})
     return "; ".join(
-        f"{reach.changed:,} of {counted(reach.all, reach.level)}{', all' if 1 < reach.changed == reach.all else ''}"
-        for reach in document.reach
+        f"{number:,} of {counted(all_of[level], level)}{', all' if 1 < number == all_of[level] else ''}"
+        for level in Level
+        if (number := changed[level])
     )
 
 
-def deletions_in_words(plan: Plan) -> str:
-    """Return how much a plan deletes where: `deletes 12 objects in 1 group and 3 projects`; empty if nothing."""
-    deleted = [change.address.target for change in plan.changes if isinstance(change, Delete)]
+def deletions_in_words(changes: Iterable[Change]) -> str:
+    """Return how much some changes delete where: `deletes 12 objects in 1 group and 3 projects`; empty if nothing."""
+    deleted = [change.address.target for change in changes if isinstance(change, Delete)]
     numbers = Counter(target.level for target in sorted(set(deleted), key=lambda target: target.order))
     places = [counted(number, level) for level, number in numbers.items()]
     return f"deletes {counted(len(deleted), 'object')} in {listed(places)}" if deleted else ""
@@ -404,11 +406,10 @@ def compared_with(saved: SavedPlan) -> str:
     return f"{text}, and with the manifests at {escaped(saved.since)}." if saved.since else f"{text}."
 
 
-def plan_cost(saved: SavedPlan) -> str:
+def plan_cost(writes: int, made: int) -> str:
     """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
-    made = saved.requests_made
     verb = "was" if made == 1 else "were"
-    return f"{counted(saved.plan.cost, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
+    return f"{counted(writes, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
 
 
 def requests_made(report: Report) -> str:
@@ -486,11 +487,14 @@ def refusal_notes(saved: SavedPlan) -> list[str]:
 
 def guard_notes(saved: SavedPlan) -> Iterator[str]:
     """Yield what a baseline has too, the deletions allowed for a plan, and why `apply` will refuse it."""
-    yield from filter(None, [baseline_note(saved)])
+    yield from (*filter(None, [baseline_note(saved)]), *limit_notes(saved), *refusal_notes(saved))
+
+
+def limit_notes(saved: SavedPlan) -> Iterator[str]:
+    """Yield the deletions allowed for a plan, if they are."""
     allowed = saved.limits.allow_deletes
     if allowed is not None:
         yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
-    yield from refusal_notes(saved)
 
 
 def canary_notes(report: Report) -> Iterator[str]:
@@ -504,9 +508,8 @@ def canary_notes(report: Report) -> Iterator[str]:
         yield f"canary: {facts}; {then}"
 
 
-def widening_notes(plan: Plan) -> Iterator[str]:
+def widening_notes(widened: Sequence[WidenedObject]) -> Iterator[str]:
     """Yield which objects hold for more once others are deleted, the first of them by name."""
-    widened = [affected for target in plan.targets for affected in target.widened]
     for affected in widened[:MAX_WIDENING_NOTES]:
         yield f"{label(affected.address)} of {affected.address.target}: {affected.reason}"
     more = len(widened) - MAX_WIDENING_NOTES
@@ -514,9 +517,9 @@ def widening_notes(plan: Plan) -> Iterator[str]:
         yield f"{counted(more, 'more object')} {'holds' if more == 1 else 'hold'} for more then"
 
 
-def access_notes(plan: Plan) -> Iterator[str]:
+def access_notes(unmanaged: Iterable[Unmanaged]) -> Iterator[str]:
     """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
-    objects = [unmanaged.address for unmanaged in plan.unmanaged if unmanaged.grants_access]
+    objects = [live.address for live in unmanaged if live.grants_access]
     counts = Counter(address.section for address in objects)
     if counts:
         numbers = ", ".join(f"{number:,} in {section}" for section, number in counts.items())

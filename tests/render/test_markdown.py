@@ -349,10 +349,6 @@ def test_groups_are_in_the_order_of_the_plan() -> None:
 def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
     at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
     widened = [WidenedObject(address, "it holds for all branches then") for address in at]
-    plans = [
-        Plan((TargetPlan(API, (SectionPlan("approval_rules", widened=tuple(widened[:number])),)),))
-        for number in (5, 6, 7)
-    ]
-    first, second, third = ([*widening_notes(plan)] for plan in plans)
+    first, second, third = ([*widening_notes(widened[:number])] for number in (5, 6, 7))
     assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
     assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])

@@ -93,12 +93,10 @@ def test_where_a_person_is_asked_deletions_stand_together_at_the_end() -> None:
         "project acme/payments/api",
         '  - milestone "b"',
     ]
-    assert deletions_in_words(saved.plan) == "deletes 4 objects in 3 projects"
+    assert deletions_in_words(saved.plan.changes) == "deletes 4 objects in 3 projects"
     of_a_group = replace(gone[0], address=replace(gone[0].address, target=Target(Level.GROUP, "acme")))
-    assert deletions_in_words(Plan((TargetPlan(API, (SectionPlan("", changes=(gone[1], of_a_group)),)),))) == (
-        "deletes 2 objects in 1 group and 1 project"
-    )
-    assert deletions_in_words(Plan(())) == ""
+    assert deletions_in_words([gone[1], of_a_group]) == "deletes 2 objects in 1 group and 1 project"
+    assert deletions_in_words([]) == ""
 
 
 def test_a_verbose_plan_shows_whole_values() -> None:
@@ -348,7 +346,7 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
     lines = [[*target.entries, *target.excepted, *target.widened] for target in saved.plan.targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
-    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved.plan)]
+    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved.plan.unmanaged)]
     assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
@@ -383,6 +381,15 @@ def test_a_report_tells_what_became_of_each_change() -> None:
 
 ERROR = LocatedDiagnostic("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
 WARNING = LocatedDiagnostic("b.yaml", 0, 0, "is empty", severity="warning")
+
+
+def test_a_deletion_that_failed_is_told_on_a_quiet_terminal_too() -> None:
+    report = done(*[(Status.DONE, "")] * 3, (Status.FAILED, "403 Forbidden"))
+    assert render_report(report, style=Style(quiet=True, deletions_last=True)).splitlines()[:-1] == [
+        "project acme/payments/api",
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
+        '  - trigger token "legacy-integration"        failed: 403 Forbidden',
+    ]
 
 
 def test_faults_are_shown_with_the_line_and_a_caret() -> None:

@@ -8,37 +8,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from reconciler.documents.cards import Table
 from reconciler.documents.coverage import Matrix, matrix
 from reconciler.documents.history import is_whole
-from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.gitops.apply_log import revert_words
 from reconciler.model.wording import counted
-from reconciler.render import Style
+from reconciler.render import Style, view
 from reconciler.render.html import cards, verdict
-from reconciler.render.html.cards import CardKind, Decision
+from reconciler.render.html.cards import CardKind
 from reconciler.render.html.document import cells, document
+from reconciler.render.html.verdict import PageVerdict
 from reconciler.render.links import Links, links_of
-from reconciler.render.wording import (
-    WHOLE,
-    access_notes,
-    canary_notes,
-    compared_with,
-    expiry_notes,
-    guard_notes,
-    left_alone,
-    of_plan,
-    of_report,
-    plan_cost,
-    plan_in_a_line,
-    reach_in_words,
-    rename_notes,
-    report_in_a_line,
-    requests_made,
-    waits,
-    widening_notes,
-)
+from reconciler.render.view import View
+from reconciler.render.wording import WHOLE
 
 PAGE_STYLES = ("page.css", "matrix.css")
 PAGE_SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")
@@ -58,61 +41,43 @@ ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
 
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
-    guards = [*guard_notes(saved)]
-    split = len(guards) - len(saved.refusals)
+    return _plan(view.of_plan(saved), links_of(saved, style), style, fleet=matrix(saved), commands=_commands(saved))
+
+
+def _plan(shown: View, links: Links, style: Style, *, fleet: Matrix, commands: str) -> str:
+    unmanaged = counted(shown.numbers["unmanaged"], "unmanaged object")
     return _page(
-        title=plan_in_a_line(saved),
-        of=of_plan(saved),
-        service=saved.service,
-        time=utc(saved.created_at),
-        verdict=verdict.of_plan(saved),
-        refusals=guards[split:],
-        notes=[
-            *guards[:split],
-            *rename_notes(saved),
-            *saved.remarks,
-            *expiry_notes(saved),
-            *access_notes(saved.plan),
-            *widening_notes(saved.plan),
-        ],
-        reach=reach_in_words(saved),
-        facts=[
-            compared_with(saved),
-            f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
-        ],
+        shown,
+        verdict.of_plan(shown),
+        links,
+        style,
+        refusals=shown.noted("refusal"),
+        notes=shown.noted("baseline", "limit", "rename", "remark", "expiry", "access", "widening"),
+        facts=[shown.source, f"{shown.cost} {unmanaged}{shown.left_alone}."],
         kinds=cards.PLAN_CARDS,
-        shown=cards.of_plan(saved, style),
-        table=saved.table,
-        fleet=matrix(saved),
-        links=links_of(saved, style),
-        commands=_commands(saved),
-        revert=revert_words(saved.reverts),
+        fleet=fleet,
+        commands=commands,
     )
 
 
 def report(done: Report, style: Style) -> str:
     """Return a page about what became of the changes."""
-    waited = ", ".join(waits(done.requests.waited))
+    return _report(view.of_report(done), links_of(done, style), style, fleet=matrix(done))
+
+
+def _report(shown: View, links: Links, style: Style, *, fleet: Matrix) -> str:
+    waited = f" Waited {', '.join(shown.waits)}." if shown.waits else ""
     return _page(
-        title=report_in_a_line(done),
-        of=of_report(done),
-        service=done.service,
-        time=utc(done.finished_at),
-        verdict=verdict.of_report(done),
+        shown,
+        verdict.of_report(shown),
+        links,
+        style,
         refusals=[],
-        notes=[*canary_notes(done), *done.remarks],
-        reach=reach_in_words(done),
-        facts=[
-            f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
-            f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
-        ],
-        kinds=cards.kinds_of(done),
-        shown=cards.of_report(done, style),
-        table=done.table,
-        fleet=matrix(done),
-        links=links_of(done, style),
-        commands="wide" if done.reverts else "retry",
-        revert=revert_words(done.reverts),
+        notes=shown.noted("canary", "remark"),
+        facts=[f"Written to {shown.service} {shown.source}.", f"{shown.cost}.{waited}"],
+        kinds=cards.kinds_of_report(shown),
+        fleet=fleet,
+        commands="wide" if shown.reverts else "retry",
     )
 
 
@@ -125,50 +90,57 @@ def _commands(saved: SavedPlan) -> str:
 
 
 def _page(
+    shown: View,
+    verdict: PageVerdict,
+    links: Links,
+    style: Style,
     *,
     kinds: Sequence[CardKind],
-    shown: Sequence[Decision],
-    table: Table,
     fleet: Matrix,
-    links: Links,
     commands: str,
-    revert: Sequence[str],
     **values: object,
 ) -> str:
     """Fill in the templates.
 
     Args:
-        kinds: of the cards that there may be, in the order in which they are shown.
-        shown: all cards.
-        table: the numbers by section.
-        fleet: the state of each section of each target.
+        shown: what the page is about.
+        verdict: it in a sentence.
         links: to the pages of the service, of the manifests, and of the pipeline.
+        style: by which its cards are put together.
+        kinds: of the cards that there may be, in the order in which they are shown.
+        fleet: the state of each section of each target.
         commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
             that the manifests declare and of a whole revert, else `narrow`.
-        revert: the words of the command that undoes what the page undoes; none if that is nothing.
         values: see the templates.
     """
+    decisions, table = cards.decisions(shown, kinds, style), shown.table
     sizes = Counter[str]()
-    for card in shown:
+    for card in decisions:
         sizes[card.kind] += len(card.entries)
     return document(
         "page.html",
         styles=PAGE_STYLES,
         scripts=PAGE_SCRIPTS,
+        title=shown.title,
+        of=shown.of,
+        service=shown.service,
+        time=shown.time,
+        verdict=verdict,
+        reach=shown.reach,
         tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
         columns=[(column, SIGNS[column], column) for column in table.columns],
         rows=table.rows,
         totals=[sum(column) for column in zip(*(numbers for _, numbers in table.rows), strict=True)],
         whole=WHOLE,
-        cards=shown,
+        cards=decisions,
         few=CARDS_WITHOUT_SCRIPT,
         context=[*links.context],
         data={
-            **cards.data(shown, links),
+            **cards.data(decisions, links),
             "kinds": {kind.name: asdict(kind) for kind in kinds},
             "matrix": cells(fleet),
             "commands": commands,
-            "revert": revert,
+            "revert": revert_words(shown.reverts),
         },
         **values,
     )

@@ -10,20 +10,29 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, takewhile
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED
-from reconciler.documents.cards import Card, Chapter
+from reconciler.documents.chapters import Chapter, sort_of
 from reconciler.documents.coverage import AFTER, State
-from reconciler.documents.groups import REQUEST, Entry, EntryGroup, grouped, is_done, subject_of
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Outcome, Problem, Status, Unmanaged, Update
+from reconciler.documents.groups import REQUEST, Entry, EntryGroup, equal, grouped, is_done, subject_of, target_of
+from reconciler.model.plan import (
+    Change,
+    Create,
+    Delete,
+    Excepted,
+    Outcome,
+    Problem,
+    Restored,
+    Status,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.links import Links
+from reconciler.render.view import View
 from reconciler.render.wording import (
     excepted_subject,
     excepted_text,
@@ -124,30 +133,27 @@ class Decision:
     groups: Sequence["Decision"] = ()
 
 
-def of_plan(saved: SavedPlan, style: Style) -> list[Decision]:
-    """Return what a plan would do, and what cannot be planned."""
-    least = _least(style)
-    cards = (card for chapter in saved.chapters for card in _of_chapter(chapter, least))
-    return _ordered(chain(cards, _restored(saved)), PLAN_CARDS)
+def decisions(shown: View, kinds: Sequence[CardKind], style: Style) -> list[Decision]:
+    """Return what a plan would do and what cannot be planned, or what became of it, in the order of the kinds."""
+    # one decision is one card, however many targets it is about
+    least = inf if style.group_by == "target" else 1
+    cards = chain(
+        (card for chapter in shown.chapters for card in _of_chapter(chapter, least)), map(_put_back, shown.put_back)
+    )
+    order = {kind.name: number for number, kind in enumerate(kinds)}
+    return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
 
 
-def _restored(saved: SavedPlan) -> Iterator[Decision]:
-    """Yield a card for each thing that was changed and put back."""
-    for restored in saved.plan.restored:
-        about, text = label(restored.address), restored_text(restored)
-        yield Decision("restored", f"{about}: {text}", [Problem(restored.address, text)], about)
-
-
-def of_report(report: Report, style: Style) -> list[Decision]:
-    """Return what became of a plan. Where the run was interrupted, what is done comes first."""
-    least = _least(style)
-    return _ordered((card for chapter in report.chapters for card in _of_chapter(chapter, least)), kinds_of(report))
+def _put_back(restored: Restored) -> Decision:
+    about, text = label(restored.address), restored_text(restored)
+    return Decision("restored", f"{about}: {text}", [Problem(restored.address, text)], about)
 
 
 def _of_chapter(chapter: Chapter, least: float) -> Iterator[Decision]:
     """Yield the cards of a chapter, those of one with a name with it."""
+    unfinished = cast("Iterator[EntryGroup[Outcome]]", chapter.groups_of(least, "unfinished"))
     cards = chain(
-        (_unfinished(groups) for groups in _by_reason(chapter.unfinished(least).groups, least)),
+        (_unfinished(groups) for groups in _by_reason(unfinished, least)),
         _changes(chapter, least),
         _others(chapter, least),
     )
@@ -157,16 +163,11 @@ def _of_chapter(chapter: Chapter, least: float) -> Iterator[Decision]:
         yield replace(card, kind=kind, title=title)
 
 
-def kinds_of(report: Report) -> tuple[CardKind, ...]:
-    """Return the kinds of cards that a report may have, in the order in which they are shown."""
-    if is_interrupted(report):
+def kinds_of_report(shown: View) -> tuple[CardKind, ...]:
+    """Return the kinds of a report's cards in their order. Where the run was interrupted, what is done comes first."""
+    if shown.is_interrupted:
         return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *LEFT_ALONE_CARDS
     return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *LEFT_ALONE_CARDS
-
-
-def is_interrupted(report: Report) -> bool:
-    """Return whether a signal ended the run before everything was done."""
-    return any(outcome.reason in {RUN_ENDED, RESULT_UNKNOWN} for outcome in report.outcomes)
 
 
 def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
@@ -206,60 +207,89 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     }
 
 
-def _least(style: Style) -> float:
-    """Return how many targets make a group. One decision is one card, however many targets it is about."""
-    return inf if style.group_by == "target" else 1
-
-
-def _ordered(cards: Iterable[Decision], kinds: Sequence[CardKind]) -> list[Decision]:
-    """Put cards in the order of their kinds, the largest ones of each first."""
-    order = {kind.name: number for number, kind in enumerate(kinds)}
-    return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
-
-
 def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
-    """Yield the cards of changes, planned or done."""
+    """Yield the cards of changes, planned or done: one for each place in the manifests that asks for some.
+
+    A place counts if it asks something of more than one target. All else is a card of its own for each group.
+    """
     if least == inf:
-        yield from map(_change, chapter.changes(least).groups)
+        yield from map(_change, chapter.groups_of(least, "change"))
         return
+    groups = cast(
+        "list[EntryGroup[Change | Outcome]]", [group for group in chapter.groups if sort_of(group.sample) == "change"]
+    )
+    asked: dict[_Cause, set[Target]] = {}
+    for entry in (entry for group in groups for entry in group.entries):
+        asked.setdefault(_cause(entry), set()).add(target_of(entry))
+    cards: dict[object, list[EntryGroup[Change | Outcome]]] = {}
+    for number, group in enumerate(groups):
+        parts: dict[object, list[Change | Outcome]] = {}
+        for entry in group.entries:
+            cause = _cause(entry)
+            is_shared = cause.place and len(asked[cause]) > 1
+            parts.setdefault(cause if is_shared else number, []).append(entry)
+        for key, entries in parts.items():
+            cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
     held = {
         (target.target, section.section): section.found for target in chapter.targets for section in target.sections
     }
-    for card in chapter.cards:
-        groups = [_change(group) for group in card.groups]
-        first = groups[0]
-        if len(groups) == 1:
-            yield replace(first, place=card.place)
-        else:
-            entries = [entry for group in card.groups for entry in group.entries]
-            title = first.title if len({group.title for group in groups}) == 1 else _asked(card, held)
-            about = first.subject if title == first.title else ""
-            yield Decision(card.kind, title, entries, about, place=card.place, groups=groups)
+    for key, members in cards.items():
+        place = key.place if isinstance(key, _Cause) else ""
+        yield _asked([_change(group) for group in sorted(members, key=lambda own: -len(own.entries))], place, held)
 
 
-def _asked(card: Card, held: Mapping[tuple[Target, str], int]) -> str:
-    """Return what one place in the manifests asks for: `prune at sets.yaml:12 empties milestones of 3 projects: …`.
+def _asked(groups: Sequence[Decision], place: str, held: Mapping[tuple[Target, str], int]) -> Decision:
+    """Return the card of what one place in the manifests asks for, or of equal changes.
 
     Args:
-        card: its groups are about objects of different names.
+        groups: the cards of equal changes.
+        place: where the manifests ask for all of them; empty if that is not one place.
         held: how many objects each section held.
     """
-    addresses = [subject_of(entry).address for entry in card.entries]
+    first = groups[0]
+    if len(groups) == 1:
+        return replace(first, place=place)
+    entries = [entry for group in groups for entry in group.entries]
+    if len({group.title for group in groups}) == 1:
+        return Decision(first.kind, first.title, entries, first.subject, place=place, groups=groups)
+    title = _asked_title(first.kind, place, [_address(entry) for entry in entries], held)
+    return Decision(
+        first.kind, title, entries, first.subject if title == first.title else "", place=place, groups=groups
+    )
+
+
+def _asked_title(kind: str, place: str, addresses: Sequence[Address], held: Mapping[tuple[Target, str], int]) -> str:
+    """Return what one place asks of objects of several names: `prune at sets.yaml:12 empties milestones of ...`."""
     titles = {address.title for address in addresses}
     what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
-    if not card.kind.startswith("delete"):
-        return escaped(f"{card.kind.capitalize()} {what}")
+    if not kind.startswith("delete"):
+        return escaped(f"{kind.capitalize()} {what}")
     # one line names one object, so that one which deletes objects of several names prunes
     lost = Counter((address.target, address.section) for address in addresses)
     targets = {address.target for address in addresses}
     where = f"{addresses[0].section} of {counted(len(targets), addresses[0].target.level)}"
-    is_done = card.kind == "deleted"
-    if all(number == held.get(place) for place, number in lost.items()):
-        return escaped(f"prune at {card.place} {'emptied' if is_done else 'empties'} {where}: {what}")
-    return escaped(f"prune at {card.place} {'deleted' if is_done else 'deletes'} {what} in {where}")
+    is_done = kind == "deleted"
+    if all(number == held.get(section) for section, number in lost.items()):
+        return escaped(f"prune at {place} {'emptied' if is_done else 'empties'} {where}: {what}")
+    return escaped(f"prune at {place} {'deleted' if is_done else 'deletes'} {what} in {where}")
 
 
-def _change(group: EntryGroup[Change | Outcome]) -> Decision:
+class _Cause(NamedTuple):
+    """What the changes of a card have in common."""
+
+    kind: str
+    level: Level
+    section: str
+    place: str
+
+
+def _cause(entry: Change | Outcome) -> _Cause:
+    change = entry.change if isinstance(entry, Outcome) else entry
+    kind = entry.word if isinstance(entry, Outcome) else entry.action
+    return _Cause(kind, change.address.target.level, change.address.section, change.origin)
+
+
+def _change(group: EntryGroup[Any]) -> Decision:
     """Return the card of equal changes, planned or done."""
     about = subject(group)
     if isinstance(group.sample, Outcome):
@@ -274,13 +304,13 @@ def _change(group: EntryGroup[Change | Outcome]) -> Decision:
 
 def _others(chapter: Chapter, least: float) -> Iterator[Decision]:
     """Yield the cards of what cannot be planned, and of what is left alone."""
-    for group in chapter.problems(least).groups:
+    for group in cast("Iterator[EntryGroup[Problem]]", chapter.groups_of(least, "problem")):
         about, reason = subject(group), escaped(group.sample.reason)
         yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
-    for held in chapter.excepted(least).groups:
+    for held in cast("Iterator[EntryGroup[Excepted]]", chapter.groups_of(least, "excepted")):
         title, about = excepted_subject(held.sample), subject(held)
         yield Decision("excepted", title, held.entries, about, reason=excepted_text(held.sample))
-    for left_out in grouped(chapter.not_applicable, least).groups:
+    for left_out in (group for block in grouped(chapter.not_applicable, least) for group in block.groups):
         about = subject(left_out)
         yield Decision("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
     yield from _unmanaged(unmanaged for target in chapter.targets for unmanaged in target.unmanaged)
@@ -311,11 +341,11 @@ def _by_reason(groups: Iterable[EntryGroup[Outcome]], least: float) -> Iterable[
     alike: dict[object, list[EntryGroup[Outcome]]] = {}
     for group in groups:
         alone = len(alike) if least == inf else None
-        alike.setdefault((group.sample.status, _cause(group.sample), alone), []).append(group)
+        alike.setdefault((group.sample.status, _reason(group.sample), alone), []).append(group)
     return alike.values()
 
 
-def _cause(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     """Return a reason without the request that it begins with: `403 Forbidden`."""
     return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
@@ -326,7 +356,7 @@ def _unfinished(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     entries = [entry for group in groups for entry in group.entries]
     about = subject(groups[0]) if len(groups) == 1 else ""
     what = f"{first.change.action.capitalize()} {about}" if about else str(first.status).capitalize()
-    reason = escaped(first.reason if about else _cause(first))
+    reason = escaped(first.reason if about else _reason(first))
     alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
     return Decision(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)

@@ -3,13 +3,11 @@
 from dataclasses import dataclass, replace
 from shlex import join
 
-from reconciler.documents.groups import is_done
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.documents.chapters import DONE
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.wording import counted, listed
-from reconciler.render.html.cards import is_interrupted
-from reconciler.render.wording import deletions_in_words, number_of_changes
+from reconciler.render.view import View
+from reconciler.render.wording import number_of_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,41 +27,41 @@ class PageVerdict:
     command: str = ""
 
 
-def of_plan(saved: SavedPlan) -> PageVerdict:
+def of_plan(shown: View) -> PageVerdict:
     """Return what a plan would do, and whether that is safe; of a way back, which apply it undoes, and by what."""
-    verdict = _of_plan(saved)
-    if not saved.reverts:
+    numbers = shown.numbers
+    is_ready = number_of_changes(numbers) + shown.already and not shown.noted("refusal")
+    command = join([*revert_words(shown.reverts), "--yes"]) if shown.reverts and is_ready else ""
+    return _undoing(shown, replace(_of_plan(shown), command=command))
+
+
+def _undoing(shown: View, verdict: PageVerdict) -> PageVerdict:
+    """Return the verdict on a revert, which names the apply."""
+    if not shown.reverts:
         return verdict
-    is_ready = any(saved.plan.changes) and not saved.refusals
-    command = join([*revert_words(saved.reverts), "--yes"]) if is_ready else ""
     headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"
-    return replace(verdict, headline=f"Revert of the apply {short(saved.reverts)}: {headline}", command=command)
+    return replace(verdict, headline=f"Revert of the apply {short(shown.reverts)}: {headline}")
 
 
-def _of_plan(saved: SavedPlan) -> PageVerdict:
-    numbers = saved.summary
-    creates, updates = numbers.create, numbers.update
-    changes = creates + updates + numbers.delete
-    problems = counted(numbers.problems, "problem") if numbers.problems else ""
-    already = number_of_changes(numbers.not_of_change)
-    if not changes and not already and not problems:
-        state = "before that apply" if saved.reverts else "the manifests declare"
+def _of_plan(shown: View) -> PageVerdict:
+    numbers, already, deletions = shown.numbers, shown.already, shown.deletions
+    problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
+    if not number_of_changes(numbers) and not already:
+        if problems:
+            return PageVerdict(
+                "care",
+                f"Nothing to change, but {problems}",
+                "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
+            )
+        state = "before that apply" if shown.reverts else "the manifests declare"
         return PageVerdict("calm", "Nothing to change", f"The service is as {state}.")
-    if not changes and not already:
-        return PageVerdict(
-            "care",
-            f"Nothing to change, but {problems}",
-            "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
-        )
-    deletions = deletions_in_words(saved.plan)
-    parts = [
-        f"{verb} {counted(number, 'object')}" for verb, number in (("creates", creates), ("updates", updates)) if number
-    ]
+    verbs = {"creates": numbers["create"], "updates": numbers["update"]}
+    parts = [f"{verb} {counted(number, 'object')}" for verb, number in verbs.items() if number]
     words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
     words += f"; {counted(already, 'change')} not of this change" if already else ""
     words += f"; {problems}" if problems else ""
     headline = words.capitalize()
-    if saved.refusals:
+    if shown.noted("refusal"):
         return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     if deletions:
         return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
@@ -72,38 +70,29 @@ def _of_plan(saved: SavedPlan) -> PageVerdict:
     return PageVerdict("go", headline, "There is no problem. The plan can be applied.")
 
 
-def of_report(report: Report) -> PageVerdict:
+def of_report(shown: View) -> PageVerdict:
     """Return how much of a plan is done, and how to go on; of a revert, which apply it undid."""
-    verdict = _of_report(report)
-    if not report.reverts:
-        return verdict
-    headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"
-    return replace(verdict, headline=f"Revert of the apply {short(report.reverts)}: {headline}")
+    return _undoing(shown, _of_report(shown))
 
 
-def _of_report(report: Report) -> PageVerdict:
-    outcomes = list(report.outcomes)
-    done = sum(map(is_done, outcomes))
-    problems = counted(report.counts.problems, "problem") if report.counts.problems else ""
-    if not outcomes:
+def _of_report(shown: View) -> PageVerdict:
+    numbers = shown.numbers
+    done = sum(numbers[word] for word in DONE)
+    left = sum(numbers[word] for word in ("failed", "stale", "skipped", "dropped"))
+    problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
+    but = f"; {problems}" if problems else ""
+    if not done + left:
         headline, tone = "Nothing to change" + (f", but {problems}" if problems else ""), "care" if problems else "calm"
         return PageVerdict(tone, headline, "Nothing was written.")
-    if done == len(outcomes):
+    if not left:
         headline = "The change is done" if done == 1 else f"All {done:,} changes are done"
         if problems:
-            return PageVerdict(
-                "care", f"{headline}; {problems}", "The problems are declared settings that could not be planned."
-            )
+            advice = "The problems are declared settings that could not be planned."
+            return PageVerdict("care", f"{headline}{but}", advice)
         return PageVerdict("go", headline, "Nothing is left to do.")
-    is_one = len(outcomes) == 1
-    headline = (
-        "The change is not done"
-        if is_one
-        else f"{done:,} of {len(outcomes):,} changes {'is' if done == 1 else 'are'} done"
-    )
-    headline += f"; {problems}" if problems else ""
-    if is_interrupted(report):
-        headline = f"Interrupted: {headline}"
-    left = counted(len(outcomes) - done, "change")
-    by = "" if report.reverts else ", with the JSON report of this run"
-    return PageVerdict("care" if done else "stop", headline, f"{left} not done. To go on{by}:", report.finish)
+    headline = f"{done:,} of {done + left:,} changes {'is' if done == 1 else 'are'} done"
+    headline = f"{'The change is not done' if done + left == 1 else headline}{but}"
+    headline = f"Interrupted: {headline}" if shown.is_interrupted else headline
+    by = "" if shown.reverts else ", with the JSON report of this run"
+    advice = f"{counted(left, 'change')} not done. To go on{by}:"
+    return PageVerdict("care" if done else "stop", headline, advice, shown.finish)

@@ -1,26 +1,25 @@
-"""What people see of a plan or a report, put together once: every format draws it, and none computes it anew. Pure."""
+"""The content of a plan or a report in chapters, with its equal entries and its numbers, computed once. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isinf
-from typing import Literal, NamedTuple, cast
+from typing import Literal, get_args
 
 from reconciler.documents.groups import (
     GROUP_FROM_TARGETS,
+    Block,
     Entry,
     EntryGroup,
-    Grouping,
     SavedGroup,
     arranged,
     equal,
     is_done,
     saved_group,
-    target_of,
 )
-from reconciler.model.plan import ACTIONS, Change, Excepted, Outcome, Problem, SectionPlan, Source, TargetPlan
-from reconciler.model.targets import Address, Level, Target
+from reconciler.model.plan import ACTIONS, Excepted, Outcome, Problem, SectionPlan, Source, TargetPlan
+from reconciler.model.targets import Address
 
 ChapterName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
 
@@ -31,6 +30,12 @@ ALREADY: Mapping[Source | None, ChapterName] = {
 }
 """The chapters of what is not of a change: why it is there, as far as the inventory tells."""
 
+Sort = Literal["change", "unfinished", "problem", "excepted"]
+"""What an entry is: a change of a plan, or one that was done; one that was not done; what could not be planned; or what
+an exception holds back."""
+
+SORTS: tuple[Sort, ...] = get_args(Sort)
+
 DONE = tuple(f"{action}d" for action in ACTIONS)
 
 PLAN_COLUMNS = (*ACTIONS, "problems")
@@ -38,53 +43,6 @@ PLAN_COLUMNS = (*ACTIONS, "problems")
 
 REPORT_COLUMNS = (*DONE, "unfinished", "problems")
 """The columns of the table of a report; `unfinished` is failed, stale, skipped, or dropped by the service."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How many targets of one level change.
-
-    Attributes:
-        level: their level.
-        changed: how many of them have changes.
-        all: how many of them there are in the plan.
-    """
-
-    level: Level
-    changed: int
-    all: int
-
-
-def reaches(targets: Iterable[Target], changed: Iterable[Target]) -> tuple[Reach, ...]:
-    """Return how many of some targets change, by level; without levels that stay as they are.
-
-    Args:
-        targets: all of them.
-        changed: those that change, in any number.
-    """
-    levels = Counter(target.level for target in targets)
-    numbers = Counter(target.level for target in set(changed))
-    return tuple(Reach(level, numbers[level], levels[level]) for level in Level if numbers[level])
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What one place in the manifests asks of several targets, or equal changes that each have a place of their own.
-
-    Attributes:
-        kind: `create`, `update` or `delete`; in a report `created` and so on.
-        place: where the manifests ask for it, as path:line; empty if that is not one place.
-        groups: at least one, the largest first.
-    """
-
-    kind: str
-    place: str
-    groups: tuple[EntryGroup[Change | Outcome], ...]
-
-    @property
-    def entries(self) -> tuple[Change | Outcome, ...]:
-        """The entries of all groups."""
-        return tuple(entry for group in self.groups for entry in group.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +78,11 @@ class Chapter:
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """The changes or their outcomes, the problems, and what exceptions hold back, of one target after the other."""
-        return tuple(entry for target in self.targets for entry in (*target.entries, *target.excepted))
+        entries: list[Entry] = []
+        for target in self.targets:
+            entries += target.entries
+            entries += target.excepted
+        return tuple(entries)
 
     @cached_property
     def numbers(self) -> Counter[tuple[str, str]]:
@@ -159,69 +121,27 @@ class Chapter:
             for section in target.not_applicable
         )
 
-    def grouped(self, least: float, where: Callable[[Entry], bool]) -> Grouping[Entry]:
+    def blocks(self, least: float, *sorts: Sort) -> tuple[Block[Entry], ...]:
         """Return the groups of at least so many targets, and the rest by target.
 
         Args:
             least: how many targets make a group; see `groups.arranged`.
-            where: which entries are meant; it is the same for equal ones.
+            sorts: the sorts of entries that are meant; all, if none is given.
         """
-        entries = tuple(entry for entry in self.entries if where(entry))
-        groups = () if isinf(least) else tuple(group for group in self.groups if where(group.sample))
+        meant = frozenset(sorts or SORTS)
+        entries = tuple(entry for entry in self.entries if sort_of(entry) in meant)
+        groups = () if isinf(least) else tuple(group for group in self.groups if sort_of(group.sample) in meant)
         return arranged(entries, groups, least)
 
-    def changes(self, least: float) -> Grouping[Change | Outcome]:
-        """Return the changes of a plan, or those that were done."""
-        return cast("Grouping[Change | Outcome]", self.grouped(least, _is_change))
-
-    def unfinished(self, least: float) -> Grouping[Outcome]:
-        """Return the changes that were not done."""
-        return cast("Grouping[Outcome]", self.grouped(least, _is_unfinished))
-
-    def problems(self, least: float) -> Grouping[Problem]:
-        """Return what could not be planned."""
-        return cast("Grouping[Problem]", self.grouped(least, _is_problem))
-
-    def excepted(self, least: float) -> Grouping[Excepted]:
-        """Return what exceptions hold back."""
-        return cast("Grouping[Excepted]", self.grouped(least, _is_excepted))
-
-    @cached_property
-    def cards(self) -> tuple[Card, ...]:
-        """The changes of a plan, or those that were done: a card for each place in the manifests that asks for some.
-
-        A place counts if it asks something of more than one target. All else is a card of its own for each group.
-        """
-        groups = cast(
-            "tuple[EntryGroup[Change | Outcome], ...]",
-            tuple(group for group in self.groups if _is_change(group.sample)),
-        )
-        asked: dict[_Cause, set[Target]] = {}
-        for entry in (entry for group in groups for entry in group.entries):
-            asked.setdefault(_cause(entry), set()).add(target_of(entry))
-        cards: dict[object, list[EntryGroup[Change | Outcome]]] = {}
-        for number, group in enumerate(groups):
-            parts: dict[object, list[Change | Outcome]] = {}
-            for entry in group.entries:
-                cause = _cause(entry)
-                is_shared = cause.place and len(asked[cause]) > 1
-                parts.setdefault(cause if is_shared else number, []).append(entry)
-            for key, entries in parts.items():
-                cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
-        return tuple(
-            Card(
-                _cause(members[0].entries[0]).kind,
-                key.place if isinstance(key, _Cause) else "",
-                tuple(sorted(members, key=lambda group: -len(group.entries))),
-            )
-            for key, members in cards.items()
-        )
+    def groups_of(self, least: float, *sorts: Sort) -> Iterator[EntryGroup[Entry]]:
+        """Yield the groups of all blocks."""
+        return (group for block in self.blocks(least, *sorts) for group in block.groups)
 
     @property
     def saved_groups(self) -> Iterator[SavedGroup]:
         """The groups, as a document holds them."""
-        blocks = self.grouped(GROUP_FROM_TARGETS, lambda entry: not _is_excepted(entry)).blocks
-        return (saved_group(group) for block in blocks for group in block.groups)
+        groups = self.groups_of(GROUP_FROM_TARGETS, "change", "unfinished", "problem")
+        return (saved_group(group) for group in groups if len(group.targets) > 1)
 
 
 def table(chapters: Sequence[Chapter], columns: tuple[str, ...]) -> Table:
@@ -260,6 +180,18 @@ def chapters_since(targets: Sequence[TargetPlan]) -> Iterator[Chapter]:
             yield Chapter(name, differing)
 
 
+def sort_of(entry: Entry) -> Sort:
+    """Return the sort of an entry: the same for equal ones."""
+    match entry:
+        case Outcome():
+            return "change" if is_done(entry) else "unfinished"
+        case Problem():
+            return "problem"
+        case Excepted():
+            return "excepted"
+    return "change"
+
+
 def _with_source(target: TargetPlan, source: Source | None) -> TargetPlan:
     """Return a target with its changes from one source."""
     sections = (
@@ -267,34 +199,3 @@ def _with_source(target: TargetPlan, source: Source | None) -> TargetPlan:
         for section in target.sections
     )
     return replace(target, sections=tuple(sections))
-
-
-class _Cause(NamedTuple):
-    """What the changes of a card have in common."""
-
-    kind: str
-    level: Level
-    section: str
-    place: str
-
-
-def _cause(entry: Change | Outcome) -> _Cause:
-    change = entry.change if isinstance(entry, Outcome) else entry
-    kind = entry.word if isinstance(entry, Outcome) else entry.action
-    return _Cause(kind, change.address.target.level, change.address.section, change.origin)
-
-
-def _is_change(entry: Entry) -> bool:
-    return is_done(entry) if isinstance(entry, Outcome) else not isinstance(entry, Problem | Excepted)
-
-
-def _is_unfinished(entry: Entry) -> bool:
-    return isinstance(entry, Outcome) and not is_done(entry)
-
-
-def _is_problem(entry: Entry) -> bool:
-    return isinstance(entry, Problem)
-
-
-def _is_excepted(entry: Entry) -> bool:
-    return isinstance(entry, Excepted)
