@@ -5,13 +5,15 @@ They follow production servers, as those of the sandbox do that the spec does no
 
 from reconciler.sandbox.routes.deploy_keys import DEPLOY_KEYS
 
-from . import invited_groups, places, project_import, settings, users
+from . import approval_rules, invited_groups, places, project_import, repository, settings, users
 
 ROUTES = (
     *DEPLOY_KEYS.routes("get", "create", "update", "delete"),
+    *approval_rules.ROUTES,
     *invited_groups.ROUTES,
     *places.ROUTES,
     *project_import.ROUTES,
+    *repository.ROUTES,
     *settings.ROUTES,
     *users.ROUTES,
 )

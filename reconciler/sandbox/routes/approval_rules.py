@@ -1,8 +1,7 @@
 """Approval rules of projects: how many of which users and groups must approve, and for which protected branches.
 
 The spec does not define these endpoints; they follow production servers. Users who are no members, groups that the
-caller cannot see and branches that nobody protects are dropped without a word. Rules of groups are behind a flag that
-is off.
+caller cannot see and branches that nobody protects are dropped without a word.
 """
 
 from collections.abc import Iterable
@@ -10,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..answers import Answer, Refusal, refused
-from ..call import Call, Insertion, Route
+from ..answers import Answer, refused
+from ..call import Call, Insertion
 from ..collection import PAGE, RouteCollection, page_of
 from ..parameters import boolean, integer, integers, read, text, texts
 from ..records import AnyUsername, DatedItem, GroupId
@@ -313,17 +312,6 @@ def _refuse(wrong: dict[str, list[str]]) -> None:
         raise refused(400, wrong)
 
 
-def refuse_groups(call: Call) -> Answer:
-    """Refuse with 404: rules of groups are behind a flag that is off."""
-    call.visible_group()
-    raise Refusal(404, {"message": "404 Not Found"})
-
-
 RULES = _ApprovalRules("approval_rules", ApprovalRuleRecord, "/projects/:id/approval_rules", part="approval_rule_id")
 SECTIONS = (RULES.section,)
-ROUTES = (
-    *RULES.routes(),
-    Route("GET", "/groups/:id/approval_rules", refuse_groups),
-    Route("POST", "/groups/:id/approval_rules", refuse_groups),
-    Route("PUT", "/groups/:id/approval_rules/:approval_rule_id", refuse_groups),
-)
+ROUTES = RULES.routes()

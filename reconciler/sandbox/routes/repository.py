@@ -59,8 +59,8 @@ REPOSITORY: StateSection[StoredRepository] = StateSection(
 def get_file(call: Call) -> Answer:
     """`GET` and `HEAD /projects/:id/repository/files/:file_path`."""
     sent = read(call, text("ref", required=True, blank=False))
-    project = _readable(call)
-    commit = _commit(project, sent["ref"])
+    project = readable(call)
+    commit = commit_at(project, sent["ref"])
     if commit is None:
         raise refused(404, "404 Commit Not Found")
     path = call.parts["file_path"]
@@ -86,8 +86,8 @@ def get_file(call: Call) -> Answer:
 def list_tree(call: Call) -> Answer:
     """`GET /projects/:id/repository/tree`: the folders of a folder, then its files."""
     sent = read(call, text("ref"), text("path"), *PAGE)
-    project = _readable(call)
-    commit = _commit(project, sent.get("ref") or project.default_branch)
+    project = readable(call)
+    commit = commit_at(project, sent.get("ref") or project.default_branch)
     if commit is None:
         raise refused(404, "404 Tree Not Found")
     folder = (sent.get("path") or "").strip("/")
@@ -111,33 +111,12 @@ def _show_entry(commit: Commit, path: str) -> dict[str, Any]:
     return {name: entry[name] for name in ("id", "name", "type", "path", "mode")}
 
 
-def list_branches(call: Call) -> Answer:
-    """`GET /projects/:id/repository/branches`: by name."""
-    read(call, *PAGE)
-    project = _readable(call)
-    return page_of(call, sorted(_repository(project).branches), lambda name: _show_branch(call, project, name))
-
-
 def get_branch(call: Call) -> Answer:
     """`GET /projects/:id/repository/branches/:branch`."""
-    project, name = _readable(call), call.parts["branch"]
-    if name not in _repository(project).branches:
+    project, name = readable(call), call.parts["branch"]
+    if name not in repository_of(project).branches:
         raise refused(404, "404 Branch Not Found")
-    return Answer(200, _show_branch(call, project, name))
-
-
-def create_branch(call: Call) -> Answer:
-    """`POST /projects/:id/repository/branches`."""
-    sent = read(call, text("branch", required=True, blank=False), text("ref", required=True, blank=False))
-    project = _writable(call, sent["branch"])
-    commit = _commit(project, sent["ref"])
-    if sent["branch"] in _repository(project).branches:
-        raise refused(400, "Branch already exists")
-    if commit is None:
-        raise refused(400, f"Invalid reference name: {sent['ref']}")
-    _repository(project).branches[sent["branch"]] = commit.id
-    call.changed = True
-    return Answer(201, _show_branch(call, project, sent["branch"]))
+    return Answer(200, show_branch(call, project, name))
 
 
 def list_commits(call: Call) -> Answer:
@@ -146,11 +125,11 @@ def list_commits(call: Call) -> Answer:
     `a..b` are the commits of b that a does not have.
     """
     sent = read(call, text("ref_name"), text("path"), *PAGE)
-    project = _readable(call)
-    if not _repository(project).branches:
+    project = readable(call)
+    if not repository_of(project).branches:
         raise refused(404, "404 Repository Not Found")
     without, _, ref = (sent.get("ref_name") or project.default_branch).rpartition("..")
-    start, apart = _commit(project, ref), _commit(project, without) if without else None
+    start, apart = commit_at(project, ref), commit_at(project, without) if without else None
     path = (sent.get("path") or "").lstrip("/")
     if start is None or (without and apart is None):
         commits = []
@@ -158,28 +137,19 @@ def list_commits(call: Call) -> Answer:
         known = {ancestor.id for ancestor in _ancestors(project, apart)} if apart else set()
         reachable = _commits_of(project, start, path) if path else _ancestors(project, start)
         commits = [commit for commit in reachable if commit.id not in known]
-    answer = page_of(call, commits, lambda commit: _show(call, project, commit))
+    answer = page_of(call, commits, lambda commit: show_commit(call, project, commit))
     kept = [header for header in answer.headers if not header[0].startswith("x-total")]
     return Answer(answer.status, answer.body, kept)
-
-
-def get_commit(call: Call) -> Answer:
-    """`GET /projects/:id/repository/commits/:sha`: also by the name of a branch."""
-    project = _readable(call)
-    commit = _commit(project, call.parts["sha"])
-    if commit is None:
-        raise refused(404, "404 Commit Not Found")
-    return Answer(200, _show(call, project, commit) | _stats(project, commit) | {"last_pipeline": None})
 
 
 def create_commit(call: Call) -> Answer:
     """`POST /projects/:id/repository/commits`: all actions, or none."""
     sent = _read_commit(call)
-    project, name = _writable(call, sent["branch"]), sent["branch"]
-    repository = _repository(project)
+    project, name = writable(call, sent["branch"]), sent["branch"]
+    repository = repository_of(project)
     is_first = not repository.branches
     onto = _start(project, sent)
-    known = _commit(project, onto) if onto else None
+    known = commit_at(project, onto) if onto else None
     files = dict(known.files) if known else {}
     for action in sent["actions"]:
         _carry_out(project, known, action, files)
@@ -198,8 +168,8 @@ def create_commit(call: Call) -> Answer:
     if is_first and name == project.default_branch:
         protect_default_branch(call.state, project)
     call.changed = True
-    stats = _stats(project, commit) if sent.get("stats", True) else {}
-    return Answer(201, _show(call, project, commit) | stats)
+    stats = stats_of(project, commit) if sent.get("stats", True) else {}
+    return Answer(201, show_commit(call, project, commit) | stats)
 
 
 def _read_commit(call: Call) -> dict[str, Any]:
@@ -250,7 +220,7 @@ def _fault(action: Mapping[str, Any]) -> str:
 
 def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
     """Return the branch or commit on which a commit is made; None for the first one of a repository."""
-    repository, name = _repository(project), sent["branch"]
+    repository, name = repository_of(project), sent["branch"]
     start = sent.get("start_sha") or sent.get("start_branch")
     if not repository.branches:
         return None
@@ -258,7 +228,7 @@ def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
         if name in repository.branches and not sent.get("force"):
             said = f"A branch called '{name}' already exists. Switch to that branch in order to make changes"
             raise refused(400, said)
-        if _commit(project, start) is None:
+        if commit_at(project, start) is None:
             raise refused(400, f"Cannot find start_{'sha' if sent.get('start_sha') else 'branch'} '{start}'")
         return str(start)
     if name not in repository.branches:
@@ -278,7 +248,7 @@ def _carry_out(project: Project, onto: Commit | None, action: Mapping[str, Any],
         raise refused(400, "A directory with this name already exists")
     if name != "create" and before not in files:
         raise refused(400, "A file with this name doesn't exist")
-    seen = _commit(project, str(action["last_commit_id"])) if action.get("last_commit_id") else None
+    seen = commit_at(project, str(action["last_commit_id"])) if action.get("last_commit_id") else None
     if onto is not None and seen is not None and before in seen.files and name != "create":
         changed, as_seen = (next(_commits_of(project, start, before)) for start in (onto, seen))
         if changed.id != as_seen.id:
@@ -299,7 +269,7 @@ def begin_repository(project: Project, files: dict[str, str]) -> None:
     repository.branches[project.default_branch] = repository.commits[-1].id
 
 
-def _repository(project: Project) -> StoredRepository:
+def repository_of(project: Project) -> StoredRepository:
     """Return the repository; files of a state file become its first commit."""
     repository = REPOSITORY.of(project)
     if repository.files:
@@ -308,9 +278,9 @@ def _repository(project: Project) -> StoredRepository:
     return repository
 
 
-def _commit(project: Project, ref: str) -> Commit | None:
+def commit_at(project: Project, ref: str) -> Commit | None:
     """Return the commit of a branch, of its ID, or of HEAD."""
-    repository = _repository(project)
+    repository = repository_of(project)
     name = project.default_branch if ref == "HEAD" else ref
     wanted = repository.branches.get(name, name)
     return next((commit for commit in repository.commits if commit.id == wanted), None)
@@ -318,7 +288,7 @@ def _commit(project: Project, ref: str) -> Commit | None:
 
 def _ancestors(project: Project, commit: Commit) -> Iterator[Commit]:
     """Yield a commit, its parent, and so on."""
-    by_id = {ancestor.id: ancestor for ancestor in _repository(project).commits}
+    by_id = {ancestor.id: ancestor for ancestor in repository_of(project).commits}
     ancestor: Commit | None = commit
     while ancestor is not None:
         yield ancestor
@@ -338,7 +308,7 @@ def _below(commit: Commit, path: str) -> dict[str, str]:
     return {name: text for name, text in commit.files.items() if name == path or name.startswith(f"{path}/")}
 
 
-def _readable(call: Call) -> Project:
+def readable(call: Call) -> Project:
     """Return the project, if the caller may read its code."""
     project = call.visible_project()
     if project.visibility == "private":
@@ -346,7 +316,7 @@ def _readable(call: Call) -> Project:
     return project
 
 
-def _writable(call: Call, branch: str) -> Project:
+def writable(call: Call, branch: str) -> Project:
     """Return the project, if the caller may push to the branch; the default branch is protected without a rule too."""
     project = call.project(DEVELOPER)
     if call.state.is_archived(project):
@@ -371,8 +341,9 @@ def _digest(content: Mapping[str, Any]) -> str:
     return sha1(json.dumps(content, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
-def _show_branch(call: Call, project: Project, name: str) -> dict[str, Any]:
-    commit = _commit(project, name)
+def show_branch(call: Call, project: Project, name: str) -> dict[str, Any]:
+    """Return the record of a branch."""
+    commit = commit_at(project, name)
     assert commit is not None  # noqa: S101 - a branch has one
     is_default = name == project.default_branch
     return {
@@ -380,12 +351,13 @@ def _show_branch(call: Call, project: Project, name: str) -> dict[str, Any]:
         "merged": False,
         "protected": is_default or bool(rules_for(call.state, project, name)),
         "default": is_default,
-        "commit": _show(call, project, commit),
+        "commit": show_commit(call, project, commit),
         "web_url": f"{call.url}/{project.path}/-/tree/{name}",
     }
 
 
-def _show(call: Call, project: Project, commit: Commit) -> dict[str, Any]:
+def show_commit(call: Call, project: Project, commit: Commit) -> dict[str, Any]:
+    """Return the record of a commit."""
     time = call.state.show_time(commit.created_at)
     people = {
         f"{word}_{name}": value
@@ -408,9 +380,9 @@ def _show(call: Call, project: Project, commit: Commit) -> dict[str, Any]:
     }
 
 
-def _stats(project: Project, commit: Commit) -> dict[str, Any]:
+def stats_of(project: Project, commit: Commit) -> dict[str, Any]:
     """Return lines added and deleted, as many as the files have more or less."""
-    parent = _commit(project, commit.parent) if commit.parent else None
+    parent = commit_at(project, commit.parent) if commit.parent else None
     before = parent.files if parent else {}
     added = deleted = 0
     for path in {**before, **commit.files}:
@@ -424,10 +396,7 @@ _PATH = "/projects/:id/repository"
 ROUTES = (
     Route("GET", f"{_PATH}/files/:file_path", get_file),
     Route("GET", f"{_PATH}/tree", list_tree),
-    Route("GET", f"{_PATH}/branches", list_branches),
-    Route("POST", f"{_PATH}/branches", create_branch),
     Route("GET", f"{_PATH}/branches/:branch", get_branch),
     Route("GET", f"{_PATH}/commits", list_commits),
-    Route("GET", f"{_PATH}/commits/:sha", get_commit),
     Route("POST", f"{_PATH}/commits", create_commit),
 )
