@@ -88,7 +88,7 @@ NO_LIST = (
 )
 
 
-class Place(Protocol):
+class InventoryPlace(Protocol):
     """A repository that has the branch."""
 
     def last(self) -> str:
@@ -131,7 +131,7 @@ class Store:
         sleep, clock, random: for the pauses between tries.
     """
 
-    place: Place
+    place: InventoryPlace
     service: str
     sections: Collection[str]
     sleep: Callable[[float], object] = time.sleep
@@ -203,19 +203,19 @@ class Local:
         return git(self.top, arguments, sent)
 
     def last(self) -> str:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         return tip(self, self.branch)
 
     def text(self, commit: str) -> str:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         return content(self, self.branch, commit)
 
     def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         return applies(self, commit, most)
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         commit = write_commit(self, text, parent, apply, self.committer)
         done = self.run(["update-ref", f"refs/heads/{self.branch}", commit, parent or "0" * len(commit)])
         said = " ".join(done.stderr.decode(errors="replace").split())
@@ -239,7 +239,7 @@ class Distant:
     depth: int = 1
 
     def last(self) -> str:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         commit = self.exchange.ask(self.branch)
         if not commit or self.exchange.run(["cat-file", "-e", commit]).returncode == 0:
             return commit
@@ -247,15 +247,15 @@ class Distant:
         return tip(self.exchange, self.branch)
 
     def text(self, commit: str) -> str:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         return content(self.exchange, self.branch, commit)
 
     def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `Place`."""
+        """See `InventoryPlace`."""
         return applies(self.exchange, commit, most)
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
-        """See `Place`. A server that takes no options of a push gets it once more without any."""
+        """See `InventoryPlace`. A server that takes no options of a push gets it once more without any."""
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
         for skip_ci in (True, False):
             for login in self.exchange.remote.pushing:
@@ -308,7 +308,7 @@ def own_identity(top: Path) -> Person:
 @contextmanager
 def open_place(
     top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER, depth: int = 1
-) -> Iterator[Place]:
+) -> Iterator[InventoryPlace]:
     """Open the place of the list for a run.
 
     Args:
@@ -352,7 +352,7 @@ def open_inventory(store: Store, ancestry: Ancestry | None, obstacle: str, most:
     return OpenInventory(stored, store, ancestry, obstacle, lines, applies=log if most else None)
 
 
-def last_applies(place: Place, most: int) -> tuple[Apply, ...]:
+def last_applies(place: InventoryPlace, most: int) -> tuple[Apply, ...]:
     """Return the last applies, the latest first; none if there is no branch.
 
     Raises:

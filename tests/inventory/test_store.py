@@ -15,7 +15,7 @@ from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import (
     INVENTORY_BRANCH,
     Distant,
-    Place,
+    InventoryPlace,
     Store,
     Stored,
     checked_branch,
@@ -84,7 +84,7 @@ class Waits(list[float]):
         return sum(self)
 
 
-def store(place: Place, waits: Waits | None = None) -> Store:
+def store(place: InventoryPlace, waits: Waits | None = None) -> Store:
     waits = Waits() if waits is None else waits
     return Store(place, SERVICE, KNOWN, waits.append, waits, Random(7))  # noqa: S311 - nothing secret
 
