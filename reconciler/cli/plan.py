@@ -124,7 +124,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import PlanNews, news_of, seen_before, unmanaged_in
+    from reconciler.documents.comparison import PlanNews, left_alone_in, news_of, seen_before
     from reconciler.render import render_plan
     from reconciler.render.wording import access_notes, with_reasons
 
@@ -146,7 +146,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
     news = (
-        PlanNews(saved, 0) if before is None else news_of(saved, seen_before(before, saved), unmanaged_in(before.plan))
+        PlanNews(saved, 0) if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before.plan))
     )
 
     saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))

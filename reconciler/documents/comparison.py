@@ -20,11 +20,12 @@ from reconciler.model.plan import (
     Problem,
     SectionPlan,
     Unmanaged,
+    WidenedObject,
 )
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 
-T = TypeVar("T", Change, Problem, Unmanaged)
+T = TypeVar("T", Change, Problem, Unmanaged, WidenedObject)
 
 Fingerprints = Mapping[str, int]
 """How often each fingerprint occurs."""
@@ -170,7 +171,7 @@ class PlanNews:
     """A plan without the changes and problems that were seen before.
 
     Attributes:
-        plan: the new ones alone, and the unmanaged objects that are new; `known` counts the others.
+        plan: the new ones alone, with what is new of objects left alone; `known` counts the others.
         gone: how many of those that were seen are no longer there.
     """
 
@@ -202,27 +203,31 @@ def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
     return Counter(line.mark for line in lines)
 
 
-def unmanaged_in(plan: Plan) -> Counter[str]:
-    """Return the fingerprints of the unmanaged objects of a plan."""
-    return Counter(map(fingerprint, plan.unmanaged))
+def left_alone_in(plan: Plan) -> Counter[str]:
+    """Return the fingerprints of the objects that a plan names and does not change."""
+    marks = Counter(map(fingerprint, plan.unmanaged))
+    for target in plan.targets:
+        marks.update(map(fingerprint, target.widened))
+    return marks
 
 
-def news_of(saved: SavedPlan, seen: Fingerprints, unmanaged: Fingerprints = NO_FINGERPRINTS) -> PlanNews:
+def news_of(saved: SavedPlan, seen: Fingerprints, left_alone: Fingerprints = NO_FINGERPRINTS) -> PlanNews:
     """Compare a plan with what was seen before; of equal changes, so many are known as were seen.
 
     Args:
         saved: the plan.
         seen: the fingerprints of changes and problems.
-        unmanaged: those of unmanaged objects.
+        left_alone: those of objects that are named and not changed.
     """
-    left, left_unmanaged = Counter(seen), Counter(unmanaged)
+    left, alone = Counter(seen), Counter(left_alone)
 
     def narrowed(section: SectionPlan) -> SectionPlan:
         return replace(
             section,
             changes=_without(section.changes, left),
             problems=_without(section.problems, left),
-            unmanaged=_without(section.unmanaged, left_unmanaged),
+            unmanaged=_without(section.unmanaged, alone),
+            widened=_without(section.widened, alone),
         )
 
     targets = tuple(

@@ -162,9 +162,10 @@ def arranged(
     together: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
     shared: set[int] = set()
     for group in () if isinf(least) else groups:
+        targets = group.targets
         fewest = min(least, GROUP_FROM_PROBLEMS) if isinstance(group.sample, Problem) else least
-        if len(group.targets) >= fewest:
-            together.setdefault(group.targets, []).append(group)
+        if len(targets) >= fewest:
+            together.setdefault(targets, []).append(group)
             shared.update(map(id, group.entries))
     blocks = [
         Block(targets, tuple(sorted(own, key=lambda group: rank(group.sample)))) for targets, own in together.items()

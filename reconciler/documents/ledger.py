@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from reconciler.model.diff import Fields
-from reconciler.model.plan import Change, Create, Delete, Outcome, Problem, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import Change, Create, Delete, Outcome, Problem, TargetPlan, Unmanaged, Update, WidenedObject
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address
 
 Item = Change | Outcome | Problem
 """An entry of a plan or a report."""
+
+LeftAlone = Unmanaged | WidenedObject
+"""An object that a plan names and does not change: it is no drift."""
 
 Subject = tuple[object, ...]
 """A value that two lines share if they are about the same object, or the same field that is a problem."""
@@ -57,7 +60,7 @@ def marks(targets: Iterable[TargetPlan]) -> Counter[str]:
     return Counter(line.mark for line in ledger(targets))
 
 
-def fingerprint(item: Item | Unmanaged) -> str:
+def fingerprint(item: Item | LeftAlone) -> str:
     """Return a short text that two items share if a person would call them equal."""
     return _digest(_subject(item), _facts(item))
 
@@ -66,13 +69,13 @@ def _digest(subject: Subject, facts: Fields) -> str:
     return sha256(json.dumps([subject, facts], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _subject(item: Item | Unmanaged) -> Subject:
+def _subject(item: Item | LeftAlone) -> Subject:
     address = _address(item)
     sort = ("problem", item.field) if isinstance(item, Problem) else ("change", None)
     return address.target.identity, address.section, address.part, address.name, *sort
 
 
-def _facts(item: Item | Unmanaged) -> Fields:
+def _facts(item: Item | LeftAlone) -> Fields:
     match item:
         case Outcome():
             return {**_facts(item.change), "status": str(item.status), **_known(reason=item.reason)}
@@ -84,7 +87,7 @@ def _facts(item: Item | Unmanaged) -> Fields:
             return {"action": item.action, **values, **_known(renamed_from=item.renamed_from)}
         case Delete():
             return {"action": item.action, **_prefixed("live", item.before), **_known(id=item.read.id)}
-        case Problem():
+        case Problem() | WidenedObject():
             return {"reason": item.reason}
         case _:
             return _known(id=item.id)
@@ -98,5 +101,5 @@ def _known(**facts: Json) -> Fields:
     return {name: value for name, value in facts.items() if value}
 
 
-def _address(item: Item | Unmanaged) -> Address:
+def _address(item: Item | LeftAlone) -> Address:
     return item.change.address if isinstance(item, Outcome) else item.address

@@ -289,6 +289,19 @@ def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner)
     assert ('protected branch "new"' in change, 'approval rule "a"' in change) == (True, False)
 
 
+def test_a_rule_that_the_baseline_has_widened_too_is_not_told_again(cli_runner: CliRunner) -> None:
+    cli_runner.service(
+        protected_branches=[{"id": 2, "name": "old"}],
+        approval_rules=[{"id": 7, "name": "a", "group_ids": [11], "protected_branch_ids": [2]}],
+    )
+    cli_runner.project("{protected_branches: {old: null}, approval_rules: {}}")
+    assert 'approval rule "a"' in cli_runner("drift --report json=before.json").out
+    cli_runner.project("{protected_branches: {old: null, new: {}}, approval_rules: {}}")
+    news = cli_runner("drift --baseline before.json").out
+    assert ('protected branch "new"' in news, 'approval rule "a"' in news) == (True, False)
+    assert 'approval rule "a"' not in cli_runner("drift --baseline before.json --format markdown").out
+
+
 def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
     """Return what the plan says of the deletion of a branch, beside what it always says."""
     delete = next(each for each in engine.plan(*sections).changes if isinstance(each, Delete))
