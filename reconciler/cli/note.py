@@ -227,8 +227,8 @@ def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
         "everything is in order."
     ]
     news = news_of(saved, before.marks)
-    if before.marks and news.is_new:
-        new = replace(news.plan, known=None)
+    if before.marks and not news.is_empty:
+        new = replace(news, known=None)
         parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
     return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown", style)))
 
@@ -237,7 +237,7 @@ def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory")
     """Return the usernames of those who are responsible for targets in which something is new."""
     from reconciler.documents.comparison import news_of
 
-    news = news_of(saved, before.marks).plan
+    news = news_of(saved, before.marks)
     labels = [target.labels for target in news.targets if any(target.changes) or any(target.problems)]
     owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))

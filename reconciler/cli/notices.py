@@ -12,7 +12,6 @@ from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
-    from reconciler.documents.comparison import PlanNews
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.model.targets import Target
@@ -54,7 +53,7 @@ def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
     _post(hook, saved.service, [plan_in_a_line(saved), _named("In", targets), *guard_notes(saved)])
 
 
-def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "PlanNews") -> None:
+def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "SavedPlan") -> None:
     """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
     if hook is None:
         return
@@ -63,18 +62,19 @@ def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "PlanNews"
 
     put_back = [*saved.plan.restored]
     restored = restored_heading(len(put_back), saved.restored_since)
-    if not news.has_changed and not restored:
+    number_gone = news.known.gone if news.known else 0
+    has_changed = not news.is_empty or number_gone > 0
+    if not has_changed and not restored:
         return
-    drifted = any(saved.plan.changes) or any(saved.plan.problems)
-    targets = (each.target for each in news.plan.targets if any(each.changes) or any(each.problems))
-    gone = f"{counted(news.gone, 'difference')} of the baseline gone" if news.gone else ""
-    head = f"Drift: {plan_in_a_line(news.plan)}" if drifted else "In order again" if news.has_changed else "In order"
+    targets = (each.target for each in news.targets if any(each.changes) or any(each.problems))
+    gone = f"{counted(number_gone, 'difference')} of the baseline gone" if number_gone else ""
+    head = f"Drift: {plan_in_a_line(news)}" if not saved.is_empty else "In order again" if has_changed else "In order"
     places = dict.fromkeys(each.address.target for each in put_back)
     again = _named(f"{restored} in", places) if restored else ""
-    known = Counter(change.changed_by.name for change in news.plan.plan.changes if change.changed_by)
+    known = Counter(change.changed_by.name for change in news.plan.changes if change.changed_by)
     people = ", ".join(f"{name} ({number:,})" for name, number in known.most_common())
     authors = people and f"Changed by {people}"
-    _post(hook, saved.service, [head, _named("In", targets), authors, baseline_note(news.plan), gone, again])
+    _post(hook, saved.service, [head, _named("In", targets), authors, baseline_note(news), gone, again])
 
 
 def notify_of_report(hook: "Webhook | None", report: "Report") -> None:

@@ -1,7 +1,6 @@
 """`reconciler plan` and `reconciler drift`."""
 
 import logging
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,7 +123,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import PlanNews, left_alone_in, news_of, seen_before
+    from reconciler.documents.comparison import left_alone_in, news_of, seen_before
     from reconciler.render import render_plan
     from reconciler.render.wording import access_notes, with_reasons
 
@@ -145,23 +144,20 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         saved = draw(
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
-    news = (
-        PlanNews(saved, 0) if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before.plan))
-    )
-
-    saved, news = with_reasons(saved), replace(news, plan=with_reasons(news.plan))
+    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before.plan))
+    saved, news = with_reasons(saved), with_reasons(news)
 
     def write(format_: str, style: "Style") -> str:
-        return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news.plan, format_, style)
+        return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
-    known = news.plan.known
-    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.plan.unmanaged)))
-    silent = not (news.is_new or any(saved.plan.restored) or told)
+    known = news.known
+    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.unmanaged)))
+    silent = news.is_empty and not (any(saved.plan.restored) or told)
     with job.keeping_history(given):
         session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     job.keep_issue(session, saved)
     notify_of_drift(hook, saved, news)
-    return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
+    return of_plan(news.plan, detailed=True, allow_problems=given.allow_problems)
 
 
 def _applies(given: Given) -> int:

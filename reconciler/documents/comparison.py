@@ -166,29 +166,6 @@ def _time(document: SavedPlan | Report) -> AwareDatetime:
     return document.created_at if isinstance(document, SavedPlan) else document.finished_at
 
 
-@dataclass(frozen=True, slots=True)
-class PlanNews:
-    """A plan without the changes and problems that were seen before.
-
-    Attributes:
-        plan: the new ones alone, with what is new of objects left alone; `known` counts the others.
-        gone: how many of those that were seen are no longer there.
-    """
-
-    plan: SavedPlan
-    gone: int
-
-    @property
-    def is_new(self) -> bool:
-        """Whether any change or problem is new."""
-        return any(self.plan.plan.changes) or any(self.plan.plan.problems)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether anything is new or gone."""
-        return self.is_new or self.gone > 0
-
-
 def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
     """Return the fingerprints of an earlier plan, as far as it is about sections that the present plan has too.
 
@@ -211,8 +188,8 @@ def left_alone_in(plan: Plan) -> Counter[str]:
     return marks
 
 
-def news_of(saved: SavedPlan, seen: Fingerprints, left_alone: Fingerprints = NO_FINGERPRINTS) -> PlanNews:
-    """Compare a plan with what was seen before; of equal changes, so many are known as were seen.
+def news_of(saved: SavedPlan, seen: Fingerprints, left_alone: Fingerprints = NO_FINGERPRINTS) -> SavedPlan:
+    """Return what is new in a plan; its `known` counts the rest. Of equal changes, so many are known as were seen.
 
     Args:
         saved: the plan.
@@ -244,8 +221,9 @@ def news_of(saved: SavedPlan, seen: Fingerprints, left_alone: Fingerprints = NO_
         changed=_places(saved.plan.changes) - _places(plan.plan.changes),
         troubled=_places(saved.plan.problems) - _places(plan.plan.problems),
         unmanaged=now.unmanaged - new.unmanaged,
+        gone=left.total(),
     )
-    return PlanNews(replace(plan, known=known), left.total())
+    return replace(plan, known=known)
 
 
 def _places(entries: Iterable[Change | Problem]) -> frozenset[tuple[Target, str]]:

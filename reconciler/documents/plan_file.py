@@ -164,7 +164,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class BaselineShare:
-    """How much of a plan a baseline has too."""
+    """How much of a plan a baseline has too, and how much of the baseline is gone."""
 
     changes: int
     """Number of changes."""
@@ -176,6 +176,8 @@ class BaselineShare:
     """Those of these problems."""
     unmanaged: int = 0
     """Number of unmanaged objects, which are no drift."""
+    gone: int = 0
+    """How many changes and problems of the baseline the plan has no more."""
 
     @property
     def total(self) -> int:
@@ -240,6 +242,11 @@ class SavedPlan:
     def plan(self) -> Plan:
         """The plan itself."""
         return Plan(self.targets, self.dependent, self.whole)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither changes nor problems."""
+        return not any(any(target.entries) for target in self.targets)
 
     @property
     def all_targets(self) -> Iterator[Target]:

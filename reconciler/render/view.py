@@ -136,7 +136,7 @@ def of_plan(saved: SavedPlan) -> View:
         reach=reach_in_words((target.target for target in saved.targets), changes),
         table=table(saved.chapters[:1], PLAN_COLUMNS),
         reverts=saved.reverts,
-        is_known=saved.known is not None and not (number_of_changes(numbers) or already or summary.problems),
+        is_known=saved.known is not None and saved.is_empty,
     )
 
 

@@ -164,7 +164,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = news_of(creations(), marks(creations().targets)).plan
+    known = news_of(creations(), marks(creations().targets))
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)
