@@ -5,11 +5,11 @@ They follow production servers, as those of the sandbox do that the spec does no
 
 from reconciler.sandbox.routes.deploy_keys import DEPLOY_KEYS
 
-from . import approval_rules, invited_groups, places, project_import, repository, settings, users
+from . import group_rules, invited_groups, places, project_import, repository, settings, users
 
 ROUTES = (
     *DEPLOY_KEYS.routes("get", "create", "update", "delete"),
-    *approval_rules.ROUTES,
+    *group_rules.ROUTES,
     *invited_groups.ROUTES,
     *places.ROUTES,
     *project_import.ROUTES,
