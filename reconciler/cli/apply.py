@@ -451,7 +451,10 @@ def _carry_out(
     with recording.marked(started):
         with heeding(finish, patience=inf) as signals:
             try:
-                with journal.run(client.api_url, saved.manifests_digest), session.showing(options.progress, client):
+                with (
+                    journal.run(client.api_url, saved.manifests_digest),
+                    session.showing(options.progress, client.traffic),
+                ):
                     signals.patience = 1 - len(signals.came)
                     application.run()
                     signals.ignore()

@@ -123,7 +123,7 @@ def export(
     session = Session(given)
     session.check_sections()
     asked = ExportRequest(groups, projects, pathless, given.sections)
-    with session.client() as client, session.watched(client) as progress:
+    with session.client() as client, session.watched(client.traffic) as progress:
         done = run_export(
             asked,
             client,

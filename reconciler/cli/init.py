@@ -134,7 +134,7 @@ def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":
     from reconciler.export.run import Layout, draw_export
     from reconciler.export.targets import ExportRequest
 
-    with session.client() as client, session.watched(client) as progress:
+    with session.client() as client, session.watched(client.traffic) as progress:
         return draw_export(
             ExportRequest(groups),
             client,

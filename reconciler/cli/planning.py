@@ -118,7 +118,7 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
         raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {there}")
     way_back = WayBack(report.targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
-    with session.planning(client) as progress:
+    with session.planning(client.traffic) as progress:
         run = Survey(
             client,
             session.kinds,
@@ -190,7 +190,7 @@ def surveying(
         UsageError: an option is not what it should be.
     """
     given, failed = session.given, _failed_before(session)
-    with session.planning(client) as progress:
+    with session.planning(client.traffic) as progress:
         progress.begin("reading manifests")
         scope = Scope(
             session.selection,

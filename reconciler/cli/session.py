@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from reconciler.planning.selection import RunSelection
     from reconciler.render import Style
     from reconciler.render.links import Links
-    from reconciler.service import Client
+    from reconciler.service import Client, Traffic
 
 LOG = logging.getLogger("reconciler")
 
@@ -162,22 +162,22 @@ class Session:
                 raise
 
     @contextmanager
-    def watched(self, client: "Client") -> "Iterator[Progress]":
+    def watched(self, traffic: "Traffic") -> "Iterator[Progress]":
         """Show progress on stderr while this block runs."""
         from reconciler.model.progress import Progress
 
-        progress = Progress(lambda: client.traffic.requests)
-        with self.showing(progress, client):
+        progress = Progress(lambda: traffic.requests)
+        with self.showing(progress, traffic):
             yield progress
 
-    def showing(self, progress: "Progress", client: "Client") -> AbstractContextManager[None]:
-        """Show the progress of a run with this client on stderr while a block runs."""
-        return shown(progress, client.traffic, self.given)
+    def showing(self, progress: "Progress", traffic: "Traffic") -> AbstractContextManager[None]:
+        """Show the progress of a run on stderr while a block runs."""
+        return shown(progress, traffic, self.given)
 
     @contextmanager
-    def planning(self, client: "Client") -> "Iterator[Progress]":
+    def planning(self, traffic: "Traffic") -> "Iterator[Progress]":
         """Show progress on stderr while this block makes a plan; its warnings come afterwards, or after its error."""
-        with warnings_last(), self.watched(client) as progress:
+        with warnings_last(), self.watched(traffic) as progress:
             yield progress
 
     def select(self, desired: "DesiredState") -> "DesiredState":
