@@ -18,7 +18,7 @@ from reconciler.documents.ledger import ledger
 from reconciler.documents.plan_file import CLOCK_SKEW, SavedPlan, is_about
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Problem, SectionPlan
-from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.targets import Key, Level, Target
 
 FORMAT: Final = "reconciler.history/v1"
 
@@ -168,8 +168,15 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
             replace(entry, since=min(entry.since, at)) if entry.mark in marks else entry for entry in _entries(past)
         ]
     else:
-        scope = _Scope(saved, whole)
-        kept = (entry for entry in _entries(past) if entry.mark not in marks and not scope.has(entry))
+        looked_at = {
+            target.target.identity: {section.section: section for section in target.sections}
+            for target in saved.targets
+        }
+        kept = (
+            entry
+            for entry in _entries(past)
+            if entry.mark not in marks and not _is_gone(entry, looked_at.get(entry.target.identity), is_whole=whole)
+        )
         entries = [*present, *(entry for entry in kept if at - entry.seen <= FORGOTTEN)]
     known = present if is_late else entries
     problems = sum(entry.is_problem for entry in known)
@@ -207,27 +214,22 @@ def is_whole(saved: SavedPlan) -> bool:
     return saved.narrowed is False and not saved.reverts and (saved.shard is None or saved.shard.total == 1)
 
 
-class _Scope:
-    """What a run looked at."""
+def _is_gone(entry: _Entry, sections: Mapping[str, SectionPlan] | None, *, is_whole: bool) -> bool:
+    """Whether a run would have found a difference if it still were there, or nobody declares its place any more.
 
-    def __init__(self, saved: SavedPlan, whole: bool) -> None:
-        self._whole = whole
-        self._sections: dict[Identity, dict[str, SectionPlan]] = {
-            target.target.identity: {section.section: section for section in target.sections}
-            for target in saved.targets
-        }
-
-    def has(self, entry: _Entry) -> bool:
-        """Whether a difference would have been found if it still were there, or nobody declares its place any more."""
-        sections = self._sections.get(entry.target.identity)
-        if sections is None:
-            return self._whole
-        if not entry.section or ((whole := sections.get("")) and whole.problems):
-            return not entry.section
-        section = sections.get(entry.section)
-        if section is None:
-            return self._whole
-        return entry.is_problem or entry.part not in _unread(section)
+    Args:
+        entry: a difference that the run has not found.
+        sections: those of its target that the run looked at; None if it did not look at the target.
+        is_whole: whether it looked at everything that the manifests declare.
+    """
+    if sections is None:
+        return is_whole
+    if not entry.section or ((target := sections.get("")) and target.problems):
+        return not entry.section
+    section = sections.get(entry.section)
+    if section is None:
+        return is_whole
+    return entry.is_problem or entry.part not in _unread(section)
 
 
 def _unread(section: SectionPlan) -> Collection[str]:
