@@ -102,8 +102,11 @@ class View:
 
 def of_plan(saved: SavedPlan) -> View:
     """Return what a plan would do, and what cannot be planned."""
-    summary, sections = saved.summary, [section for target in saved.targets for section in target.sections]
+    summary, by_section = saved.summary, table(saved.chapters[:1], PLAN_COLUMNS)
+    sections = [section for target in saved.targets for section in target.sections]
     changes = [change for section in sections for change in section.changes]
+    unmanaged = [live for section in sections for live in section.unmanaged]
+    widened = [affected for section in sections for affected in section.widened]
     put_back = tuple(restored for section in sections for restored in section.restored)
     numbers = {name: number for name, number in asdict(summary).items() if name != "not_of_change"}
     already = number_of_changes(summary.not_of_change)
@@ -118,7 +121,7 @@ def of_plan(saved: SavedPlan) -> View:
         already=already,
         apart=not_of_this_change(changes) if saved.since else "",
         left_alone=left_alone(summary),
-        cost=plan_cost(sum(len(change.requests) for change in changes), saved.requests_made),
+        cost=plan_cost(changes, saved.requests_made),
         notes={
             "rename": (*rename_notes(saved),),
             "remark": saved.remarks,
@@ -127,14 +130,14 @@ def of_plan(saved: SavedPlan) -> View:
             "limit": (*limit_notes(saved),),
             "refusal": (*refusal_notes(saved),),
             "expiry": (*expiry_notes(saved),),
-            "access": (*access_notes(unmanaged for section in sections for unmanaged in section.unmanaged),),
-            "widening": (*widening_notes([affected for section in sections for affected in section.widened]),),
+            "access": (*access_notes(unmanaged),),
+            "widening": (*widening_notes(widened),),
         },
         put_back=put_back,
         put_back_heading=restored_heading(len(put_back), saved.restored_since),
         deletions=deletions_in_words(changes),
-        reach=reach_in_words((target.target for target in saved.targets), changes),
-        table=table(saved.chapters[:1], PLAN_COLUMNS),
+        reach=reach_in_words([target.target for target in saved.targets], changes),
+        table=by_section,
         reverts=saved.reverts,
         is_known=saved.known is not None and saved.is_empty,
     )

@@ -406,8 +406,9 @@ def compared_with(saved: SavedPlan) -> str:
     return f"{text}, and with the manifests at {escaped(saved.since)}." if saved.since else f"{text}."
 
 
-def plan_cost(writes: int, made: int) -> str:
+def plan_cost(changes: Iterable[Change], made: int) -> str:
     """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
+    writes = sum(len(change.requests) for change in changes)
     verb = "was" if made == 1 else "were"
     return f"{counted(writes, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
 
