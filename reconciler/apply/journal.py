@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -25,6 +24,7 @@ from reconciler.model.plan import Action, Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted
+from reconciler.system import clock
 from reconciler.system.files import append_line, naming, open_own, values_of
 
 Answer = TypeVar("Answer")
@@ -193,7 +193,7 @@ class Journal:
         self._try_to_write({"event": "canary", "targets": targets, "in_order": in_order})
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        time = clock.now().isoformat(timespec="milliseconds")
         try:
             with self._lock, naming(self._path):
                 append_line(self._handle, json.dumps({"time": time, **line}))

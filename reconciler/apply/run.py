@@ -7,7 +7,6 @@ request is recorded, and doubts are settled by reading.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 
@@ -44,6 +43,7 @@ from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, Section
 from reconciler.model.protocols import Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
+from reconciler.system import clock
 
 
 class Application:
@@ -75,11 +75,11 @@ class Application:
         first, later = self._stages()
         changes = sum(1 for target in self._busy for _ in target.changes)
         options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
-        began = datetime.now(UTC)
+        began = clock.now()
         self._carry_out(first)
         if options.canary:
             tried = tuple(target.target for target in self._plan.targets if target.target in options.canary)
-            self.canary = CanaryRun(tried, not self._sick(), began, datetime.now(UTC))
+            self.canary = CanaryRun(tried, not self._sick(), began, clock.now())
             options.write_log.canary(len(tried), in_order=self.canary.in_order)
         if not self._sick():
             self._carry_out(later)

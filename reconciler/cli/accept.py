@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from reconciler.cli.options import (
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import ConfigurationError, UsageError
+from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance, Deferral
@@ -136,7 +137,7 @@ def _deferral(until: str | None, reason: str | None) -> "Deferral | None":
         day = date.fromisoformat(until)
     except ValueError:
         raise UsageError(f"--until takes a day, such as 2027-03-01, not {until}") from None
-    if day < datetime.now(UTC).date():
+    if day < clock.today():
         raise UsageError(f"--until {until} is over: an exception that has ended accepts nothing")
     return Deferral(day, reason or "")
 

@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -40,6 +39,7 @@ from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.model.wording import counted
+from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.apply import Application, ApplyOptions, TokenSink
@@ -331,7 +331,7 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "Ope
         return draw(session, client, grace, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
-    refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
+    refuse_unless_current(saved, api_url=client.api_url, now=clock.now(), max_age=max_age)
     return saved
 
 
@@ -432,7 +432,7 @@ def _carry_out(
     saved = recording.check()
     options = _options(session, flags, saved, client, sink=sink, journal=journal)
     application, stop = Application(saved.plan, client, session.kinds, options), options.stop
-    started = datetime.now(UTC)
+    started = clock.now()
 
     def outcomes() -> "list[TargetPlan]":
         known = recording.outcomes(application.outcomes)

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,6 +16,7 @@ from reconciler.cli.options import DEFAULT_PATHS
 from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
+from reconciler.system import clock
 from reconciler.system.files import alone_in, is_replaced, save, save_all
 from reconciler.system.secrets import concealed
 from reconciler.system.terminal import escaped_lines
@@ -94,7 +94,7 @@ def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
         except PlanRefused as error:
             advice = f"{page} was not written; move the file away to begin a new history"
             raise OutputFailed(f"{file}: {error}; {advice}") from error
-        now, empty = datetime.now(UTC), History(service=saved.service)
+        now, empty = clock.now(), History(service=saved.service)
         known = until(past or empty, now)
         if past and known != past:
             moments = [*(run.at for run in past.runs), *(each.seen for each in past.differences)]

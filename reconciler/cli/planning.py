@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from reconciler.planning.creation import variables_of
 from reconciler.planning.revert import WayBack
 from reconciler.planning.selection import Shard, read_shard
 from reconciler.service import Client
+from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -137,7 +138,7 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str) -> SavedPl
     """Return a plan that was made now, as it can be saved."""
     return SavedPlan(
         service=client.api_url,
-        created_at=datetime.now(UTC).replace(microsecond=0),
+        created_at=clock.now().replace(microsecond=0),
         tool_version=__version__,
         manifests_digest=digest,
         requests_made=client.traffic.reads,

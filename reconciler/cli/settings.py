@@ -6,7 +6,6 @@ import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from errno import EACCES, EISDIR, ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.wording import advised
+from reconciler.system import clock
 from reconciler.system.checkout import lies_outside
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
@@ -60,7 +60,7 @@ def read_configuration() -> Mapping[str, Any]:
     read = configuration.read_configuration(file)
     if read.get("allow_deletes"):
         until = configuration.day(read["allow_deletes"]["until"])
-        ended = until < datetime.now(UTC).date()
+        ended = until < clock.today()
         read |= (
             {ALLOW_DELETES_ENDED: until, "allow_deletes": None}
             if ended

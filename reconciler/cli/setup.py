@@ -2,7 +2,6 @@
 
 import os
 import re
-from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
+from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis, PipelineProject, ServiceCheck
@@ -55,11 +55,6 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     return of_targets(complete=not diagnosis.counts.error, targets=diagnosis.targets or diagnosis.pipeline)
 
 
-def today() -> date:
-    """Return the day on which expiry is judged."""
-    return datetime.now(UTC).date()
-
-
 def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     """Check service and token and, only if these are usable, with more patience, the targets."""
     from reconciler.cli.settings import exposes_token
@@ -68,7 +63,7 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     from reconciler.model.wording import counted
 
     with session.client(brisk=True, only_reads=read_only) as client:
-        service = check_service(client, client.api_url, today(), exposed=exposes_token(client.api_url))
+        service = check_service(client, client.api_url, clock.today(), exposed=exposes_token(client.api_url))
     if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
         return Diagnosis(service)
     try:
@@ -91,12 +86,12 @@ def _check_pipeline(session: Session) -> "Diagnosis":
     project = _pipeline_project()
     with session.client(brisk=True) as client:
         url, exposed = client.api_url, exposes_token(client.api_url)
-        service = check_service(client, url, today(), exposed=exposed)
+        service = check_service(client, url, clock.today(), exposed=exposed)
         findings = check_pipeline(client, project) if service.usable else ()
     reading = reading_token()
     if reading is not None and service.usable:
         with session.client(brisk=True, only_reads=True) as client:
-            read = check_service(client, url, today(), exposed=exposed)
+            read = check_service(client, url, clock.today(), exposed=exposed)
         findings = (*findings, *check_read_token(read))
     return Diagnosis(service, pipeline=findings)
 

@@ -19,6 +19,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Outcome, Plan, SectionPlan, Status, TargetPlan
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.selection import Shard
+from reconciler.system import clock
 
 FORMAT: Final = "reconciler.report/v2"
 
@@ -244,7 +245,7 @@ def make_report(
     return Report(
         service=saved.service,
         started_at=started_at.astimezone(UTC).replace(microsecond=0),
-        finished_at=finished_at or datetime.now(UTC).replace(microsecond=0),
+        finished_at=finished_at or clock.now().replace(microsecond=0),
         tool_version=saved.tool_version,
         manifests_digest=saved.manifests_digest,
         commit=saved.commit,

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.gitops.revision import Revision
@@ -17,6 +17,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import PATHLESS, Target
 from reconciler.model.wording import counted
+from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -35,7 +36,7 @@ def compare(run: FleetSurvey) -> Added:
                 "--since applied: this run has no inventory, and plans all targets; an inventory takes a git "
                 "repository, and neither --no-inventory nor `inventory: false`"
             )
-        today = datetime.now(UTC).date()
+        today = clock.today()
         compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.live.ids, today))
         return {"changed": compared}
     if run.past is None:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from reconciler.fleet.causes import refuse_unless_api
 from reconciler.fleet.lacking_sections import find_lacking
@@ -18,6 +17,7 @@ from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import without
 from reconciler.planning.selection import select
+from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -106,7 +106,7 @@ def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**nobody, **members}), "")
         desired = select(whole, run.scope.selection, partly=True)
-        return without(desired, find_lacking(desired, run.kinds, datetime.now(UTC).date())).targets
+        return without(desired, find_lacking(desired, run.kinds, clock.today())).targets
 
     return Ahead(run.kinds, prepare)
 

@@ -8,7 +8,7 @@ one only if something would change.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 from reconciler.fleet.causes import ARCHIVED, AT_THE_TOP, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
 from reconciler.fleet.survey import Added, Survey
@@ -19,18 +19,19 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Level
 from reconciler.planning.exceptions import about_section
 from reconciler.planning.obstacles import without
+from reconciler.system import clock
 
 
 def lacking_sections(run: Survey) -> Added:
     """Leave out the sections that targets cannot have, and tell of them."""
-    today = datetime.now(UTC).date()
+    today = clock.today()
     lacking = (*find_lacking(run.desired, run.kinds, today), *_below_the_top(run, today))
     return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
 
 
 def inapplicable_sections(run: Survey) -> Added:
     """Leave out only the sections that may be left out without a problem."""
-    lacking = find_lacking(run.desired, run.kinds, datetime.now(UTC).date())
+    lacking = find_lacking(run.desired, run.kinds, clock.today())
     return {"desired": without(run.desired, (obstacle for obstacle in lacking if obstacle.effect != "problem"))}
 
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from reconciler.gitops.exchange import Exchange
+from reconciler.system import clock
 
 REF = "refs/reconciler/fleet"
 """Not a branch: nobody works on it, and each run replaces it, so that the repository does not grow."""
@@ -51,7 +51,7 @@ class Histories:
         entries = ((name, self._written(["--stdin"], text)) for name, text in now.items())
         tree = "".join(f"100644 blob {blob}\t{name}\0" for name, blob in entries)
         made = self.repository.run(["mktree", "-z"], tree.encode()).stdout.decode().strip()
-        when = f"{int(datetime.now(UTC).timestamp())} +0000"
+        when = f"{int(clock.now().timestamp())} +0000"
         lines = (f"tree {made}", f"author {PERSON} {when}", f"committer {PERSON} {when}", "")
         commit = self._written(["-t", "commit", "--stdin"], "\n".join((*lines, "Keep the histories of fleet pages\n")))
         refusals = []

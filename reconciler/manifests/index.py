@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,7 @@ from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.creation import Creation
 from reconciler.model.targets import LEVELS, Key, Level, Target
 from reconciler.model.wording import listed, unknown
+from reconciler.system import clock
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
@@ -90,7 +91,7 @@ class Index:
     targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
-    today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    today: date = field(default_factory=clock.today)
     around: Surroundings = OWN_SURROUNDINGS
     locks_bind: bool = True
 

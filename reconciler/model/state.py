@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Objects, Wanted
 from reconciler.model.targets import Identity, Level, Target
+from reconciler.system import clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class LiveState:
 
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Obstacle]
-    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    read_at: datetime = field(default_factory=lambda: clock.now())  # noqa: PLW0108 - tests set the clock
     names: Mapping[Vocabulary, Known | Obstacle] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)

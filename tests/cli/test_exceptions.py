@@ -142,8 +142,12 @@ def test_an_exception_that_has_expired_holds_nothing_back_and_is_warned_of(prepa
 
 
 @pytest.mark.parametrize("days", [0, 14])
-def test_an_exception_is_warned_of_two_weeks_before_it_expires(cli_runner: CliRunner, days: int) -> None:
-    until = (datetime.now(UTC) + timedelta(days=days)).date()
+def test_an_exception_is_warned_of_two_weeks_before_it_expires(
+    cli_runner: CliRunner, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC)
+    monkeypatch.setattr("reconciler.system.clock.now", lambda: now)
+    until = now.date() + timedelta(days=days)
     exception = f"{{section: milestones, item: v1, until: {until}, reason: Later}}"
     excepted(cli_runner, exception, "{milestones: {v1: {}}}")
     warning = f"warning: this exception expires on {until}: its differences will be changes afterwards"

@@ -74,7 +74,7 @@ class Patient:
 
 @pytest.fixture(autouse=True)
 def _today(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.cli.setup.today", lambda: TODAY)
+    monkeypatch.setattr("reconciler.system.clock.today", lambda: TODAY)
 
 
 @pytest.fixture
