@@ -9,7 +9,7 @@ import pytest
 
 MOST = {
     "a due date, from its file to the request": 206,
-    "a live value, from the response to its line": 134,
+    "a live value, from the response to its line": 130,
     "a bad date, from its file to the error": 52,
     "a token, from its variable to the header": 34,
     "functions that take both a reader and a concurrency": 0,

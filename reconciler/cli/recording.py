@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.gitops.ancestry import Ancestry
+    from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.inventory import Inventory
     from reconciler.model.plan import Plan, TargetPlan
@@ -131,28 +132,13 @@ class Recording:
         self._number(application, client)
         names = self._names
         narrowed = None if first is None else {names[target] for target in first if target in names}
-        from reconciler.gitops.apply_log import Apply
-        from reconciler.gitops.remotes import Person, starter
         from reconciler.model.upkeep import with_changes
 
         changes, commit = self._changes(stored.inventory, outcomes, application.read, narrowed)
         contains = self._contains
         if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
             return code
-        counts = report.counts
-        person = starter(os.environ) or Person("", "")
-        apply = Apply(
-            when=report.finished_at,
-            author=person.name,
-            author_email=person.email,
-            counts={"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
-            manifests=commit,
-            service=store.service,
-            result=code,
-            job=os.environ.get("CI_JOB_URL", ""),
-            canary=canary,
-            reverts=self.saved.reverts,
-        )
+        apply = replace(_told(report), manifests=commit, service=store.service, result=code, canary=canary)
         try:
             with heeding(patience=1):
                 name = store.write(stored, lambda theirs: with_changes(theirs, changes, contains), apply)
@@ -223,6 +209,22 @@ class Recording:
     def _contains(self) -> Callable[[str], bool]:
         ancestry = self._ancestry
         return ancestry.contains if ancestry else lambda _commit: False
+
+
+def _told(report: "Report") -> "Apply":
+    """Return what a report and the CI job tell of an apply."""
+    from reconciler.gitops.apply_log import Apply
+    from reconciler.gitops.remotes import Person, starter
+
+    counts, person = report.counts, starter(os.environ) or Person("", "")
+    return Apply(
+        when=report.finished_at,
+        author=person.name,
+        author_email=person.email,
+        counts={"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
+        job=os.environ.get("CI_JOB_URL", ""),
+        reverts=report.reverts,
+    )
 
 
 def _keep(name: str, report: "Report") -> None:
