@@ -11,7 +11,7 @@ A section is prepared in one of four ways, by how it was planned:
   planned from the manifests.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -45,22 +45,21 @@ class Ready:
 
     Attributes:
         section: with its changes as they are sent.
-        refused: why a change is not carried out, by the `id` of the change: changes have no hash.
-        done: by the same, the outcome of a change that was as wanted before anything was sent.
+        settled: the outcomes of changes that are not carried out, since they are refused, or as wanted before anything
+            was sent; by the `id` of the change, for changes have no hash.
     """
 
     section: SectionPlan
-    refused: Mapping[int, Fate] = field(default_factory=dict)
-    done: Mapping[int, Outcome] = field(default_factory=dict)
+    settled: Mapping[int, Outcome] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Change]:
         """The changes that are carried out."""
-        return [change for change in self.section.changes if id(change) not in self.refused]
+        return [change for change in self.section.changes if id(change) not in self.settled]
 
-    def refusing(self, refused: Mapping[int, Fate]) -> "Ready":
-        """Return the same, with further changes refused."""
-        return replace(self, refused={**self.refused, **refused})
+    def settling(self, outcomes: Iterable[Outcome]) -> "Ready":
+        """Return the same, with the outcomes of further changes."""
+        return replace(self, settled={**self.settled, **{id(outcome.change): outcome for outcome in outcomes}})
 
 
 class Preparation:
@@ -87,12 +86,12 @@ class Preparation:
         """Return a section as it is carried out now."""
         fate = self.targets.fate(self.target.target)
         if fate is not None:
-            return Ready(section, {id(change): fate for change in section.changes})
+            return Ready(section).settling(map(fate.outcome, section.changes))
         ready = self._with_new_ids(section)
         # A run that ends reads nothing again: it will not carry anything out.
         prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
-        return replace(prepared, refused=ready.refused) if self.options.stop.reason else prepared
+        return replace(prepared, settled=ready.settled) if self.options.stop.reason else prepared
 
     def is_ahead(self, section: SectionPlan) -> bool:
         """Return whether a section is prepared before any other is carried out.
@@ -123,15 +122,15 @@ class Preparation:
         known = [self.targets.with_made(change) for change in section.changes]
         completed = [(change, self.targets.completed(change) if refers_to_new(change) else change) for change in known]
         changes = tuple(change if isinstance(result, Fate) else result for change, result in completed)
-        refused = {id(change): result for change, result in completed if isinstance(result, Fate)}
-        return Ready(replace(section, changes=changes), refused)
+        refused = (result.outcome(change) for change, result in completed if isinstance(result, Fate))
+        return Ready(replace(section, changes=changes)).settling(refused)
 
     def _fresh(self, ready: Ready) -> Ready:
         changes = repeatable(ready.open, self.kinds)
         if not changes:
             return ready
         live = self.verifier.again(changes)
-        return ready.refusing(stale({id(change): stale_reason(change, live) for change in changes}))
+        return ready.settling(stale((change, stale_reason(change, live)) for change in changes))
 
     def _saved(self, ready: Ready) -> Ready:
         return self._compared(ready, ready.open)
@@ -144,9 +143,9 @@ class Preparation:
         try:
             planned = self._planned_whole(declared_by(shown, self.target.target, self.kinds))
         except LookupError as error:
-            return ready.refusing({id(change): Fate(Status.FAILED, str(error)) for change in shown})
+            return ready.settling(Outcome(change, Status.FAILED, str(error)) for change in shown)
         deletions = [change for change in ready.open if isinstance(change, Delete)]
-        refused = [change for change in ready.section.changes if id(change) in ready.refused]
+        refused = [change for change in ready.section.changes if id(change) in ready.settled]
         origins = {change.address: change.origin for change in shown}
         changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
         problems = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
@@ -156,13 +155,13 @@ class Preparation:
             problems=(*problems, *ready.section.problems),
             excepted=ready.section.excepted,
         )
-        ready = Ready(section, ready.refused)
+        ready = Ready(section, ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
         planned = replace(planned, excepted=ready.section.excepted)
-        return Ready(planned, stale(exceeding(planned, ready.section)) if self.options.recheck else {})
+        return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
     def _planned_whole(self, section: Section) -> SectionPlan:
         """Read a section, and plan it with all that this takes.
@@ -195,17 +194,16 @@ class Preparation:
             part: NO_SIBLINGS if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
             for part, objects in live.items()
         }
-        moved = {id(change): stale_reason(change, live) for change in changes}
-        as_wanted = [change for change in changes if moved[id(change)] and is_as_wanted(change, live)]
-        done = {id(change): with_created(Outcome(change, Status.DONE), live) for change in as_wanted}
         if self.options.stop.reason:  # nothing else is asked
-            return replace(ready, done=done)
-        reasons = {
-            id(change): moved[id(change)] or self._forgery(change, live, siblings)
-            for change in changes
-            if id(change) not in done
-        }
-        return replace(ready, done=done).refusing(stale(reasons))
+            return ready
+        settled: list[Outcome] = []
+        for change in changes:
+            moved = stale_reason(change, live)
+            if moved and is_as_wanted(change, live):
+                settled.append(with_created(Outcome(change, Status.DONE), live))
+            else:
+                settled += stale([(change, moved or self._forgery(change, live, siblings))])
+        return ready.settling(settled)
 
     def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
         """Return why a change of a saved plan must not be carried out although its object has not moved."""
@@ -224,9 +222,9 @@ class Preparation:
         return forgery(change, existing, at, self.verifier.look_up)
 
 
-def stale(reasons: Mapping[int, str]) -> dict[int, Fate]:
-    """Return the fates of the changes that have a reason why they are out of date."""
-    return {number: Fate(Status.STALE, reason) for number, reason in reasons.items() if reason}
+def stale(reasons: Iterable[tuple[Change, str]]) -> Iterator[Outcome]:
+    """Yield the outcomes of the changes that have a reason why they are out of date."""
+    return (Outcome(change, Status.STALE, reason) for change, reason in reasons if reason)
 
 
 def planned_again(plan: Plan) -> list[Section]:
@@ -238,14 +236,13 @@ def planned_again(plan: Plan) -> list[Section]:
     return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
 
 
-def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
-    """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
+def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
+    """Yield the outcomes of the changes of a section planned again which do more than the saved plan shows."""
+    reason = "it would do more than the saved plan shows, because a group above was changed; plan again"
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
-    return {
-        id(change): "it would do more than the saved plan shows, because a group above was changed; plan again"
-        for change in planned.changes
-        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
-    }
+    for change in planned.changes:
+        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
+            yield Outcome(change, Status.STALE, reason)
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:

@@ -27,8 +27,8 @@ from reconciler.apply.prepare import Preparation, Ready, planned_again
 from reconciler.apply.refusals import Refusals
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
-    NotAsked,
     Reread,
+    Unasked,
     Verifier,
     collection_of,
     unapplied,
@@ -244,13 +244,13 @@ class TargetRun:
         self.targets.note_made(attempt.outcome for attempt in self.attempts)
 
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
-        """Carry out a change, unless it is refused or nothing is left to do."""
-        fate = None if self.options.stop.held else ready.refused.get(id(change))
-        if fate is not None:
-            return Attempt(fate.outcome(change))
-        if id(change) in ready.done and not self.options.stop.reason:
-            return Attempt(self.objects.delivered_again(ready.done[id(change)]), was_done=True)
-        return self._carry_out(change)
+        """Carry out a change, unless it is settled before; of a run that ends, only refusals are."""
+        settled, stop = ready.settled.get(id(change)), self.options.stop
+        if settled is None or stop.held or (stop.reason and settled.status is Status.DONE):
+            return self._carry_out(change)
+        if settled.status is Status.DONE:
+            return Attempt(self.objects.delivered_again(settled), was_done=True)
+        return Attempt(settled)
 
     def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
@@ -320,7 +320,8 @@ class TargetRun:
         try:
             lacking = (self.verifier.unapplied if attempt.doubt else unapplied)(change, live, made.id if made else None)
         except LookupError as error:
-            return outcome if attempt.doubt else _unverified(outcome, error)
+            unread = live[change.address.section, change.address.part]
+            return outcome if attempt.doubt else _unverified(outcome, error, is_asked=not isinstance(unread, Unasked))
         if attempt.doubt:
             return self._still_there(attempt, attempt.doubt) if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
@@ -350,9 +351,9 @@ class TargetRun:
         return Outcome(outcome.change, Status.DONE, created=outcome.created)
 
 
-def _unverified(outcome: Outcome, error: LookupError) -> Outcome:
-    """Return what became of a change that the service has accepted, and that cannot be read again."""
-    if isinstance(error, NotAsked):
+def _unverified(outcome: Outcome, error: LookupError, *, is_asked: bool) -> Outcome:
+    """Return what became of a change that the service has accepted, and that cannot be or was not read again."""
+    if not is_asked:
         return replace(outcome, reason=UNVERIFIED)
     reason = f"applied, but cannot be verified: {error}"
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)

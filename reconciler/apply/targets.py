@@ -9,15 +9,39 @@ from threading import Lock
 from typing import Any
 
 from reconciler.apply.outcomes import ApplyOptions, Fate
-from reconciler.apply.verify import Numbers
 from reconciler.errors import ServiceError
+from reconciler.live.records import look_up_id
 from reconciler.model.endpoints import CREATED, OWNER, SECTION
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Outcome, Status, TargetPlan
-from reconciler.model.protocols import Json, Service
+from reconciler.model.protocols import Json, Reader, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.planning.creation import references
+
+
+class Numbers:
+    """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Reference, int | Obstacle] = {}
+        self._asking: dict[Reference, Lock] = {}
+
+    def learn(self, ids: Mapping[Reference, int | Obstacle]) -> None:
+        """Take in what was read."""
+        self._known.update(ids)
+
+    def known(self, reference: Reference) -> int | None:
+        """Return the ID of a path, if it is known."""
+        number = self._known.get(replace(reference, path=reference.path.casefold()))
+        return number if isinstance(number, int) else None
+
+    def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
+        """Return the ID of a path."""
+        with self._asking.setdefault(reference, Lock()):
+            if reference not in self._known:
+                self._known[reference] = look_up_id(reference, reader)
+        return self._known[reference]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 from pydantic import ValidationError
 
 from reconciler.apply.outcomes import Stop
+from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
-from reconciler.live.records import look_up_id, look_up_names
+from reconciler.live.records import look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
@@ -108,36 +108,8 @@ class Unasked(Unreadable):
     """A part that was not read again, since the run ended before."""
 
 
-class NotAsked(LookupError):
-    """Nobody knows what became of a change: see `Unasked`."""
-
-
 Reread = Mapping[tuple[str, str], CurrentObjects | Unreadable]
 """The parts that were read again, by section and part."""
-
-
-class Numbers:
-    """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
-
-    def __init__(self) -> None:
-        self._known: dict[Reference, int | Obstacle] = {}
-        self._asking: dict[Reference, Lock] = {}
-
-    def learn(self, ids: Mapping[Reference, int | Obstacle]) -> None:
-        """Take in what was read."""
-        self._known.update(ids)
-
-    def known(self, reference: Reference) -> int | None:
-        """Return the ID of a path, if it is known."""
-        number = self._known.get(replace(reference, path=reference.path.casefold()))
-        return number if isinstance(number, int) else None
-
-    def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
-        """Return the ID of a path."""
-        with self._asking.setdefault(reference, Lock()):
-            if reference not in self._known:
-                self._known[reference] = look_up_id(reference, reader)
-        return self._known[reference]
 
 
 class Lists:
@@ -406,11 +378,9 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
         certain: whether the service has accepted it: then an object that is still there may fade away.
 
     Raises:
-        LookupError: it is unknown, for the part cannot be read; `NotAsked` if it was not.
+        LookupError: it is unknown, for the part cannot be read, or was not.
     """
     objects = live[change.address.section, change.address.part]
-    if isinstance(objects, Unasked):
-        raise NotAsked(objects.reason)
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
