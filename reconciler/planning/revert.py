@@ -5,7 +5,7 @@ Here is decided which live object a change is about and what that is to become; 
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from reconciler.model.diff import Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
@@ -22,6 +22,8 @@ from reconciler.planning.objects import plan_settings
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import NO_PLAN, PartPlanners, make_plan
+
+Sort = TypeVar("Sort")
 
 STAYS = "it stays as it is"
 CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
@@ -48,18 +50,18 @@ class WayBack:
         self._found: dict[tuple[Target, str], int] = {}
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
-        for target, origin, section in (
-            (plan.target, plan.origin, section) for plan in targets for section in plan.sections
-        ):
-            where = target, section.section
-            outcomes = [outcome for outcome in section.outcomes if outcome.may_be_done]
-            if not outcomes:
-                continue
-            origins.setdefault(target, origin)
-            self._found[where] = self._found.get(where, 0) + section.found
-            self._created |= {} if section.section else {target: Obstacle(target.address, CREATED_STAYS)}
-            for outcome in outcomes:
-                self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
+        for plan in targets:
+            for section in plan.sections:
+                target, where = plan.target, (plan.target, section.section)
+                outcomes = [outcome for outcome in section.outcomes if outcome.may_be_done]
+                if not outcomes:
+                    continue
+                origins.setdefault(target, plan.origin)
+                self._found[where] = self._found.get(where, 0) + section.found
+                if not section.section:
+                    self._created[target] = Obstacle(target.address, CREATED_STAYS)
+                for outcome in outcomes:
+                    self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
         self._settings = {
             (target, kind, part): outcome.change
             for (target, kind, part), outcomes in self._objects.items()
@@ -161,54 +163,51 @@ def _not_known(value: Json) -> str:
 
 
 class _Objects:
-    """The way back of the objects of one collection."""
+    """The way back of the objects of one collection. Each step yields what it decides, or a problem."""
 
     def __init__(
         self, at: DeclaredPart[Collection], outcomes: Sequence[Outcome], live: Sequence[LiveRecord], found_before: int
     ) -> None:
-        self.at, self.part, self.live = at, at.part, live
+        self.at, self.part, self.live, self.found_before = at, at.part, live, found_before
         self.created = [outcome for outcome in outcomes if isinstance(outcome.change, Create)]
         self.updated = [outcome.change for outcome in outcomes if isinstance(outcome.change, Update)]
         self.deleted = [outcome.change for outcome in outcomes if isinstance(outcome.change, Delete)]
-        self.by_id = {record.id: record for record in live}
-        self.by_name: dict[Key, list[LiveRecord]] = {}
-        for record in live:
-            for name in self._identities(record):
-                self.by_name.setdefault(name, []).append(record)
+        self.made = {outcome.created.id for outcome in self.created if outcome.created}
         self.former_names = {
             update.address.name: update.renamed_from
             for update in self.updated
             if update.renamed_from is not None and update.address.name is not None
         }
-        self.made = {outcome.created.id for outcome in self.created if outcome.created}
-        self.found_before = found_before
-        self.half_made: list[Pair] = []
-        self.problems: list[Problem] = []
+        self.by_id = {record.id: record for record in live}
+        self.by_name: dict[Key, list[LiveRecord]] = {}
+        for record in live:
+            for name in self._identities(record):
+                self.by_name.setdefault(name, []).append(record)
 
     def plan(self) -> list[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
-        unwanted = [record for outcome in self.created if (record := self._left_as_created(outcome)) is not None]
-        going = {id(record) for record in unwanted}
-        pairs = [pair for change in self.updated for pair in self._pairs(change, going)]
-        unwanted = self._without_referred(unwanted, pairs)
-        missing = self._missing()
-        pairs += self.half_made
-        present = {name: self._as_before(name, change) for name, change in missing.items()}
+        created = [*self._left_as_created()]
+        updated = [*self._as_they_were(_only(LiveRecord, created))]
+        unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
+        deleted = [*self._missing()]
+        problems = _only(Problem, [*created, *updated, *unreferred, *deleted])
+
+        missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
+        present = {name: self._as_before(change) for name, change in missing.items()}
+        problems += [problem for name, change in missing.items() for problem in self._unknown(name, change)]
         ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
+
+        pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
-        steps = [self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids)]
-        return [*self.problems, *steps]
+        return [*problems, *(self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
 
     def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
-        """Return a step; a creation as the one of an object that was deleted: see `missing`."""
+        """Return a step; a creation as the one of an object that was deleted: see `_missing`."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self._named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
         return replace(step, replaces_ids=ids, hint=self._hint(missing[step.address.name]))
-
-    def _problem(self, name: Key | None, reason: str, remedy: str = "") -> None:
-        self.problems.append(self.at.problem(name, reason, remedy))
 
     def _identities(self, record: LiveRecord) -> set[Key]:
         return {self.part.identity(name) for name in record.names}
@@ -216,80 +215,90 @@ class _Objects:
     def _named(self, name: Key | None) -> list[LiveRecord]:
         return [] if name is None else self.by_name.get(self.part.identity(name), [])
 
+    def _has_name(self, record: LiveRecord, name: Key | None) -> bool:
+        return name is not None and self.part.identity(name) in self._identities(record)
+
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self._named(name)
         return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self, outcome: Outcome) -> LiveRecord | None:
-        """Return the object that a creation has made, if it still is as it was then."""
-        change, created = outcome.change, outcome.created
-        name = change.address.name
-        if created is not None:
-            record = self._object(created.id, name)
-        else:
-            before = change.replaces_ids if isinstance(change, Create) else ()
-            candidates = [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
+    def _left_as_created(self) -> Iterator[LiveRecord | Problem]:
+        """Yield the objects that creations have made, if they still are as they were then."""
+        for outcome in self.created:
+            change, created, name = outcome.change, outcome.created, outcome.change.address.name
+            candidates = self._made_by(outcome)
             if len(candidates) > 1:
-                self._problem(name, "several objects have this name, and the report does not tell which is new", STAYS)
-            record = candidates[0] if len(candidates) == 1 else None
-        if record is None:
-            return None
-        if issubclass(self.part.model, Item) and not self._has_name(record, name):
-            self._problem(name, f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted", STAYS)
-            return None
-        moved = _moved(created.fields if created else change.after if isinstance(change, Create) else {}, record)
-        if moved:
-            self._problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
-            return None
-        return record
+                reason = "several objects have this name, and the report does not tell which is new"
+                yield self.at.problem(name, reason, STAYS)
+                continue
+            for record in candidates:
+                after = change.after if isinstance(change, Create) else {}
+                moved = _moved(created.fields if created else after, record)
+                if issubclass(self.part.model, Item) and not self._has_name(record, name):
+                    renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
+                    yield self.at.problem(name, renamed, STAYS)
+                elif moved:
+                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
+                else:
+                    yield record
 
-    def _has_name(self, record: LiveRecord, name: Key | None) -> bool:
-        return name is not None and self.part.identity(name) in self._identities(record)
+    def _made_by(self, outcome: Outcome) -> list[LiveRecord]:
+        """Return the objects of which a creation may have made one; several, if the report does not tell which."""
+        change, name = outcome.change, outcome.change.address.name
+        if outcome.created is not None:
+            record = self._object(outcome.created.id, name)
+            return [] if record is None else [record]
+        before = change.replaces_ids if isinstance(change, Create) else ()
+        return [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
 
-    def _pairs(self, change: Update, going: Container[int]) -> Iterator[Pair]:
-        """Yield an updated object with the name and the fields that it had.
+    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Problem]:
+        """Yield updated objects with the names and the fields that they had.
 
         Args:
-            change: of the object.
-            going: the `id()` of each object that is deleted.
+            unwanted: the objects that are deleted, whose names are free then.
         """
-        record, name = self._object(change.read.id, change.address.name), change.address.name
-        if change.read.below:
-            self._problem(name, PROMOTED, STAYS)
-            return
-        if record is None:
-            self._problem(name, "no longer exists, so that its former values cannot be restored")
-            return
-        present, former = record.names[0], change.renamed_from
+        going = {id(record) for record in unwanted}
+        for change in self.updated:
+            name = change.address.name
+            record = self._object(change.read.id, name)
+            if change.read.below:
+                yield self.at.problem(name, PROMOTED, STAYS)
+            elif record is None:
+                yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
+            else:
+                yield from self._as_it_was(change, record, going)
+
+    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Problem]:
+        name, present, former = change.address.name, record.names[0], change.renamed_from
         now = None
         if former is not None and not self._has_name(record, former):
             taken = [
                 namesake for namesake in self._named(former) if self.part.names.unique or id(namesake) not in going
             ]
             if not self._has_name(record, name):
-                self._problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
+                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
             elif taken:
-                self._problem(name, f"its former name {quoted(former)} is taken", STAYS)
+                yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
             else:
                 present, now = former, present
         wanted, problems = former_values(self.at, name, change, record)
-        self.problems += problems
+        yield from problems
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
 
-    def _without_referred(self, unwanted: list[LiveRecord], pairs: Iterable[Pair]) -> list[LiveRecord]:
-        """Return created objects less those to which others refer that stay."""
-        if not self.part.relations.refers:
-            return unwanted
-        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
+    def _without_referred(
+        self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
+    ) -> Iterator[LiveRecord | Problem]:
+        """Yield created objects less those to which others refer that stay: these stay too."""
         going = {id(record): record for record in unwanted}
+        staying = [record for record in self.live if id(record) not in going]
+        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
         by_reference: dict[Key, list[int]] = {}
         for record in going.values():
-            for key in self._references(record):
+            for key in self._identities(record) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
-        staying = [record for record in self.live if id(record) not in going]
-        while staying:
+        while staying and self.part.relations.refers:
             referring = {
                 value: record.names[0]
                 for record in staying
@@ -299,30 +308,24 @@ class _Objects:
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
             staying = [going.pop(number) for number in referred]
             for record, key in zip(staying, referred.values(), strict=True):
-                by = quoted(referring[key])
-                self._problem(record.names[0], f"is not deleted, for {self.part.title} {by} refers to it", STAYS)
-        return list(going.values())
+                reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
+                yield self.at.problem(record.names[0], reason, STAYS)
+        yield from going.values()
 
-    def _references(self, record: LiveRecord) -> set[Key]:
-        return self._identities(record) | ({record.id} if record.id else set())
+    def _missing(self) -> Iterator[Delete | Pair | Problem]:
+        """Yield the deletions of objects that are created again, each under the name that the object will have.
 
-    def _missing(self) -> dict[Key, Delete]:
-        """Return the deleted objects that are created again, each under the name that it will have."""
+        With them come the objects that a revert has created again, and not closed yet.
+        """
         named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
         gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.by_id]
         if self.part.deletion.fades and len(gone) < len(named):
+            reason = "is still there: the service deletes such objects in the background"
             for name in dict(named).keys() - dict(gone).keys():
-                self._problem(
-                    name, "is still there: the service deletes such objects in the background", "revert again later"
-                )
+                yield self.at.problem(name, reason, "revert again later")
         if self.part.names.arrange:
-            created = sum(
-                change_done.created is not None and change_done.created.id in self.by_id for change_done in self.created
-            )
-            again = len(self.live) - (self.found_before - len(gone) + created)
-            rest = gone[max(0, again) :]
-            return {str(len(self.live) + place): deletion for place, (_, deletion) in enumerate(rest, start=1)}
-        missing: dict[Key, Delete] = {}
+            yield from self._last_ones([deletion for _, deletion in gone])
+            return
         names: set[Key] = set()
         for name, change in gone:
             created_again = self._created_again(change)
@@ -330,15 +333,21 @@ class _Objects:
                 moved = _moved(change.before, created_again)
                 if self._is_half_made(change, created_again):
                     wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
-                    self.half_made.append(Pair(name, wanted, created_again, None))
+                    yield Pair(name, wanted, created_again, None)
                 elif moved:
-                    self._problem(name, f"exists again, with other values: {moved}", STAYS)
+                    yield self.at.problem(name, f"exists again, with other values: {moved}", STAYS)
             elif self.part.identity(name) in names:
-                self._problem(name, "was deleted more than once, and is created again only once")
+                yield self.at.problem(name, "was deleted more than once, and is created again only once")
             else:
                 names.add(self.part.identity(name))
-                missing[name] = change
-        return missing
+                yield change
+
+    def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
+        """Yield the deletions of objects that have numbers for names, less as many as were created again since."""
+        created = sum(outcome.created is not None and outcome.created.id in self.by_id for outcome in self.created)
+        again = len(self.live) - (self.found_before - len(gone) + created)
+        for place, change in enumerate(gone[max(0, again) :], start=1):
+            yield replace(change, address=replace(change.address, name=str(len(self.live) + place)))
 
     def _is_half_made(self, change: Delete, record: LiveRecord) -> bool:
         """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
@@ -358,12 +367,16 @@ class _Objects:
             ]
         return namesakes[0] if namesakes else None
 
-    def _as_before(self, name: Key, change: Delete) -> Resource:
+    def _as_before(self, change: Delete) -> Resource:
         """Return a deleted object as it was."""
         wanted, _ = restorable(self.part.model, change.before)
-        unknown = {field: value for field, value in change.read.fields.items() if field not in change.before}
-        self.problems += [self.at.problem(name, _not_known(value), field=field) for field, value in unknown.items()]
         return self._referring(wanted)
+
+    def _unknown(self, name: Key, change: Delete) -> Iterator[Problem]:
+        """Yield the fields of a deleted object whose values this version does not know."""
+        for field, value in change.read.fields.items():
+            if field not in change.before:
+                yield self.at.problem(name, _not_known(value), field=field)
 
     def _referring(self, wanted: Resource) -> Resource:
         """Return a resource that refers to others by the names that they had."""
@@ -380,6 +393,11 @@ class _Objects:
             lost.append("its owner, who is another user")
         lost += [f"its {name}, which this server does not show" for name in unshown]
         return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
+
+
+def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
+    """Return the steps of one type."""
+    return [step for step in steps if isinstance(step, sort)]
 
 
 def _moved(left: Fields, record: LiveRecord) -> str:
