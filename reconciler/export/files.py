@@ -15,7 +15,7 @@ from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.index import DeclaredTarget
+from reconciler.manifests.declared import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.manifests.stack.placeholders import literal, placeholder_values
 from reconciler.manifests.stack.sections import PRUNE
