@@ -93,12 +93,10 @@ class Imports:
         Imports that the service took too many of are asked for again in the meantime.
         """
         left, next_round, time = list(plans), ROUND, in_words(self.options.wait)
-        if not left:
-            return
         looks = pauses(self.service, "GET projects/:id/import", 2, longest=30, wait=self.options.wait)
         try:
             for waited in chain([0], looks):
-                if self.options.stop.reason:
+                if not left or self.options.stop.reason:
                     return
                 if waited >= next_round:
                     next_round += ROUND
