@@ -17,11 +17,11 @@ def select(run: FleetSurvey) -> Added:
     Raises:
         NothingSelected, UsageError: see `selection.select`.
     """
-    scope = run.scope
+    scope, whole = run.scope, run.whole
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     unlisted = run.manifests.unlisted
-    desired = selected(run.whole, replace(scope.selection, only=only), partly=bool(unlisted))
-    for remark in () if unlisted else remarks(scope.selection, run.whole):
+    desired = selected(whole, replace(scope.selection, only=only), partly=bool(unlisted))
+    for remark in () if unlisted else remarks(scope.selection, whole):
         LOG.warning("%s", remark)
     if run.changed is not None and not scope.everything and scope.failed is None:
         changed = tuple(target for target in desired.targets if target.target in run.changed)

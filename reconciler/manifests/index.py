@@ -145,10 +145,10 @@ class Index:
                 first, what = self.profiles.setdefault(name, layer), f"profile `{name}`"
             case DeclaredSet(metadata=metadata, layer=layer):
                 first, what = self.sets.setdefault(metadata.name, declared).layer, f"set `{metadata.name}`"
-            case DeclaredTarget(target=target, layer=layer):
+            case _:
+                layer, target = declared.layer, declared.target
                 first, what = self.targets.setdefault(target.identity, declared).layer, str(target)
-                steps = (
-                    ("kind",) if target.ref is None else ("metadata", "id" if isinstance(target.ref, int) else "path")
-                )
+                named = "id" if isinstance(target.ref, int) else "path"
+                steps = ("kind",) if target.ref is None else ("metadata", named)
         if first is not layer:
             yield Diagnostic(steps, f"{what} is already declared at {first.document.find(steps)}")

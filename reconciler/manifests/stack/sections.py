@@ -88,7 +88,7 @@ class SectionSpec:
 
     def _item(self, _key: str, item: Any, values: Placeholders | None) -> Any:
         if not isinstance(item, dict) or OLD_NAMES not in item:
-            return fill_all(item, values)
+            return item if values is None else fill_all(item, values)
         old = item[OLD_NAMES]
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
         return {**fill_all(item, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
