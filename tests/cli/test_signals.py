@@ -24,9 +24,17 @@ GO_ON = "To go on, run the same command again: what was done is not done again.\
 
 
 def send(*numbers: int) -> None:
-    """Send signals to the thread that runs the command, in the order of their numbers."""
-    for number in numbers:
-        signal.pthread_kill(main_thread().ident or 0, number)
+    """Send signals to the thread that runs the command, in the order of their numbers.
+
+    It does not run before all are sent: between a handler and the next call of the system, a signal would end no wait.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    try:
+        for number in numbers:
+            signal.pthread_kill(main_thread().ident or 0, number)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def first(*numbers: int) -> Callable[[str], None]:
