@@ -1,6 +1,6 @@
 """Deletions that make other objects hold for more than before: the plan says so at both. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.endpoints import Collection, Named
@@ -30,34 +30,22 @@ def with_bared(
     """
     sections = dict(planned)
     for part, field, named in _naming(kinds):
-        section = sections.get(named.section, SectionPlan(named.section))
-        ending = gone_by(section.changes) | gone_by(at_the_top.get(named.section, ()))
+        naming, objects = sections.get(part.name), live.parts.get((target, part.name, part.name))
+        ending = gone_by(at_the_top.get(named.section, ()))
+        if named.section in sections:
+            ending |= gone_by(sections[named.section].changes)
         if not ending:
             continue
-        naming = sections.get(part.name)
-        objects = live.parts.get((target, part.name, part.name))
-        words = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
-        bared: list[LiveRecord] = []
         if naming is not None and isinstance(objects, Objects):
             bared = [record for record in objects.own if _is_bared(record, field, ending)]
-            words = {
-                number: ", ".join(f'the {part.title} "{record.names[0]}" {named.bare}' for record in those)
-                for number in ending
-                if (those := [record for record in bared if number in _ids(record, field)])
-            }
+            lost = _losses(part, field, named, bared)
+            address = Address(target, part.name, part.name, part.title)
+            alone = f"its {field} are deleted: it {named.bare}"
+            sections[part.name] = _with_widened(naming, bared, address, alone, field)
+        else:
+            lost = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
         if named.section in sections:
-            sections[named.section] = _told(section, words)
-        if naming is None:
-            continue
-        alone = f"its {field} are deleted: it {named.bare}"
-        told = _told(naming, {record.id: alone for record in bared}, unless=field)
-        changed = {change.read.id for change in naming.changes if isinstance(change, Update | Delete)}
-        widened = (
-            WidenedObject(Address(target, part.name, part.name, part.title, record.names[0]), alone)
-            for record in bared
-            if record.id not in changed
-        )
-        sections[part.name] = replace(told, widened=tuple(widened))
+            sections[named.section] = _told(sections[named.section], lost)
     return tuple(sections.values())
 
 
@@ -77,6 +65,35 @@ def _ids(record: LiveRecord, field: str) -> set[int]:
 def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
     """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
     return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
+
+
+def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
+    """Return by ID of an object that is deleted what becomes of those that name it."""
+    told: dict[int | None, list[str]] = {}
+    for record in bared:
+        for number in _ids(record, field):
+            told.setdefault(number, []).append(f'the {part.title} "{record.names[0]}" {named.bare}')
+    return {number: ", ".join(each) for number, each in told.items()}
+
+
+def _with_widened(
+    section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str, field: str
+) -> SectionPlan:
+    """Return the section of the objects that name what is deleted, which tells what they become.
+
+    Args:
+        section: the section.
+        bared: the objects.
+        address: of their collection.
+        alone: what each of them becomes.
+        field: the one that names what is deleted.
+    """
+    changed = {change.read.id for change in section.changes if isinstance(change, Update | Delete)}
+    widened = (
+        WidenedObject(replace(address, name=record.names[0]), alone) for record in bared if record.id not in changed
+    )
+    told = _told(section, {record.id: alone for record in bared}, unless=field)
+    return replace(told, widened=tuple(widened))
 
 
 def _told(section: SectionPlan, words: dict[int | None, str], *, unless: str = "") -> SectionPlan:

@@ -1,7 +1,7 @@
 """Wanted objects matched with live ones, by their names and former names. Pure."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -63,6 +63,24 @@ class Matches:
     conflicts: Mapping[Key, Conflict] = dataclasses.field(default_factory=dict)
     leftover: tuple[LiveRecord, ...] = ()
     unwanted: tuple[LiveRecord, ...] = ()
+
+    @property
+    def wanted(self) -> Iterator[tuple[Key, Resource]]:
+        """The wanted objects with their names."""
+        yield from ((pair.name, pair.wanted) for pair in self.pairs)
+        yield from self.missing.items()
+        yield from ((name, conflict.wanted) for name, conflict in self.conflicts.items())
+
+    def mapped(self, wanted: Callable[[Resource], Resource], record: Callable[[LiveRecord], LiveRecord]) -> "Matches":
+        """Return the same with other wanted fields, and with other records of the live objects that are wanted."""
+        return replace(
+            self,
+            pairs=tuple(replace(pair, wanted=wanted(pair.wanted), record=record(pair.record)) for pair in self.pairs),
+            missing={name: wanted(resource) for name, resource in self.missing.items()},
+            conflicts={
+                name: replace(conflict, wanted=wanted(conflict.wanted)) for name, conflict in self.conflicts.items()
+            },
+        )
 
     def deleting(self, unwanted: Iterable[LiveRecord]) -> "Matches":
         """Return the same, with some of the leftover objects deleted."""

@@ -62,35 +62,20 @@ def with_siblings(
 ) -> tuple[Siblings, Matches]:
     """Return the objects of a collection, and the matches, all under their future names."""
     part = at.part
-    renamed = {pair.record.id: pair.name for pair in matches.pairs if pair.former is not None}
+    renames = [pair for pair in matches.pairs if pair.former is not None]
+    renamed = {pair.record.id: pair.name for pair in renames}
+    former = {pair.record.names[0]: pair.name for pair in renames}
     names = part.unique_name_of(live) | {number: name for number, name in renamed.items() if number is not None}
-    former = {pair.record.names[0]: pair.name for pair in matches.pairs if pair.former is not None}
 
     def called_now(record: LiveRecord) -> LiveRecord:
         resource = part.referring(record.resource, former)
         unchanged = resource is record.resource
         return record if unchanged else replace(record, resource=resource, shown=fields_of(record.resource))
 
-    matches = replace(
-        matches,
-        pairs=tuple(
-            replace(pair, wanted=part.referring(pair.wanted, names), record=called_now(pair.record))
-            for pair in matches.pairs
-        ),
-        missing={name: part.referring(wanted, names) for name, wanted in matches.missing.items()},
-        conflicts={
-            name: replace(conflict, wanted=part.referring(conflict.wanted, names))
-            for name, conflict in matches.conflicts.items()
-        },
-    )
+    matches = matches.mapped(lambda wanted: part.referring(wanted, names), called_now)
     as_they_are = [(renamed.get(record.id, record.names[0]), called_now(record).resource) for record in live]
-    as_wanted = [
-        *((pair.name, pair.wanted) for pair in matches.pairs),
-        *matches.missing.items(),
-        *((name, conflict.wanted) for name, conflict in matches.conflicts.items()),
-    ]
     above: dict[tuple[str, Key], Key] = {}
-    for name, resource in (*as_they_are, *as_wanted):
+    for name, resource in (*as_they_are, *matches.wanted):
         refers = part.references(resource)
         for field in resource.model_fields_set.intersection(part.relations.refers):
             above[field, part.identity(name)] = refers.get(field, NO_OBJECT)
