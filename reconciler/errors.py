@@ -65,10 +65,14 @@ class LocatedDiagnostic:
     source: str = ""
     severity: str = "error"
 
+    @property
+    def place(self) -> str:
+        """`path:line:column`, or the file alone."""
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+
     def __str__(self) -> str:
         """`path:line:column: message`, then the line with a caret beneath the column."""
-        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
-        text = f"{place}: {'warning: ' if self.severity == 'warning' else ''}{self.message}"
+        text = f"{self.place}: {'warning: ' if self.severity == 'warning' else ''}{self.message}"
         if not self.source:
             return text
         return f"{text}\n    {self.source}\n    {' ' * (self.column - 1)}^"

@@ -11,7 +11,7 @@ import click
 
 from reconciler import __version__, built_from
 from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
-from reconciler.cli.help import first_example, short_option, write_text
+from reconciler.cli.help import HELP_OPTION, first_example, short_option, text_option, write_text
 from reconciler.cli.logs import warn_after_error
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
 from reconciler.errors import ReconcilerError, UsageError
@@ -57,7 +57,19 @@ class Commands(click.Group):
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
-        self.params.append(short_option(self.short_help_text, "Show the everyday commands and exit."))
+        self.params += (
+            text_option(
+                ["--version"],
+                lambda _: f"reconciler, version {__version__} ({built_from()})",
+                "Show the version and exit.",
+            ),
+            short_option(self.short_help_text, "Show the everyday commands and exit."),
+        )
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Return the option `--help`."""
+        del ctx
+        return HELP_OPTION
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return their names."""
@@ -124,7 +136,6 @@ class Commands(click.Group):
     epilog="Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or problems, 64 wrong command line, "
     "128+N ended by signal N. Start with: reconciler demo",
 )
-@click.version_option(f"{__version__} ({built_from()})", prog_name="reconciler")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Manage the settings of hundreds of GitLab projects as code.

@@ -21,8 +21,8 @@ from reconciler.cli.options import (
     Given,
     command,
 )
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system import clock
 

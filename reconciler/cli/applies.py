@@ -10,8 +10,8 @@ import click
 
 from reconciler.cli.inventory import last_applies
 from reconciler.cli.options import CONNECTION, Given, command
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.inventory import COMMIT_SHA
 

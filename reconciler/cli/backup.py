@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli.options import CONNECTION, SERVICE, Given, command
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import Forbidden, NotFound
 
 LOG = logging.getLogger("reconciler")

@@ -8,8 +8,8 @@ import click
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, Given, command
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from reconciler.cli.stdout import write_stdout
+
 
 class Command(click.Command):
     """A command with two helps.
@@ -17,6 +19,11 @@ class Command(click.Command):
         super().__init__(*arguments, **attributes)
         self.weekly = weekly or [option.opts[-1] for option in self.params if isinstance(option, click.Option)]
         self.params.append(short_option(self.short_help_text, "Show the everyday options and exit."))
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Return the option `--help`."""
+        del ctx
+        return HELP_OPTION
 
     def short_help_text(self, context: click.Context) -> str:
         """Return what `-h` prints: the first paragraph, the weekly options and one example."""
@@ -41,20 +48,24 @@ class Command(click.Command):
 
 def short_option(text: Callable[[click.Context], str], words: str) -> click.Option:
     """Return the option `-h`, which prints a text and ends the command; `words` explain it."""
+    return text_option(["-h", "short_help"], text, words)
+
+
+def text_option(names: list[str], text: Callable[[click.Context], str], words: str) -> click.Option:
+    """Return an option that prints a text and ends the command; `words` explain it.
+
+    Unlike click's own, it fails as every result does that cannot be written.
+    """
 
     def show(context: click.Context, _option: click.Parameter, value: bool) -> None:
         if value and not context.resilient_parsing:
-            click.echo(text(context), color=context.color)
+            write_stdout(f"{text(context)}\n")
             context.exit()
 
-    return click.Option(
-        ["-h", "short_help"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help=words,
-    )
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
+
+
+HELP_OPTION = text_option(["--help"], click.Context.get_help, "Show this message and exit.")
 
 
 def first_example(command: click.Command) -> str:

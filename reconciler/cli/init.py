@@ -11,9 +11,9 @@ import click
 from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, Given, command
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import checked_api_url
+from reconciler.cli.stdout import write_stdout
 from reconciler.gitops.scaffold import COMPONENTS
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import click
 
 from reconciler.cli import job
 from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given, command
-from reconciler.cli.outputs import check_outputs, write_stdout
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 from reconciler.system.secrets import concealed
 

@@ -15,9 +15,9 @@ from click.core import ParameterSource
 from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import heeding
 from reconciler.cli.options import CONNECTION, Given, command
-from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import checked_api_url, open_client, read_file
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import (
     ConfigurationError,
     Forbidden,

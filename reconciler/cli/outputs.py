@@ -132,22 +132,6 @@ def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
         raise OutputFailed("\n".join(filter(None, failures)))
 
 
-def write_stdout(text: str) -> None:
-    """Write a result to standard output.
-
-    Raises:
-        OutputFailed: it is closed or full; without a message if its reader has gone, as after `| head`.
-    """
-    if getattr(sys, "stdout", None) is None:
-        raise OutputFailed("standard output is closed")
-    try:
-        click.echo(text, nl=False, color=True)
-    except BrokenPipeError as error:
-        raise OutputFailed("") from error
-    except OSError as error:
-        raise OutputFailed(f"standard output: {error.strerror}") from error
-
-
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a standard stream is a terminal; None stands for a closed one."""
     return stream is not None and stream.isatty()

@@ -17,7 +17,7 @@ from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.logs import start_log, warnings_last
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
+from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
     ALLOW_DELETES_ENDED,
@@ -28,6 +28,7 @@ from reconciler.cli.settings import (
     template_variables,
     tokens_of,
 )
+from reconciler.cli.stdout import write_stdout
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 

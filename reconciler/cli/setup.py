@@ -14,9 +14,10 @@ from reconciler.cli.help import Command
 from reconciler.cli.inventory import API, branch_on
 from reconciler.cli.job import in_job
 from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
-from reconciler.cli.outputs import check_outputs, write_stdout
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
+from reconciler.cli.stdout import write_stdout
 from reconciler.system import clock
 
 if TYPE_CHECKING:

@@ -164,8 +164,10 @@ def comparison(comparison: Comparison, style: Style) -> str:
 
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
     """Return the diagnostics with their places and the offending lines, and the verdict."""
-    shown = diagnostics if style.verbose else warned_once(diagnostics)
-    lines = [line for diagnostic in shown for line in _diagnostic(diagnostic, style)]
+    if style.verbose:
+        lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
+    else:
+        lines = [*_diagnostics(warned_once(diagnostics), style)]
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
     if numbers["error"]:
@@ -386,10 +388,24 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
     )
 
 
+def _diagnostics(diagnostics: Iterable[LocatedDiagnostic], style: Style) -> Iterator[str]:
+    """Yield the lines of diagnostics; of many equal ones, such as those of one lock, all but the first in short."""
+    equal: dict[str, list[LocatedDiagnostic]] = {}
+    shown = list(diagnostics)
+    for diagnostic in shown:
+        equal.setdefault(diagnostic.message, []).append(diagnostic)
+    for diagnostic in shown:
+        first, *others = equal[diagnostic.message]
+        if len(others) + 1 < GROUP_FROM_TARGETS:
+            yield from _diagnostic(diagnostic, style)
+        elif diagnostic is first:
+            yield from _diagnostic(first, style)
+            yield from (f"    the same at {_painted(escaped(other.place), 'target', style)}" for other in others)
+
+
 def _diagnostic(diagnostic: LocatedDiagnostic, style: Style) -> Iterator[str]:
-    place = f"{diagnostic.path}:{diagnostic.line}:{diagnostic.column}" if diagnostic.line else diagnostic.path
     severity = _painted("warning", "warning", style) + ": " if diagnostic.severity == "warning" else ""
-    yield f"{_painted(escaped(place), 'target', style)}: {severity}{escaped(diagnostic.message)}"
+    yield f"{_painted(escaped(diagnostic.place), 'target', style)}: {severity}{escaped(diagnostic.message)}"
     if diagnostic.source:
         yield f"    {escaped(diagnostic.source)}"
         caret = " " * len(escaped(diagnostic.source[: diagnostic.column - 1])) + "^"

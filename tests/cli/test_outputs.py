@@ -175,6 +175,8 @@ def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
     closed = in_a_process("plan", '"$@" >&-')
     assert (closed.returncode, closed.stderr) == (1, "reconciler: standard output is closed\n")
+    texts = in_a_process("", 'for words in -h --help --version "plan -h"; do "$@" $words >/dev/full; echo $?; done')
+    assert (texts.stdout, texts.stderr) == ("1\n" * 4, "reconciler: standard output: No space left on device\n" * 4)
     mute = in_a_process("plan", '"$@" 2>&-')
     assert (mute.returncode, mute.stdout.startswith("Plan: 0 to create")) == (0, True)
     silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
