@@ -276,7 +276,8 @@ class _Life:
         for section in sections:
             for part in self.kind.parts:
                 for response in ODD:
-                    read_part(_Odd(response), part, section.target, section.wanted.get(part.name, {}))
+                    reader: Any = _Odd(response)
+                    read_part(reader, part, section.target, section.wanted.get(part.name, {}))
 
     def see_nothing_left(self, sections: Sequence[Section]) -> None:
         """See that a plan is empty."""
@@ -326,10 +327,6 @@ class _Odd:
 
     def __init__(self, response: Json) -> None:
         self.response = response
-
-    def concurrency(self) -> int:
-        """Return that one request is made at once."""
-        return 1
 
     def get(self, path: str) -> Json:
         """Return the response to any path."""
