@@ -114,6 +114,10 @@ def export(
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
     if not (groups or projects or pathless):
         raise UsageError("nothing to export: give --group, --project, --user or --instance")
+    for name in projects:
+        if "/" not in name and not name.isdecimal():
+            example = "a project's full path begins with its group or user, such as"
+            raise UsageError(f"--project {name}: {example} acme/{name}; a group is --group {name}")
     if as_set and not groups:
         raise UsageError("--as-set needs --group")
     if as_set and profile:

@@ -178,6 +178,10 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
     [
         ("tokn_file: x\n", "reconciler.yaml:1:1: unknown key `tokn_file`; did you mean `token_file`?"),
         (
+            "format: text\nallow_deletes:\n  count: 5\n",
+            "reconciler.yaml:2:1: the key `until` is missing, such as `until: 2026-12-01`",
+        ),
+        (
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
             "set, env, concurrency, rate, max_wait, max_age, format, log_format, allow_deletes, allow_problems, baseline, tokens_to, tokens_command, web_url, "
