@@ -119,7 +119,7 @@ report from the artifacts of its job, then: reconciler revert REPORT
 
 
 def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
-    from reconciler.gitops.apply_log import latest
+    from reconciler.gitops.apply_log import latest, latest_change, short
 
     killed = _killed()
     name = latest(applies, killed)
@@ -133,6 +133,10 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
         )
     if not COMMIT_SHA.fullmatch(name):
         return ChosenApply(Path(name), name)
+    change = latest_change(applies)
+    if any(apply.id == name and not apply.counts for apply in applies):
+        before = f"; the latest that did, and was not reverted: reconciler revert {short(change)}" if change else ""
+        LOG.warning("the apply %s changed nothing%s", short(name), before)
     return _at_hand(name, applies)
 
 

@@ -114,6 +114,12 @@ def latest(log: Sequence[Apply], killed: Sequence[KilledRun] = ()) -> str:
     return next((apply.id for apply in log if not apply.reverts), "")
 
 
+def latest_change(log: Sequence[Apply]) -> str:
+    """Return the latest apply that changed something, is no revert and was not reverted; empty if there is none."""
+    reverted = {apply.reverts for apply in log}
+    return next((apply.id for apply in log if apply.counts and not apply.reverts and apply.id not in reverted), "")
+
+
 def named(log: Sequence[Apply], name: str) -> list[Apply]:
     """Return the applies whose ID begins with a text."""
     return [apply for apply in log if name and apply.id.startswith(name.lower())]

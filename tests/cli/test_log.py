@@ -33,7 +33,9 @@ class Recorder:
         self.git: Repository = repository(cli_runner.folder)
         self.number = 0
 
-    def record(self, *, job: str = "", result: int = 0, reverts: str = "", report: str = "") -> str:
+    def record(
+        self, *, job: str = "", result: int = 0, reverts: str = "", report: str = "", changed: bool = True
+    ) -> str:
         """Record an apply and return its ID; keep its report, if there is one."""
         self.number += 1
         when = WHEN.replace(hour=10 + self.number)
@@ -43,7 +45,7 @@ class Recorder:
                 when=when,
                 author=ADA.name,
                 author_email=ADA.email,
-                counts={"created": self.number},
+                counts={"created": self.number} if changed else {},
                 service=store.service,
                 result=result,
                 job=job,
@@ -164,6 +166,26 @@ def test_the_latest_apply_is_reverted_and_an_unfinished_revert_is_finished(
     recorder.record(reverts="applied.json", result=3)
     assert cli_runner("revert --last").err == (
         "reconciler: applied.json: No such file or directory; check the path; reconciler log shows the last applies\n"
+    )
+
+
+def test_a_latest_apply_that_changed_nothing_is_named_and_so_is_the_one_before(
+    cli_runner: CliRunner, recorder: Recorder
+) -> None:
+    report = applied(cli_runner, "one")
+    cli_runner("apply --yes --no-inventory --report json=applied.json")
+    empty = recorder.record(report=Path("applied.json").read_text(), changed=False)
+    alone = cli_runner("revert --last")
+    assert (alone.code, alone.err) == (0, f"the apply {empty[:7]} changed nothing\n")
+    first = recorder.record(report=report)
+    second = recorder.record(report=report)
+    recorder.record(reverts=second)
+    empty = recorder.record(report=Path("applied.json").read_text(), changed=False)
+    done = cli_runner("revert --last")
+    assert (done.code, done.out.count("milestone")) == (0, 0)
+    assert done.err == (
+        f"the apply {empty[:7]} changed nothing; the latest that did, and was not reverted: reconciler revert "
+        f"{first[:7]}\n"
     )
 
 
