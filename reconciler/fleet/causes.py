@@ -397,10 +397,12 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
         read = read_record(target, reader, UNKNOWN_CALLER)
         record = read if isinstance(read, ProjectRecord) else NO_RECORD
     caller, ways_out = UNKNOWN_CALLER, failure.ways_out
-    causes_known = (any(_causes(target, needs, record, caller, "")) for needs in refused.values())
-    if record.role is None and not all(causes_known):
+    if record.role is None and not _all_told(target, refused.values(), record, caller):
         caller = ask_caller(reader)
         record = replace(record, role=Role.OWNER) if caller.admin else record
+        if _membership_would_tell(target, refused.values(), record, caller):
+            read = read_membership(target, reader, caller)
+            record = read if isinstance(read, ProjectRecord) else record
     return {
         place: replace(part, cause=why_unread(part, target, kinds[name].needs, record, caller, way_out=ways_out[name]))
         for place, part in failure.unread.items()
@@ -413,6 +415,17 @@ def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
     if target.level is Level.GROUP:
         return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
+
+
+def _membership_would_tell(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+    """Return whether the caller's role in a group, of which nothing was asked, helps to explain refusals."""
+    asks = target.level is Level.GROUP and record is NO_RECORD and any(Level.GROUP in needs.roles for needs in refused)
+    return asks and not _all_told(target, refused, record, caller)
+
+
+def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+    """Return whether the cause of each refusal is known."""
+    return all(any(_causes(target, needs, record, caller, "")) for needs in refused)
 
 
 def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:

@@ -263,6 +263,18 @@ def test_settings_that_a_whole_group_is_refused_are_asked_about_once(
     assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
 
 
+def test_the_role_in_a_group_is_asked_for_where_its_settings_are_refused(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    done = planned(cli_runner, state, ("Group", "path: acme", "approval_settings: {}; milestones: {}"))
+    words = "bob is Maintainer there, and Owner is needed; make bob Owner"
+    assert problems(done) == [f"approval_settings: cannot be read: {words}     manifests/all.yaml:5"]
+    assert requests(cli_runner)[2:] == ["user", "groups/acme/members/all/3"]
+    told = cli_runner("doctor").out
+    assert "bob is Maintainer there, and Owner is needed" in " ".join(told.split())
+
+
 LACKING = "root is an administrator, but the token lacks the scope admin_mode, and the service uses Admin Mode"
 SCOPE = "use a token that has the scope admin_mode too"
 OF_ROOT = ["user", "personal_access_tokens/self", "keys/0"]
