@@ -107,6 +107,7 @@ JOURNAL = click.option(
     PROBLEMS,
     weekly="--plan --yes --interactive --target --section --since --canary --max-failures --allow-deletes "
     "--retry-failed --tokens-to --report",
+    writes="report",
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes;  reconciler apply "
     "manifests --yes --canary tier=canary --max-failures 5%",
 )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "old",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="OLD",
-    help="Show what has changed since this older plan or report.",
+    help="Show what has changed since this older plan or report, as text, markdown or json.",
 )
 def show(given: Given, file: Path, old: Path | None) -> int:
     """Show a saved plan or an apply report in any format.

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from reconciler.model.state import DesiredTarget
 
 
-@command(MANIFESTS, OUTPUT, weekly="--values --set --format --report", epilog="Example: reconciler validate manifests")
+@command(
+    MANIFESTS,
+    OUTPUT,
+    weekly="--values --set --format --report",
+    writes="validation",
+    epilog="Example: reconciler validate manifests",
+)
 def validate(given: Given) -> int:
     """Check manifests offline and report every error at once.
 

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
 from reconciler.cli.help import Command, records
-from reconciler.render import FORMATS
+from reconciler.render import FORMATS, formats_of
 
 AUTO: Literal["auto"] = "auto"
 
@@ -48,6 +48,24 @@ class InFlight(click.IntRange):
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return `auto`, where it may be meant."""
         return [CompletionItem(AUTO)] * AUTO.startswith(incomplete)
+
+
+class Format(click.Choice[str]):
+    """A format; help and completion offer those that the command writes, and its own check explains the others."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return the formats of the command, as help shows them."""
+        del param
+        return f"[{'|'.join(_formats(ctx))}]"
+
+    def shell_complete(self, ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the formats of the command that begin with a text."""
+        return [CompletionItem(name) for name in _formats(ctx) if name.startswith(incomplete)]
+
+
+def _formats(context: click.Context) -> Sequence[str]:
+    subject = context.command.writes if isinstance(context.command, SharingCommand) else ""
+    return formats_of(subject) if subject else FORMATS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +209,7 @@ class Given:
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
     follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
 
-    format: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=click.Choice(FORMATS))
+    format: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=Format(FORMATS))
     reports: tuple[tuple[str, str], ...] = OUTPUT.values(
         "--report",
         "FORMAT=FILE",
@@ -234,8 +252,9 @@ class Given:
 class SharingCommand(Command):
     """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
 
-    def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
+        self.writes = writes
         self.groups = {group: group.options for group in (*groups, VERBOSITY)}
         if MANIFESTS in self.groups:
             self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
@@ -262,7 +281,7 @@ class SharingCommand(Command):
 
 
 def command(
-    *groups: OptionGroup, name: str | None = None, weekly: str = "", epilog: str
+    *groups: OptionGroup, name: str | None = None, weekly: str = "", writes: str = "", epilog: str
 ) -> Callable[[Callable[..., int]], SharingCommand]:
     """Make a command of a function, with groups of shared options, in the order in which help lists them.
 
@@ -272,6 +291,7 @@ def command(
         groups: the shared options.
         name: of the command, if not that of the function.
         weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
+        writes: the subject whose formats help offers, see `render.check_format`; all formats if left out.
         epilog: an example, which ends the help.
     """
     names = [each.name for each in fields(Given)]
@@ -282,6 +302,7 @@ def command(
             shared = {name: values.pop(name) for name in names if name in values}
             return function(Given(**shared), **values)
 
-        return click.command(name, cls=SharingCommand, groups=groups, weekly=weekly.split(), epilog=epilog)(called)
+        options = {"groups": groups, "weekly": weekly.split(), "writes": writes}
+        return click.command(name, cls=SharingCommand, **options, epilog=epilog)(called)
 
     return make

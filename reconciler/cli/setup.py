@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @command(
     *RUN,
     weekly="--read-only --pipeline --target --section --verbose",
+    writes="diagnosis",
     epilog="Example: reconciler doctor manifests --format json",
 )
 @click.option("--read-only", is_flag=True, help="Check only the access that `plan` and `drift` need.")

@@ -107,13 +107,18 @@ def check_format(subject: str, format_: str) -> None:
     _renderer(subject, format_)
 
 
+def formats_of(subject: str) -> list[str]:
+    """Return the formats of a subject; see `check_format`."""
+    return [name for name in FORMATS if _function(name, subject)]
+
+
 def _renderer(subject: str, format_: str) -> Callable[..., str]:
     if format_ not in FORMATS:
         raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
     render = _function(format_, subject)
     if render is None:
         owners = ", ".join(commands for own, commands in COMMANDS_OF.items() if _function(format_, own))
-        known = ", ".join(name for name in FORMATS if _function(name, subject))
+        known = ", ".join(formats_of(subject))
         raise UsageError(f"{format_} is a format of {owners}, not of {COMMANDS_OF[subject]}, which has {known}")
     return render
 

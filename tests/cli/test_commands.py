@@ -11,6 +11,7 @@ import pytest
 from reconciler import __version__
 from reconciler.cli import COMMANDS, GROUPS, cli, main
 from reconciler.cli.sandbox import _run
+from reconciler.render import FORMATS
 from tests.cli_runner import CliRunner
 
 
@@ -34,6 +35,13 @@ def test_the_short_help_of_every_command_fits_on_a_screen_with_one_example(name:
     assert (done.code, done.err, len(lines) <= 40) == (0, "", True)
     assert lines[-2].startswith(f"Example: reconciler {name}")
     assert lines[-1] == f"Everything: reconciler {name} --help"
+
+
+@pytest.mark.parametrize("name", ["validate", "doctor", "apply", "plan"])
+def test_help_offers_the_formats_that_the_command_takes(name: str, cli_runner: CliRunner) -> None:
+    offered = cli_runner(f"{name} --help").out.partition("--format [")[2].partition("]")[0].split("|")
+    refused = [each for each in FORMATS if f"{each} is a format of" in cli_runner(f"{name} --format {each}").err]
+    assert sorted([*offered, *refused]) == sorted(FORMATS)
 
 
 def test_without_a_command_the_everyday_ones_are_explained_and_the_others_named(cli_runner: CliRunner) -> None:

@@ -87,6 +87,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
         ("reconciler plan --section", "not", ["notification_settings"]),
         ("reconciler export --section", "mil", ["milestones"]),
         ("reconciler plan --format", "mark", ["markdown"]),
+        ("reconciler validate --format", "", ["codequality", "json", "markdown", "text"]),
         ("reconciler plan --concurrency", "a", ["auto"]),
         ("reconciler plan --concurrency", "1", []),
         ("reconciler plan --report", "j", ["json=report.json", "junit=junit.xml"]),
