@@ -142,11 +142,11 @@ def post_failure(code: int) -> None:
 
 
 def keep_issue(session: "Session", saved: "SavedPlan") -> None:
-    """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`."""
+    """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: of all shards, not of each."""
     from reconciler.cli.note import ISSUE, job_client, keeping, kept_issue
 
     settings = click.get_current_context().default_map or {}
-    if in_job() and part() is None and "issue" in settings:
+    if in_job() and not saved.is_part and "issue" in settings:
         with keeping(ISSUE), job_client(session.given, ISSUE) as client:
             session.info(kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved, session))
 

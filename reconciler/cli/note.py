@@ -144,15 +144,20 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
 def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) -> int:
     """Keep one issue about drift.
 
-    REPORT is the JSON report of `drift`. Opens the issue when something differs or is a problem, updates it in place
-    with what is new, closes it when everything is in order, and reopens it when drift returns. Assigns it by the labels
-    of the targets, as `issue.assignees` in reconciler.yaml says.
+    REPORT is the JSON report of `drift`, of all shards if there are any. Opens the issue when something differs or is a
+    problem, updates it in place with what is new, closes it when everything is in order, and reopens it when drift
+    returns. Assigns it by the labels of the targets, as `issue.assignees` in reconciler.yaml says.
 
     Uses RECONCILER_NOTE_TOKEN, or else the usual token. If the service refuses, stderr says why, and the exit code is 0
     unless --strict is given.
     """
     session = Session(given)
     saved = session.read_plan(report)
+    if saved.is_part:
+        raise ConfigurationError(
+            f"{report}: shard {saved.shard} of a run knows nothing of the other shards: put all of them together with "
+            "merge FILE... --report json=FILE"
+        )
     try:
         with _client(given, ISSUE) as client:
             kept = kept_issue(client, project, name, saved, session)

@@ -211,7 +211,7 @@ def is_ahead(moment: datetime, now: datetime) -> bool:
 
 def is_whole(saved: SavedPlan) -> bool:
     """Return whether a plan is about everything that the manifests declare."""
-    return saved.narrowed is False and not saved.reverts and (saved.shard is None or saved.shard.total == 1)
+    return saved.narrowed is False and not saved.reverts and not saved.is_part
 
 
 def _is_gone(entry: _Entry, sections: Mapping[str, SectionPlan] | None, *, is_whole: bool) -> bool:

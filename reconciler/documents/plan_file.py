@@ -244,6 +244,11 @@ class SavedPlan:
         return Plan(self.targets, self.dependent, self.whole)
 
     @property
+    def is_part(self) -> bool:
+        """Whether other shards of the same run are about other targets."""
+        return self.shard is not None and self.shard.total > 1
+
+    @property
     def is_empty(self) -> bool:
         """Whether there are neither changes nor problems."""
         return not any(any(target.entries) for target in self.targets)

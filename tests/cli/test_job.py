@@ -209,6 +209,8 @@ def test_drift_has_the_last_report_as_its_baseline_and_an_issue_where_it_is_aske
     cli_runner.write("token", "ada-token\n").chmod(0o600)
     job.setenv("RECONCILER_READ_TOKEN", "no-token")
     assert cli_runner("drift --token-file token").code == 0
+    assert [cli_runner(f"drift --token-file token --shard {part}").err for part in ("1/2", "2/2")] == ["", ""]
+    assert cli_runner("drift --token-file token --shard 1/1").err.startswith("No issue kept: ")
 
 
 def test_what_was_committed_redirects_nothing(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:

@@ -198,6 +198,25 @@ def test_what_is_no_report_of_drift_is_an_error(cli_runner: CliRunner) -> None:
     assert cli_runner("issue drift.json").code == 64
 
 
+def test_a_shard_that_is_in_order_does_not_close_the_issue_about_all(cli_runner: CliRunner) -> None:
+    run(cli_runner)
+    cli_runner("drift --shard 1/1 --report json=drift.json")
+    assert run(cli_runner) == "Issue drift unchanged: acme/web#1\n"
+    asked(cli_runner)
+    codes = [cli_runner(f"drift --shard {number}/2 --report json=drift-{number}.json").code for number in (1, 2)]
+    asked(cli_runner)
+    in_order = codes.index(0) + 1
+    done = cli_runner(f"issue drift-{in_order}.json --project acme/web")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        f"reconciler: drift-{in_order}.json: shard {in_order}/2 of a run knows nothing of the other shards: put all of "
+        "them together with merge FILE... --report json=FILE\n"
+    )
+    assert (asked(cli_runner), issues(cli_runner)[0]["state"]) == ([], "opened")
+    cli_runner("merge drift-1.json drift-2.json --report json=drift.json")
+    assert run(cli_runner) == "Issue drift unchanged: acme/web#1\n"
+
+
 def test_settings_of_issues_are_checked(cli_runner: CliRunner) -> None:
     cli_runner.write("reconciler.yaml", "issue: {assignes: {}}\n")
     assert "reconciler.yaml:1:9: unknown key `assignes`; did you mean `assignees`?" in cli_runner("plan").err
