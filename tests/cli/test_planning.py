@@ -370,12 +370,12 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
-        "  ! approval_settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the "
-        "role Owner and an edition with this feature (Premium or Ultimate); otherwise leave the section out     manifests/group.yaml:4\n"
+        "  ! approval_settings: cannot be read: bob is Maintainer there, and Owner is needed; make bob Owner     "
+        "manifests/group.yaml:4\n"
         "project acme/none\n"
         "  ! project acme/none: not found, or not visible to bob; correct it in the manifest, make bob a member, or "
         "create it: `create: {}` in its document     manifests/none.yaml:1\n"
-        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 5 requests were made to plan.\n"
+        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 6 requests were made to plan.\n"
     )
 
 
