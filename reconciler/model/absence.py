@@ -51,6 +51,7 @@ class PartNow:
         section: the section's name.
         part: which of the section's endpoints.
         live: the canonical names of each live object, by ID; None if the list is not whole.
+        names: the canonical form of all declared and former names.
         declared: the IDs of the live objects that a declared or a former name stands for.
         identity: returns the canonical form of a name.
         by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
@@ -60,6 +61,7 @@ class PartNow:
     section: str
     part: str
     live: Mapping[int, frozenset[Key]] | None
+    names: Collection[Key]
     declared: frozenset[int] = frozenset()
     identity: Callable[[Key], Key] = lambda name: name
     by_id: bool = False
@@ -104,21 +106,23 @@ def part_now(
         ids: by canonical name, the IDs of the groups or projects that names refer to, as far as they were looked up.
     """
     declared = section.wanted[part.name]
+    items = {} if isinstance(declared, Resource) else declared
+    former = (old for resource in items.values() for old in getattr(resource, "renamed_from", ()))
+    names = {part.identity(name) for name in (*items, *former)}
+    unlisted = PartNow(target, section.kind, part.name, None, names, identity=part.identity)
     if isinstance(declared, Resource) or not isinstance(live, Objects):
-        return PartNow(target, section.kind, part.name, None)
+        return unlisted
     shown = {
         record.id: frozenset(map(part.identity, record.names))
         for record in live.own
         if record.id is not None and not record.below
     }
-    former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
-    names = {part.identity(name) for name in (*declared, *former)}
     numbers = {ids[name] for name in names if name in ids}
     known = frozenset().union(*shown.values()) | ids.keys()
     if part.names.level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
-        return PartNow(target, section.kind, part.name, None)  # a declared path may be any of these
+        return unlisted  # a declared path may be any of these
     claimed = frozenset(number for number, called in shown.items() if called & names or number in numbers)
-    return PartNow(target, section.kind, part.name, shown, claimed, part.identity, part.names.level is not None)
+    return PartNow(target, section.kind, part.name, shown, names, claimed, part.identity, part.names.level is not None)
 
 
 def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
@@ -133,7 +137,8 @@ def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[Object
     for part in parts:
         for line in lines.get((part.target, part.section, part.part), ()):
             if part.live is None:
-                stays.append(Stay(line, UNLISTED))
+                if part.identity(line.name) not in part.names:
+                    stays.append(Stay(line, UNLISTED))
             elif line.id not in part.live or line.id in part.declared:
                 continue
             elif part.by_id or part.identity(line.name) in part.live[line.id]:

@@ -70,8 +70,9 @@ def test_what_is_listed_live_and_no_longer_declared_is_a_candidate() -> None:
 
 
 def test_nothing_is_a_candidate_where_the_list_is_not_whole() -> None:
-    part = now("milestones", {}, Unreadable("GET ...: 403"))
-    candidates, stays = absent(listed(milestone(2, "b"), milestone(1, "a")), [part])
+    part = now("milestones", {"kept": {}, "new": {"renamed_from": "old"}}, Unreadable("GET ...: 403"))
+    declared = milestone(3, "kept"), milestone(4, "old")
+    candidates, stays = absent(listed(milestone(2, "b"), milestone(1, "a"), *declared), [part])
     assert candidates == ()
     assert reasons(stays) == ["2 objects no longer declared stay: the section could not be listed whole"]
 

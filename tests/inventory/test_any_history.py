@@ -68,7 +68,7 @@ class World:
             if target in declared:
                 live = {number: frozenset([name]) for number, name in self.live[target].items()}
                 claimed = frozenset(number for number, names in live.items() if names & declared[target])
-                parts.append(PartNow(target, SECTION, SECTION, live, claimed))
+                parts.append(PartNow(target, SECTION, SECTION, live, declared[target], claimed))
         candidates, _ = absent(self.inventory, parts)
         verdict = judge(candidates, self.standings(head), self.declares, "" if inputs else "other inputs")
         for line in verdict.deletions:

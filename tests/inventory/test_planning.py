@@ -101,6 +101,23 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     assert not narrowed.run.whole
 
 
+def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
+    cli_runner: CliRunner, git: Repository
+) -> None:
+    cli_runner.project("{milestones: {one: {}, two: {}}}")
+    git.commit()
+    cli_runner("apply --yes")
+    cli_runner.sandbox.set_faults(["status=403,method=GET,match=/milestones"])
+    assert "no longer declared" not in cli_runner("plan").out
+    cli_runner.project("{milestones: {one: {}}}")
+    planned = cli_runner("plan")
+    assert planned.out.splitlines()[-2:] == [
+        "1 object no longer declared stays: the section could not be listed whole",
+        "Plan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged. 0 writes to apply; 2 requests were made "
+        "to plan.",
+    ]
+
+
 def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}, two: {}, three: {}, four: {}, five: {}}}")
     cli_runner("apply --yes")
