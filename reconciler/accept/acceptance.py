@@ -10,7 +10,7 @@ ends, since each attempt takes some target a rung further, and nothing is edited
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import product
@@ -26,15 +26,16 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable, by_place, edited_stack
-from reconciler.accept.placement import Difference, Edit, Placement
-from reconciler.accept.wishes import Wishes
+from reconciler.accept.drafts import Drafts, Unchangeable
+from reconciler.export.completion import alone, checked, collected, joined
+from reconciler.export.edits import by_place, edited_stack
+from reconciler.export.placement import Difference, Edit, Placement
+from reconciler.export.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placing import Membership, Rename, is_merged
+from reconciler.manifests.stack.placing import Membership, is_merged
 from reconciler.manifests.stack.sections import OLD_NAMES
-from reconciler.manifests.validation import check_section
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, Problem
@@ -162,7 +163,7 @@ class _Accepting:
             for section in target.sections
         }
         stacks = {stack.target: stack for stack in manifests.stacks}
-        return _collected(plan, declared, stacks, live)
+        return collected(plan, declared, stacks, live)
 
     def _completed(
         self, wishes: Mapping[Target, Wishes], manifests: Manifests, live: LiveState
@@ -175,14 +176,14 @@ class _Accepting:
             if target.target in wishes:
                 stack = manifests.of(target.target).stack
                 sections = {steps[0] for steps in wishes[target.target].wishes}
-                alone = _alone(stack, wishes[target.target], sections)
-                checked = [section for name in alone.sections for section in _checked(alone, name)]
-                stacks[target.target] = alone
-                declared |= {(section.target, section.kind): section for section in checked}
-                desired.append(replace(target, sections=tuple(checked)))
+                edited = alone(stack, wishes[target.target], sections, stack.prune)
+                correct = [section for name in edited.sections for section in checked(edited, name)]
+                stacks[target.target] = edited
+                declared |= {(section.target, section.kind): section for section in correct}
+                desired.append(replace(target, sections=tuple(correct)))
         plan, live = plan_again(DesiredState(tuple(desired), ""), self.drift.planned, live, self.kinds)
-        further = _collected(plan, declared, stacks, live)
-        return {target: _joined(wished, further.get(target)) for target, wished in wishes.items()}, live
+        further = collected(plan, declared, stacks, live)
+        return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}, live
 
     def _pass(
         self, revision: _Revision, wishes: Mapping[Target, Wishes], live: LiveState, rungs: Mapping[Place, Rung]
@@ -275,44 +276,6 @@ class _Accepting:
         yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None, OLD_NAMES)))
 
 
-def _collected(
-    plan: Plan, declared: Mapping[Place, Section], stacks: Mapping[Target, Stack], live: LiveState
-) -> dict[Target, Wishes]:
-    wishes: dict[Target, Wishes] = {}
-    for target in plan.targets:
-        for section in target.sections:
-            if section.changes or section.problems:
-                wished = wishes.setdefault(target.target, Wishes())
-                wished.collect(section, declared[target.target, section.section], stacks[target.target], live)
-    return wishes
-
-
-def _alone(stack: Stack, wishes: Wishes, sections: Collection[str]) -> Stack:
-    """Return some sections of a target whose wishes are carried out as if its layers had no other targets."""
-    members = Membership.of([stack], {stack.target: wishes.wishes}, {(stack.target, section) for section in sections})
-    placement = Placement.of([stack], members, {})
-    return edited_stack(stack, by_place(placement.edits.values()), sections)
-
-
-def _checked(stack: Stack, name: str) -> Iterator[Section]:
-    """Yield a section of a target, unless it has errors."""
-    spec, pruned = stack.specs[name], name in stack.prune
-    checked, _ = check_section(stack, spec, stack.target)
-    if checked is not None:
-        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
-
-
-def _joined(wished: Wishes, further: Wishes | None) -> Wishes:
-    """Return the wishes of a target with further ones, which name an item that gets its former name back by that."""
-    if further is None:
-        return wished
-    former = {(steps[0], wish.name): steps for steps, wish in wished.wishes.items() if isinstance(wish, Rename)}
-    return Wishes(
-        {former.get(steps[:2], steps[:2]) + steps[2:]: wish for steps, wish in further.wishes.items()} | wished.wishes,
-        further.refused | wished.refused,
-    )
-
-
 def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
     """Return the edits that have to be made.
 
@@ -328,7 +291,10 @@ def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
     for edit in conditional:
         edits_there = places[edit.place]
         places[edit.place] = [other for other in edits_there if other is not edit]
-        edited = ((edited_stack(stacks[target], places, {edit.section}), steps) for target, steps in edit.wished)
+        edited = (
+            (edited_stack(stacks[target], places, {edit.section}, stacks[target].prune), steps)
+            for target, steps in edit.wished
+        )
         if any(is_merged(stack, steps) for stack, steps in edited):
             places[edit.place] = edits_there
     return [edit for edits_there in places.values() for edit in edits_there]

@@ -8,12 +8,12 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
+from reconciler.export.completion import unasked
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
 from reconciler.model.kind import Kinds
-from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Plan, Problem, Update
-from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Vocabulary
+from reconciler.model.state import DesiredState, LiveState
 from reconciler.model.targets import Target
 from reconciler.planning.planner import make_plan
 
@@ -21,7 +21,6 @@ TO_CREATE = "does not exist, and `apply` creates it"
 IN_TEMPLATE = "in a template"
 ODD_LAYOUT = "whose layout would be lost"
 CONTRADICTION = "manifests that agree with what is live would have errors"
-UNASKED = "not looked up"
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def plan_again(
     desired = replace(desired, targets=tuple(target for target in targets if target.sections))
     plan = make_plan(desired, live, kinds)
     while missing := plan.lookups:
-        live = _unasked(live, missing)
+        live = unasked(live, missing)
         plan = make_plan(desired, live, kinds)
     return plan, live
 
@@ -152,14 +151,6 @@ def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
     for change in changes:
         for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
             yield Problem(change.address, "", field_)
-
-
-def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-    """Return what was read, with what nobody has looked up as unknown: accepting asks for nothing."""
-    unknown = {lookup: Obstacle(lookup.target.address, UNASKED) for lookup in missing}
-    references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}
-    lists = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Vocabulary)}
-    return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
 
 
 def _lines(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from reconciler.accept.differences import (
     plan_again,
 )
 from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.accept.placement import Edit, Except
+from reconciler.export.placement import Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.manifests.stack.layers import Stack

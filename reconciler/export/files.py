@@ -2,22 +2,22 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.export.sections import Spec
+from reconciler.export.own import Addressee
+from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
-from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.declared import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
-from reconciler.manifests.stack.placeholders import literal, placeholder_values
+from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.sections import PRUNE
 from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
@@ -69,23 +69,17 @@ class Folder:
         """Return what has the document of a target, which names it by path or by ID; None if it has none."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
-    def declared(self, document: DeclaredTarget, resolved: ResolvedTarget, sections: Iterable[str]) -> Declared:
+    def declared(self, document: DeclaredTarget, read: Exported, sections: Container[str]) -> Addressee:
         """Return what the manifests declare of a target that has a document.
 
         Args:
             document: its document.
-            resolved: the target.
+            read: what was read of the target.
             sections: the names of sections to add.
         """
         merged = self.manifests.of(document.target)
-        return Declared(
-            own=document.layer.document.value.get("spec") or {},
-            beneath=merged.beneath.sections,
-            prune=tuple(merged.stack.prune),
-            adding=sections,
-            unmanaged=document.layer.unmanaged,
-            values=placeholder_values(resolved.path),
-        )
+        stack = replace(merged.stack, target=read.resolved.target)
+        return Addressee(read, stack, stack.prune, sections, exceptions=merged.desired.exceptions)
 
     def beneath(self, resolved: ResolvedTarget) -> Spec | None:
         """Return what lies beneath the document of a target, as one manifest writes it; None if nothing covers it.

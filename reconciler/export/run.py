@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from glob import escape
 from pathlib import Path
@@ -13,6 +13,7 @@ from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder
 from reconciler.export.left_out import LeftOut
+from reconciler.export.own import own_specs
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import Exported, Spec, export_target, without_empty_lists
@@ -28,7 +29,6 @@ from reconciler.export.sharing import (
     lines_apart,
 )
 from reconciler.export.targets import ExportRequest, ResolvedTarget
-from reconciler.export.update import update
 from reconciler.fleet.causes import ProjectRecord, unfit
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
@@ -234,40 +234,33 @@ class _Writing:
 
     def write(self, request: ExportRequest) -> list[Exported]:
         """Update the document of each target, or add one; move settings that the added ones share into a profile."""
-        all_fields = self.layout.all_fields or not self.layout.as_set
         live = self.snapshot.live
         exported = [
-            export_target(target, live, self.kinds, all_fields=all_fields, empty_lists=self._with_empty_lists)
+            export_target(target, live, self.kinds, all_fields=self._all_fields, empty_lists=self._with_empty_lists)
             for target in self.snapshot.targets
         ]
         if self.layout.as_set:
             exported = [read.without(self._unfit(read.resolved)) for read in exported]
         documents = {read.resolved: document for read in exported if (document := self.files.find(read.resolved))}
-        declared = {
-            read.resolved: self.files.declared(documents[read.resolved], read.resolved, request.sections)
+        declared = [
+            self.files.declared(documents[read.resolved], read, request.sections)
             for read in exported
             if read.resolved in documents
-        }
-        specs = {
-            read.resolved: update(declared[read.resolved], read, live, self.shapes)
-            for read in exported
-            if read.resolved in documents
-        }
+        ]
+        specs = own_specs(declared, live, self.kinds, self._all_fields)
         apart = self._not_above_sets(specs) if self.layout.as_set else frozenset()
-        for read in exported:
-            if read.resolved in apart:
-                alone = replace(declared[read.resolved], beneath={}, adding=tuple(self.shapes), complete=True)
-                spec = update(alone, read, live, self.shapes)
-                kept = [name for name in alone.prune if name in spec and name not in read.left_out]
-                specs[read.resolved] = {
-                    **{name: section for name, section in spec.items() if name != PRUNE},
-                    **({PRUNE: kept} if kept else {}),
-                }
-            if read.resolved in documents:
-                self.files.update(documents[read.resolved].layer.document, specs[read.resolved])
+        alone = [addressee.alone for addressee in declared if addressee.exported.resolved in apart]
+        specs |= own_specs(alone, live, self.kinds, self._all_fields)
+        for resolved, document in documents.items():
+            self.files.update(document.layer.document, specs[resolved])
         new = [read for read in exported if read.resolved not in documents]
         self._write_new(new, {project.full_path for project in apart})
         return exported
+
+    @property
+    def _all_fields(self) -> bool:
+        """Whether the fields of items that have the service's default are written too."""
+        return self.layout.all_fields or not self.layout.as_set
 
     @property
     def _with_empty_lists(self) -> bool:
@@ -380,14 +373,14 @@ class _Writing:
         unfit: Mapping[ResolvedTarget, Sections] = NOTHING,
     ) -> dict[ResolvedTarget, Spec]:
         """Return the specs of the documents of projects above what lies beneath, where the two go together."""
-        pairs: dict[ResolvedTarget, tuple[Spec, Spec]] = {}
-        left_out = {}
-        for project in projects:
-            profile = beneath[project.resolved]
-            lacking = unfit.get(project.resolved, NO_SECTIONS)
-            own = above(profile, project, self.snapshot.live, self.shapes, lacking) if profile else None
-            if profile and own is not None:
-                pairs[project.resolved], left_out[project.resolved] = (profile, own), project.left_out
+        covered = [(project, profile) for project in projects if (profile := beneath[project.resolved])]
+        left_out = {project.resolved: project.left_out for project, _ in covered}
+        specs = above(covered, self.snapshot.live, self.kinds, self.shapes, unfit, all_fields=self._all_fields)
+        pairs = {
+            project.resolved: (profile, specs[project.resolved])
+            for project, profile in covered
+            if project.resolved in specs
+        }
         fitting = self.agree(pairs, self.snapshot.live, self.kinds)
         return {
             resolved: self._with_prune(own, profile, left_out[resolved])

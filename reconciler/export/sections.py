@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.export.left_out import LeftOut
 from reconciler.export.targets import ResolvedTarget
-from reconciler.model.diff import without
+from reconciler.model.diff import fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import POLICIES, LiveRecord, Objects
@@ -102,9 +102,23 @@ def quoted(name: Key) -> str:
     return escaped(f'"{name}"' if isinstance(name, str) else str(name))
 
 
+def declarable(record: LiveRecord) -> dict[str, Any]:
+    """Return the fields that a manifest can declare, and read-only ones, named as `fields_of` names them."""
+    shown = fields_of(record.resource)
+    flat: dict[str, Any] = {name: shown[name] for name in shown if name in record.read_only}
+    for name, value in every_field(record).items():
+        flat |= {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in flat.items() if name in shown}
+
+
+def every_field(record: LiveRecord) -> dict[str, Any]:
+    """Return what a manifest declares of an object."""
+    return _fields("", "", record, [])
+
+
 def item_fields(record: LiveRecord) -> dict[str, Any]:
     """Return what a manifest declares of an object, without fields that have the service's default."""
-    fields = _fields("", "", record, [])
+    fields = every_field(record)
     defaults = type(record.resource).model_fields
     return {
         name: value for name, value in fields.items() if getattr(record.resource, name) != defaults[name].get_default()

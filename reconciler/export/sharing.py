@@ -7,7 +7,7 @@ an allowlist, nor an entry of such a list: all projects above the profile must h
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, chain
@@ -17,16 +17,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreeing
+from reconciler.export.own import Addressee, own_specs
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
-from reconciler.export.update import Declared, update
 from reconciler.manifests.documents import profile_document, target_document
+from reconciler.manifests.sources import Document, Source
+from reconciler.manifests.stack.layers import Layer, Stack, stacked
 from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
 from reconciler.manifests.stack.sections import PRUNE, SectionSpec, SectionSpecs
+from reconciler.manifests.validation import check_section
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
@@ -74,27 +75,55 @@ def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapp
 
 
 def above(
-    profile: Spec, project: Exported, live: LiveState, shapes: SectionSpecs, unfit: Sections = NO_SECTIONS
-) -> Spec | None:
-    """Return the spec of a project's own document above a profile; None if they cannot go together: see `agreeing`.
+    projects: Iterable[tuple[Exported, Spec]],
+    live: LiveState,
+    kinds: Kinds,
+    shapes: SectionSpecs,
+    unfit: Mapping[ResolvedTarget, Sections] = NOTHING_UNFIT,
+    *,
+    all_fields: bool,
+) -> dict[ResolvedTarget, Spec]:
+    """Return the specs of projects' own documents, each above a profile; none if they cannot go together.
 
     Sections that the project cannot have are left out by the set that brings them, unless the project has a document.
     """
-    target = project.resolved.target
-    sections = [section for section in profile if section != PRUNE]
-    read = [section for section in sections if section not in unfit]
-    addresses = [(target, section, part.name) for section in read for part in shapes[section].kind.parts]
-    if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
-        return None
-    values = placeholder_values(project.resolved.path)
-    beneath = {section: shapes[section].normalize(profile[section], values) for section in sections}
-    prune = tuple(profile.get(PRUNE, ()))
-    declared = Declared({}, beneath, prune, adding=tuple(shapes), complete=True, values=values)
-    try:
-        own = update(declared, project, live, shapes)
-    except ValidationError:
-        return None
-    return None if own and not unfit.isdisjoint(sections) else own
+    layers: dict[int, Layer] = {}
+    addressees = []
+    for project, profile in projects:
+        layer = layers.setdefault(id(profile), _layer(profile))
+        stack = stacked(project.resolved.target, (layer,), shapes, placeholder_values(project.resolved.path))
+        if _go_together(stack, live, unfit.get(project.resolved, NO_SECTIONS)):
+            addressees.append(Addressee(project, stack, stack.prune, shapes, complete=True))
+    own = own_specs(addressees, live, kinds, all_fields)
+    beneath = {addressee.exported.resolved: addressee.stack.sections.keys() for addressee in addressees}
+    return {
+        project: spec
+        for project, spec in own.items()
+        if not (spec and not unfit.get(project, NO_SECTIONS).isdisjoint(beneath[project]))
+    }
+
+
+def _layer(profile: Spec) -> Layer:
+    """Return the layer of a profile that is not written yet."""
+    document = profile_document("profile", profile)
+    text = Source("profile", write_yaml([document]))
+    sections = {name: section for name, section in profile.items() if name != PRUNE}
+    return Layer(Document(text, 0, 1, document), "profile", sections, profile.get(PRUNE), {}, None)
+
+
+def _go_together(stack: Stack, live: LiveState, unfit: Sections) -> bool:
+    """Whether all sections can be read but those that a project cannot have, and are free of errors."""
+    return all(
+        check_section(stack, stack.specs[name], stack.target)[0] is not None
+        and (
+            name in unfit
+            or not any(
+                isinstance(live.parts.get((stack.target, name, part.name), Unreadable("")), Unreadable)
+                for part in stack.specs[name].kind.parts
+            )
+        )
+        for name in stack.sections
+    )
 
 
 Agree = Callable[[Mapping[ResolvedTarget, tuple[Spec, Spec]], LiveState, Kinds], frozenset[ResolvedTarget]]

@@ -93,7 +93,7 @@ select: {group: acme, exclude: [acme/lib]}
         "acme/web.yaml": HEAD % "acme/web"
         + """\
   notification_settings: {level: watch}
-  trigger_tokens: {deploy-web: null}
+  trigger_tokens: {"deploy-{name}": null}
 """,
     }
     drift = cli_runner("drift out")

@@ -175,10 +175,9 @@ def test_a_list_that_was_empty_and_one_that_becomes_so(cli_runner: CliRunner) ->
 
 
 def test_a_rename_that_was_not_carried_out_is_taken_back(cli_runner: CliRunner) -> None:
-    before = f"{HEAD}  milestones:\n    new: {{renamed_from: old}}\n    other: {{}}\n"
+    before = f"{HEAD}  milestones:\n    # mine\n    new: {{renamed_from: old}} # first\n    other: {{}}\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "old"}, {"title": "other"}]) == (
-        f"{HEAD}  milestones:\n    other: {{}}\n    old:\n"
-        "      description: null\n      start_date: null\n      due_date: null\n      state: active\n"
+        f"{HEAD}  milestones:\n    # mine\n    old: {{}} # first\n    other: {{}}\n"
     )
 
 

@@ -300,10 +300,12 @@ def _put(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Placing:
     if declared:
         beside = declared[-1]
         is_agreed = members.agree(*beside, wish)
-    else:
-        layer, _ = declared_at(stack, steps[:1])[-1]
+    elif around := declared_at(stack, steps[:1]):
+        layer, _ = around[-1]
         beside = layer, tuple(map(literal, steps))
         is_agreed = members.agree_to_add(*beside, wish)
+    else:
+        return InOwn(stack.layers[-1], {steps: wish})
     return InLayers((beside,), wish) if is_agreed else override(wish, steps, stack, members, beside)
 
 
@@ -367,7 +369,8 @@ def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> 
 def _add(wish: Add, steps: Steps, stack: Stack, members: Membership) -> Placing:
     section, name, *_ = steps
     spec, pruned = stack.specs[section], section in stack.prune
-    declaring = [layer for layer, _ in declared_at(stack, steps[:1] if spec.items is not None else steps[:2])]
+    declared = declared_at(stack, steps[:2]) if spec.items is None else []
+    declaring = [layer for layer, _ in declared or declared_at(stack, steps[:1])]
     asking = [layer for layer in stack.layers if members.prunes(layer)] if pruned else declaring
     shared = [layer for layer in dict.fromkeys(asking) if layer.title]
     if spec.items is None:

@@ -1,16 +1,16 @@
 """From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.export.sections import item_fields
+from reconciler.export.sections import declarable, item_fields
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, Wish
 from reconciler.manifests.stack.sections import OLD_NAMES
-from reconciler.model.diff import AsRead, differences, fields_of
+from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
@@ -28,10 +28,12 @@ class Wishes:
     """The wishes of one target, and what cannot be wished for.
 
     Attributes:
+        item: returns the fields that are declared of a new item.
         wishes: by steps.
         refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
     """
 
+    item: Callable[[LiveRecord], dict[str, Any]] = item_fields
     wishes: dict[Steps, Wish] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
@@ -180,7 +182,7 @@ class _Drift:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
             self._keep_empty()
         else:
-            fields = literal(item_fields(record))
+            fields = literal(self.wishes.item(record))
             declared = self._names(part).entries.get(self._canonical(part, shown))
             self._put(*((shown,), Add(fields)) if declared is None else ((declared[0],), Revive(fields)))
 
@@ -192,13 +194,13 @@ class _Drift:
                 self._put((part.name,), Put([]))
 
     def _put_fields(self, name: Key | None, record: LiveRecord, fields: Iterable[str]) -> None:
-        shown = fields_of(record.resource)
+        declarable_ = declarable(record)
         for path in fields:
             steps = (*(() if name is None else (name,)), *path.split(".", 1))
             if path.partition(".")[0] in record.unshown:
                 continue
-            if path in shown:
-                self._put(steps, Put(literal(shown[path])))
+            if path in declarable_:
+                self._put(steps, Put(literal(declarable_[path])))
             elif path in record.unknown:
                 self._refuse(name, "no manifest can declare its value", path)
             else:

@@ -1,0 +1,79 @@
+"""The wishes of targets, with those that come to light when others are carried out. Pure."""
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.export.edits import by_place, edited_stack
+from reconciler.export.placement import Placement
+from reconciler.export.wishes import Wishes
+from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.stack.placing import Membership, Rename
+from reconciler.manifests.validation import check_section
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan
+from reconciler.model.state import LiveState, Lookup, Reference, Section, Vocabulary
+from reconciler.model.targets import Target
+
+Place = tuple[Target, str]
+"""A target, and a section of it."""
+
+
+def collected(
+    plan: Plan,
+    declared: Mapping[Place, Section],
+    stacks: Mapping[Target, Stack],
+    live: LiveState,
+    blank: Callable[[], Wishes] = Wishes,
+) -> dict[Target, Wishes]:
+    """Return what makes a plan empty.
+
+    Args:
+        plan: of targets.
+        declared: their sections.
+        stacks: their layers.
+        live: what was read.
+        blank: returns the wishes of a target without any.
+    """
+    wishes: dict[Target, Wishes] = {}
+    for target in plan.targets:
+        for section in target.sections:
+            if section.changes or section.problems:
+                wished = wishes.setdefault(target.target, blank())
+                wished.collect(section, declared[target.target, section.section], stacks[target.target], live)
+    return wishes
+
+
+def alone(stack: Stack, wishes: Wishes, sections: Collection[str], kept: Container[str]) -> Stack:
+    """Return some sections of a target whose wishes are carried out as if its layers had no other targets."""
+    members = Membership.of([stack], {stack.target: wishes.wishes}, {(stack.target, section) for section in sections})
+    placement = Placement.of([stack], members, {})
+    return edited_stack(stack, by_place(placement.edits.values()), sections, kept)
+
+
+def checked(stack: Stack, name: str) -> Iterator[Section]:
+    """Yield a section of a target, unless it has errors."""
+    spec, pruned = stack.specs[name], name in stack.prune
+    checked, _ = check_section(stack, spec, stack.target)
+    if checked is not None:
+        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+
+
+def joined(wished: Wishes, further: Wishes | None) -> Wishes:
+    """Return the wishes of a target with further ones, which name an item that gets its former name back by that."""
+    if further is None:
+        return wished
+    former = {(steps[0], wish.name): steps for steps, wish in wished.wishes.items() if isinstance(wish, Rename)}
+    return replace(
+        wished,
+        wishes={former.get(steps[:2], steps[:2]) + steps[2:]: wish for steps, wish in further.wishes.items()}
+        | wished.wishes,
+        refused=further.refused | wished.refused,
+    )
+
+
+def unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+    """Return what was read, with what nobody has looked up as unknown."""
+    unknown = {lookup: Obstacle(lookup.target.address, "not looked up") for lookup in missing}
+    references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}
+    lists = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Vocabulary)}
+    return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
