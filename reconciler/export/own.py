@@ -161,10 +161,11 @@ def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:
 
 
 def _fields(steps: Steps, value: Mapping[str, Any], depth: int) -> Iterator[tuple[Steps, Any]]:
+    """Yield the fields of a section, which are so many steps down, and what is within them; each with its steps."""
     for key, inner in value.items():
         if isinstance(inner, dict) and (depth > 1 or inner):
             yield from _fields((*steps, key), inner, depth - 1)
-        elif depth <= 1:
+        else:
             yield (*steps, key), inner
 
 

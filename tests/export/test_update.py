@@ -421,6 +421,33 @@ project acme/api: a plan would still look up project acme/web
     )
 
 
+def test_what_a_lock_holds_stays_and_is_told_and_the_rest_is_written(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "b"}, {"title": "c", "state": "closed"}])
+    profile = f"{PROFILE}spec:\n  milestones: {{b: {{due_date: 2026-01-01}}}}\n---\n"
+    profile = profile.replace("{name: p}", "{name: p, locks: {milestones: [b]}}")
+    before = f"{profile}{BELOW_PROFILE}  milestones: {{c: {{state: active}}}}\n"
+    file = cli_runner.write("out/x.yaml", before)
+    done = cli_runner("export --project acme/api -o out")
+    assert (done.code, done.out) == (0, "out/x.yaml\n")
+    assert done.err == (
+        'project acme/api: a plan would still update milestone "b" (due_date)\n1 target exported; 1 file written.\n'
+    )
+    assert file.read_text() == before.replace("active", "closed")
+
+
+def test_a_deviation_that_an_exception_accepts_for_a_while_is_not_declared(cli_runner: CliRunner) -> None:
+    exception = "{section: milestones, item: b, fields: [due_date], until: 2099-01-01, reason: late}"
+    before = f"""\
+{PROFILE}spec:
+  milestones: {{b: {{due_date: 2026-01-01, description: x}}}}
+---
+{BELOW_PROFILE.replace("[p]", f"[p], exceptions: [{exception}]")}  milestones: {{}}
+"""
+    assert brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}]) == before.replace(
+        "  milestones: {}\n", "  milestones:\n    b:\n      description: null\n"
+    )
+
+
 def test_lines_that_do_not_change_stay_as_they_were_written(cli_runner: CliRunner) -> None:
     before = """\
 apiVersion: reconciler/v1
