@@ -4,10 +4,10 @@ The rules are those of `manifests.stack.placing`, where profiles and sets agree 
 documents alone.
 """
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from reconciler.export.completion import alone, checked, collected, joined, unasked
@@ -19,17 +19,18 @@ from reconciler.export.wishes import Wishes
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Membership, Put, Wish, is_merged
+from reconciler.manifests.stack.placing import Drop, Membership, Put, Revive, Wish, is_merged
 from reconciler.manifests.stack.sections import PRUNE
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
+from reconciler.model.resource import LiveRecord
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.model.targets import Target
 from reconciler.planning.planner import plan_target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Addressee:
     """A target whose own document is written.
 
@@ -54,6 +55,11 @@ class Addressee:
         """The target."""
         return self.exported.resolved.target
 
+    @cached_property
+    def correct(self) -> list[Section]:
+        """The declared sections that have no errors."""
+        return [section for name in self.stack.sections for section in checked(self.stack, name)]
+
     @property
     def alone(self) -> "Addressee":
         """The same without its profiles and sets: its own document declares all of it."""
@@ -65,7 +71,7 @@ def own_specs(
 ) -> dict[ResolvedTarget, Spec]:
     """Return the spec of each target's own document that agrees with what was read, as far as one can."""
     stacks = {addressee.target: addressee.stack for addressee in addressees}
-    wishes = _wishes(addressees, stacks, live, kinds, all_fields)
+    wishes = _wishes(addressees, stacks, live, kinds, every_field if all_fields else item_fields)
     wished = {
         addressee.target: {
             **wishes.get(addressee.target, Wishes()).wishes,
@@ -88,18 +94,28 @@ def own_specs(
 
 
 def _wishes(
-    addressees: Sequence[Addressee], stacks: Mapping[Target, Stack], live: LiveState, kinds: Kinds, all_fields: bool
+    addressees: Sequence[Addressee],
+    stacks: Mapping[Target, Stack],
+    live: LiveState,
+    kinds: Kinds,
+    item: Callable[[LiveRecord], Spec],
 ) -> dict[Target, Wishes]:
-    blank = partial(Wishes, every_field if all_fields else item_fields)
-    sections = {target: [*_readable(stack, live)] for target, stack in stacks.items()}
+    """Return what makes the plan of each target empty; what drops may uncover, and problems hide, is planned again."""
+    blank = partial(Wishes, item)
+    sections = {addressee.target: [*_readable(addressee.correct, live)] for addressee in addressees}
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     plan, live = _plan(sections, exceptions, live, kinds)
     wishes = collected(plan, _by_place(sections), stacks, live, blank)
+    hiding = {problem.address.target for problem in plan.problems}
     edited = {
         target: alone(stacks[target], wished, {steps[0] for steps in wished.wishes}, kinds)
         for target, wished in wishes.items()
+        if target in hiding or any(isinstance(wish, Drop | Revive) for wish in wished.wishes.values())
     }
-    sections = {target: [*_readable(stack, live)] for target, stack in edited.items()}
+    sections = {
+        target: [*_readable((section for name in stack.sections for section in checked(stack, name)), live)]
+        for target, stack in edited.items()
+    }
     plan, live = _plan(sections, exceptions, live, kinds)
     further = collected(plan, _by_place(sections), edited, live, blank)
     return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}
@@ -109,17 +125,16 @@ def _by_place(sections: Mapping[Target, Sequence[Section]]) -> dict[tuple[Target
     return {(target, section.kind): section for target, own in sections.items() for section in own}
 
 
-def _readable(stack: Stack, live: LiveState) -> Iterator[Section]:
-    """Yield the declared sections as if they were pruned, with the parts that could be read."""
-    for name in stack.sections:
-        for section in checked(stack, name):
-            wanted = {
-                part: value
-                for part, value in section.wanted.items()
-                if not isinstance(live.parts.get((stack.target, name, part), Unreadable("")), Unreadable)
-            }
-            if wanted:
-                yield replace(section, wanted=wanted, prune=True)
+def _readable(sections: Iterable[Section], live: LiveState) -> Iterator[Section]:
+    """Yield sections as if they were pruned, with the parts that could be read."""
+    for section in sections:
+        wanted = {
+            part: value
+            for part, value in section.wanted.items()
+            if not isinstance(live.parts.get((section.target, section.kind, part), Unreadable("")), Unreadable)
+        }
+        if wanted:
+            yield replace(section, wanted=wanted, prune=True)
 
 
 def _plan(

@@ -24,10 +24,9 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.sources import Document, Source
-from reconciler.manifests.stack.layers import Layer, Stack, stacked
+from reconciler.manifests.stack.layers import Layer, stacked
 from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
 from reconciler.manifests.stack.sections import PRUNE, SectionSpec, SectionSpecs
-from reconciler.manifests.validation import check_section
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
@@ -90,16 +89,19 @@ def above(
     layers: dict[int, Layer] = {}
     addressees = []
     for project, profile in projects:
-        layer = layers.setdefault(id(profile), _layer(profile))
-        stack = stacked(project.resolved.target, (layer,), shapes, placeholder_values(project.resolved.path))
-        if _go_together(stack, live, unfit.get(project.resolved, NO_SECTIONS)):
-            addressees.append(Addressee(project, stack, stack.prune, shapes, complete=True))
+        if id(profile) not in layers:
+            layers[id(profile)] = _layer(profile)
+        beneath = (layers[id(profile)],)
+        stack = stacked(project.resolved.target, beneath, shapes, placeholder_values(project.resolved.path))
+        addressee = Addressee(project, stack, stack.prune, shapes, complete=True)
+        if _go_together(addressee, live, unfit.get(project.resolved, NO_SECTIONS)):
+            addressees.append(addressee)
     own = own_specs(addressees, live, kinds, all_fields)
-    beneath = {addressee.exported.resolved: addressee.stack.sections.keys() for addressee in addressees}
+    declared = {addressee.exported.resolved: addressee.stack.sections.keys() for addressee in addressees}
     return {
         project: spec
         for project, spec in own.items()
-        if not (spec and not unfit.get(project, NO_SECTIONS).isdisjoint(beneath[project]))
+        if not (spec and not unfit.get(project, NO_SECTIONS).isdisjoint(declared[project]))
     }
 
 
@@ -111,19 +113,13 @@ def _layer(profile: Spec) -> Layer:
     return Layer(Document(text, 0, 1, document), "profile", sections, profile.get(PRUNE), {}, None)
 
 
-def _go_together(stack: Stack, live: LiveState, unfit: Sections) -> bool:
+def _go_together(addressee: Addressee, live: LiveState, unfit: Sections) -> bool:
     """Whether all sections can be read but those that a project cannot have, and are free of errors."""
-    return all(
-        check_section(stack, stack.specs[name], stack.target)[0] is not None
-        and (
-            name in unfit
-            or not any(
-                isinstance(live.parts.get((stack.target, name, part.name), Unreadable("")), Unreadable)
-                for part in stack.specs[name].kind.parts
-            )
-        )
-        for name in stack.sections
-    )
+    target, stack = addressee.target, addressee.stack
+    read = [name for name in stack.sections if name not in unfit]
+    addresses = [(target, name, part.name) for name in read for part in stack.specs[name].kind.parts]
+    is_read = not any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses)
+    return is_read and len(addressee.correct) == len(stack.sections)
 
 
 Agree = Callable[[Mapping[ResolvedTarget, tuple[Spec, Spec]], LiveState, Kinds], frozenset[ResolvedTarget]]
