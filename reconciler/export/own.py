@@ -72,14 +72,10 @@ def own_specs(
     """Return the spec of each target's own document that agrees with what was read, as far as one can."""
     stacks = {addressee.target: addressee.stack for addressee in addressees}
     wishes = _wishes(addressees, stacks, live, kinds, every_field if all_fields else item_fields)
-    wished = {
-        addressee.target: {
-            **wishes.get(addressee.target, Wishes()).wishes,
-            **dict(_additions(addressee)),
-        }
-        for addressee in addressees
-    }
-    wished = {a.target: _in_order(wished[a.target], a.stack, a.exported, kinds) for a in addressees}
+    wished: dict[Target, Mapping[Steps, Wish]] = {}
+    for addressee in addressees:
+        differing = wishes.get(addressee.target, Wishes()).wishes
+        wished[addressee.target] = _in_order({**differing, **dict(_additions(addressee))}, addressee, kinds)
     shared = {layer for stack in stacks.values() for layer in stack.layers if layer.title}
     members = Membership.of(stacks.values(), wished, (), (), shared)
     edits = by_place(Placement.of(stacks.values(), members, {}).edits.values())
@@ -145,12 +141,11 @@ def _plan(
 ) -> tuple[Plan, LiveState]:
     """Return the plan of each target by itself, and what was read with all lookups answered: nothing is asked for."""
     desired = [DesiredTarget(target, tuple(own), "", exceptions=exceptions[target]) for target, own in sections.items()]
-    plans = {each.target: plan_target(each, live, kinds, timedelta()) for each in desired}
+    plans = {wanted.target: plan_target(wanted, live, kinds, timedelta()) for wanted in desired}
     while missing := {lookup for plan in plans.values() for lookup in plan.lookups}:
         live = unasked(live, missing)
-        plans |= {
-            each.target: plan_target(each, live, kinds, timedelta()) for each in desired if plans[each.target].lookups
-        }
+        waiting = [wanted for wanted in desired if plans[wanted.target].lookups]
+        plans |= {wanted.target: plan_target(wanted, live, kinds, timedelta()) for wanted in waiting}
     return Plan(tuple(plans.values())), live
 
 
@@ -184,9 +179,11 @@ def _fields(steps: Steps, value: Mapping[str, Any], depth: int) -> Iterator[tupl
             yield (*steps, key), inner
 
 
-def _in_order(wishes: Mapping[Steps, Wish], stack: Stack, exported: Exported, kinds: Kinds) -> dict[Steps, Wish]:
+def _in_order(wishes: Mapping[Steps, Wish], addressee: Addressee, kinds: Kinds) -> dict[Steps, Wish]:
+    """Return wishes in the order in which a document is to declare what is new."""
+    stack = addressee.stack
     places: dict[Steps, int] = {(PRUNE,): 0} | {(name,): number for number, name in enumerate(kinds)}
-    for name, section in exported.spec.items():
+    for name, section in addressee.exported.spec.items():
         keys = (*stack.sections.get(name, ()), *section) if stack.specs[name].items else section
         for key in keys:
             places.setdefault((name, key), len(places))
