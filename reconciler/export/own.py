@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.export.completion import alone, checked, collected, joined, unasked
 from reconciler.export.edits import by_place, edited_value
-from reconciler.export.placement import Placement
+from reconciler.export.placement import Edit, Placement
 from reconciler.export.sections import Exported, Spec, every_field, item_fields
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.wishes import Wishes
@@ -75,7 +75,7 @@ def own_specs(
     wished: dict[Target, Mapping[Steps, Wish]] = {}
     for addressee in addressees:
         differing = wishes.get(addressee.target, Wishes()).wishes
-        wished[addressee.target] = _in_order({**differing, **dict(_additions(addressee))}, addressee, kinds)
+        wished[addressee.target] = {**differing, **dict(_additions(addressee))}
     shared = {layer for stack in stacks.values() for layer in stack.layers if layer.title}
     members = Membership.of(stacks.values(), wished, (), (), shared)
     edits = by_place(Placement.of(stacks.values(), members, {}).edits.values())
@@ -85,7 +85,8 @@ def own_specs(
         own = stack.layers[-1]
         place = target if own.title else own.document
         value = {"spec": {}} if own.title else own.document.value
-        specs[addressee.exported.resolved] = edited_value(value, edits.get(place, ()), kinds, stack.specs)["spec"]
+        ordered = _in_order(edits.get(place, ()), addressee, kinds)
+        specs[addressee.exported.resolved] = edited_value(value, ordered, kinds, stack.specs)["spec"]
     return specs
 
 
@@ -179,8 +180,8 @@ def _fields(steps: Steps, value: Mapping[str, Any], depth: int) -> Iterator[tupl
             yield (*steps, key), inner
 
 
-def _in_order(wishes: Mapping[Steps, Wish], addressee: Addressee, kinds: Kinds) -> dict[Steps, Wish]:
-    """Return wishes in the order in which a document is to declare what is new."""
+def _in_order(edits: Iterable[Edit], addressee: Addressee, kinds: Kinds) -> list[Edit]:
+    """Return the edits of a target's own document in the order in which it is to declare what is new."""
     stack = addressee.stack
     places: dict[Steps, int] = {(PRUNE,): 0} | {(name,): number for number, name in enumerate(kinds)}
     for name, section in addressee.exported.spec.items():
@@ -188,7 +189,8 @@ def _in_order(wishes: Mapping[Steps, Wish], addressee: Addressee, kinds: Kinds) 
         for key in keys:
             places.setdefault((name, key), len(places))
 
-    def place(item: tuple[Steps, Wish]) -> tuple[int, int]:
-        return places[item[0][:1]], places.get(item[0][:2], len(places))
+    def place(edit: Edit) -> tuple[int, int]:
+        (_, steps), *_ = edit.wished
+        return places[steps[:1]], places.get(steps[:2], len(places))
 
-    return dict(sorted(wishes.items(), key=place))
+    return sorted(edits, key=place)

@@ -145,12 +145,12 @@ class Membership:
 
     def _all(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Stack], Steps | None]) -> bool:
         """Whether all targets that are concerned wish the same: many of them ask the same question."""
+        if layer in self.fixed:
+            return False
         question = layer, at, repr(wish)
         if question not in self._verdicts:
             places = ((stack, concerned(stack)) for stack in self.stacks[layer])
-            self._verdicts[question] = layer not in self.fixed and all(
-                steps is None or self._agrees(stack, steps, wish) for stack, steps in places
-            )
+            self._verdicts[question] = all(steps is None or self._agrees(stack, steps, wish) for stack, steps in places)
         return self._verdicts[question]
 
     def _dependent(self, stack: Stack, layer: Layer, at: Steps) -> Steps | None:
