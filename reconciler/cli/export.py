@@ -97,8 +97,9 @@ def export(
     """Write live settings as manifests that plan empty.
 
     Each target gets a document, such as DIR/acme/api.yaml. A document that exists is updated in place: fields that it
-    declares get their live values, deleted items are removed, new ones appended; comments and order stay. What a lock
-    holds or an exception accepts stays. Sections that it does not declare are added only if --section names them.
+    declares get their live values, deleted items are removed, new ones appended; comments and order stay. Values
+    that a lock holds or an exception accepts stay. Sections that it does not declare are added only if --section names
+    them.
 
     With --as-set, a profile has what projects share, with {path} and {name} for their own names, so that all files have
     the fewest lines. A project that deviates gets a document for the rest; one that does not fit the profile is
