@@ -17,7 +17,7 @@ import pytest
 import vcr
 import yaml
 
-from reconciler.service.connection import Connection
+from reconciler.service.connection import Begin, Connection
 from reconciler.service.responses import Response
 from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES
@@ -59,11 +59,13 @@ def cassette(step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     )
     exchange = Connection.exchange
 
-    def taped(self: Connection, method: str, path: str, headers: Mapping[str, str], body: Any) -> Response:
+    def taped(
+        self: Connection, method: str, path: str, headers: Mapping[str, str], body: Any, begin: Begin | None
+    ) -> Response:
         content = b"" if body is None else json.dumps(body).encode()
         request = vcr.request.Request(method, f"{NOWHERE}/{path}", content, dict(headers))
         if RECORD:
-            sent = exchange(self, method, path, headers, body)
+            sent = exchange(self, method, path, headers, body, begin)
             shown = {name: [value] for name, value in sent.headers.items()}
             status = {"code": sent.status, "message": sent.phrase}
             tape.append(request, {"status": status, "headers": shown, "body": {"string": sent.body}})
