@@ -17,7 +17,8 @@ import pytest
 import vcr
 import yaml
 
-from reconciler.service.connection import Begin, Connection
+from reconciler.model.protocols import Begin
+from reconciler.service.connection import Connection
 from reconciler.service.responses import Response
 from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES

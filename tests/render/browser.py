@@ -12,6 +12,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 DESKTOP = 1280, 900
@@ -99,6 +100,14 @@ class Browser:
         granted = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
         self.driver.execute_cdp_cmd("Browser.grantPermissions", granted)
         return str(self.run_later("return navigator.clipboard.readText()"))
+
+    def copied(self, selector: str) -> str:
+        """Click on what copies something, and return the text once it is copied."""
+        assert self.clipboard is not None  # which lets this page use it
+        self.run_later("await navigator.clipboard.writeText('')")
+        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+        wait = "let text; while (!(text = await navigator.clipboard.readText())) await new Promise((next) => "
+        return str(self.run_later(f"{wait}setTimeout(next)); return text"))
 
     def heard(self) -> list[tuple[str, str]]:
         """Return the role and the name of each node that a screen reader hears, in its order."""

@@ -206,18 +206,15 @@ def test_filters_come_from_numbers_sections_and_the_address_and_can_be_removed(
 def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> None:
     file = written(tmp_path, render_plan(replace(many(20), narrowed=False), "html"))
     chromium.open(file)
-    click(chromium, "#copy-command")
-    assert chromium.clipboard == "reconciler apply"
+    assert chromium.copied("#copy-command") == "reconciler apply"
     click(chromium, "[data-kind=update] h3 button")
-    click(chromium, "[data-kind=update] .actions button:last-of-type")
-    assert chromium.clipboard == (
+    assert chromium.copied("[data-kind=update] .actions button:last-of-type") == (
         "reconciler apply --target acme/team-0/service-0 --target globex/team-1/service-1 "
         "--target initech/team-2/service-2 --target acme/team-3/service-3 --section approval_settings"
     )
     assert chromium.texts(".actions code") == [chromium.clipboard]
     chromium.driver.find_element(By.ID, "text").send_keys("globex")
-    click(chromium, "#copy-command")
-    assert chromium.clipboard == (
+    assert chromium.copied("#copy-command") == (
         "reconciler apply --target globex/team-1/service-1 --section approval_settings --section milestones "
         "--section trigger_tokens"
     )
