@@ -8,7 +8,7 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
-from reconciler.export.completion import unasked
+from reconciler.export.completion import drawn
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
 from reconciler.model.kind import Kinds
@@ -127,11 +127,7 @@ def plan_again(
         for target in desired.targets
     )
     desired = replace(desired, targets=tuple(target for target in targets if target.sections))
-    plan = make_plan(desired, live, kinds)
-    while missing := plan.lookups:
-        live = unasked(live, missing)
-        plan = make_plan(desired, live, kinds)
-    return plan, live
+    return drawn(lambda known: make_plan(desired, known, kinds), live)
 
 
 def differences_of(plan: Plan) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ class HeldJournal:
 
     @property
     def log(self) -> "WriteLog":
-        """What keeps the writes of this run."""
+        """The log in which this run notes its writes."""
         from reconciler.apply import NoWriteLog
 
         return self.journal or NoWriteLog()

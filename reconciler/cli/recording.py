@@ -212,7 +212,7 @@ class Recording:
 
 
 def _told(report: "Report") -> "Apply":
-    """Return what a report and the CI job tell of an apply."""
+    """Return the apply that a report and the CI job describe."""
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 

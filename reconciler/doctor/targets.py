@@ -69,7 +69,7 @@ class CheckContext:
 
     @property
     def live(self) -> LiveState:
-        """What was read of them."""
+        """The live state of the targets."""
         return self.run.live
 
     @property

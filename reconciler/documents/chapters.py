@@ -31,7 +31,7 @@ ALREADY: Mapping[Source | None, ChapterName] = {
 """The chapters of what is not of a change: why it is there, as far as the inventory tells."""
 
 Sort = Literal["change", "unfinished", "problem", "excepted"]
-"""What an entry is: a change of a plan, or one that was done; one that was not done; what could not be planned; or what
+"""The sort of an entry: a change that is planned or was done, a change that was not done, a problem, or a change that
 an exception holds back."""
 
 SORTS: tuple[Sort, ...] = get_args(Sort)

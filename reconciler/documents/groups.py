@@ -81,7 +81,7 @@ class EntryGroup(Generic[One_co]):
 
 @dataclass(frozen=True, slots=True)
 class Block(Generic[One_co]):
-    """What some targets have in common, or what one of them has alone.
+    """The groups that some targets share, or those that one target has alone.
 
     Attributes:
         targets: several, or one.

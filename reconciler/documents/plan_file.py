@@ -260,7 +260,7 @@ class SavedPlan:
 
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
-        """What people see of the plan."""
+        """The plan as people see it."""
         return tuple(chapters_since(self.targets)) if self.since else (Chapter("", self.targets),)
 
     @computed_field

@@ -153,7 +153,7 @@ class Report:
 
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
-        """What people see of the report: the targets of the canary, if there was one, and all others."""
+        """The report as people see it: the targets of the canary, if there was one, and all others."""
         if self.canary is None:
             return (Chapter("", self.targets),)
         first = frozenset(self.canary.targets)

@@ -71,7 +71,16 @@ def joined(wished: Wishes, further: Wishes | None) -> Wishes:
     )
 
 
-def unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+def drawn(draw: Callable[[LiveState], Plan], live: LiveState) -> tuple[Plan, LiveState]:
+    """Return the plan that a function draws of what was read, and what was read with all lookups answered."""
+    plan = draw(live)
+    while missing := plan.lookups:
+        live = _unasked(live, missing)
+        plan = draw(live)
+    return plan, live
+
+
+def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
     """Return what was read, with what nobody has looked up as unknown."""
     unknown = {lookup: Obstacle(lookup.target.address, "not looked up") for lookup in missing}
     references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}

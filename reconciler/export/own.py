@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
-from reconciler.export.completion import alone, checked, collected, joined, unasked
+from reconciler.export.completion import alone, checked, collected, drawn, joined
 from reconciler.export.edits import by_place, edited_value
 from reconciler.export.placement import Edit, Placement
 from reconciler.export.sections import Exported, Spec, every_field, item_fields
@@ -142,12 +142,7 @@ def _plan(
 ) -> tuple[Plan, LiveState]:
     """Return the plan of each target by itself, and what was read with all lookups answered: nothing is asked for."""
     desired = [DesiredTarget(target, tuple(own), "", exceptions=exceptions[target]) for target, own in sections.items()]
-    plans = {wanted.target: plan_target(wanted, live, kinds, timedelta()) for wanted in desired}
-    while missing := {lookup for plan in plans.values() for lookup in plan.lookups}:
-        live = unasked(live, missing)
-        waiting = [wanted for wanted in desired if plans[wanted.target].lookups]
-        plans |= {wanted.target: plan_target(wanted, live, kinds, timedelta()) for wanted in waiting}
-    return Plan(tuple(plans.values())), live
+    return drawn(lambda known: Plan(tuple(plan_target(wanted, known, kinds, timedelta()) for wanted in desired)), live)
 
 
 def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:

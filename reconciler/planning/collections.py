@@ -13,7 +13,7 @@ from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 from reconciler.planning.matching import Matches, Pair, match
-from reconciler.planning.objects import NOTHING, plan_conflict, plan_creation, plan_deletion, plan_pair
+from reconciler.planning.objects import NO_FIELDS, plan_conflict, plan_creation, plan_deletion, plan_pair
 from reconciler.planning.order import arranged, topological
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.references import resolve, with_siblings
@@ -247,7 +247,7 @@ def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]
 
 def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps of an object, unless an exception covers the whole object."""
-    return at.exceptions.held_back(names, NOTHING, lambda _: steps)
+    return at.exceptions.held_back(names, NO_FIELDS, lambda _: steps)
 
 
 def _with_end(steps: Sequence[Step], commit: str) -> Sequence[Step]:

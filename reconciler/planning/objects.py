@@ -40,7 +40,7 @@ MYSELF = Reference(Level.USER, "")
 """The user behind the token."""
 
 
-NOTHING = Resource()
+NO_FIELDS = Resource()
 """No field."""
 
 
@@ -114,7 +114,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         return [as_problem(obstacle)]
     before, after = differences(wanted, record)
     fixed = {**_immutable(at, pair, before, after), **dict(unrelated_fields(at, name, wanted))}
-    ids, unanswered = ids_in(at, name, only(wanted, after) if after else NOTHING, record)
+    ids, unanswered = ids_in(at, name, only(wanted, after) if after else NO_FIELDS, record)
     possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})
     difference, problems = _applicable(at, name, possible, record)
     steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
@@ -177,10 +177,10 @@ def plan_rotation(
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
-    path = _path(at, name, record, NOTHING, NO_IDS)
+    path = _path(at, name, record, NO_FIELDS, NO_IDS)
     if not isinstance(path, str):
         return [path]
-    old = Existing(at.part, at.section.target, path, name, NOTHING, record, at.siblings)
+    old = Existing(at.part, at.section.target, path, name, NO_FIELDS, record, at.siblings)
     losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
     before, requests = fields_of(record.resource), at.part.deletion.requests(old)
     page = at.part.page_of(record)
@@ -219,7 +219,7 @@ def _applicable(
     if not after:
         return difference, problems
     whole = become(record.resource, possible, record.unknown)
-    unchanged = become(record.resource, NOTHING, record.unknown)
+    unchanged = become(record.resource, NO_FIELDS, record.unknown)
     known = {*record.resource.errors(), *_broken_rules(at, name, unchanged, record)}
     errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
     problems += [at.problem(name, reason, field=field) for field, reason in errors]
