@@ -15,14 +15,24 @@ from types import CodeType, FrameType
 from typing import Any
 
 import reconciler
+from reconciler.service import transport
 
 PACKAGE = Path(reconciler.__file__).parent
 SANDBOX = PACKAGE / "sandbox"
 GENERATED = "<string>", "__eq__"
 """Where the comparison is that a dataclass generates."""
 
-BY_THE_NETWORK = "connection.py", ("read", "within")
-"""The file and names of functions that are called for each piece in which an answer arrives: not in our hands."""
+BY_THE_NETWORK = {
+    getattr(holder, name).__code__
+    for holder, names in {
+        transport.Deadline: ("within",),
+        transport._Stream: ("read",),
+        transport.DirectTransport: ("_read_head", "_read_body"),
+        transport._ResponseReader: ("feed", "take", "on_body"),
+    }.items()
+    for name in names
+}
+"""The functions that are called for each piece in which an answer arrives: how many these are is not in our hands."""
 
 SLACK = 120
 """So many operations of one function say nothing: a cache answers the first questions of few and of many alike not at all."""
@@ -56,7 +66,7 @@ def count(work: Callable[[], object]) -> Operations:
             file = code.co_filename
             ours = file.startswith(f"{PACKAGE}/") and not file.startswith(f"{SANDBOX}/")
             ours = ours or (file, code.co_name) == GENERATED
-            ours = ours and not (file.endswith(BY_THE_NETWORK[0]) and code.co_name in BY_THE_NETWORK[1])
+            ours = ours and code not in BY_THE_NETWORK
             counters[number] = code, _Counter() if ours else None
         _, counter = counters[number]
         if counter is None:
