@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reconciler import __version__
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.document import RunDocument
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
@@ -62,7 +62,7 @@ def the_plan() -> str:
         desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds)
-            saved = SavedPlan(
+            saved = RunDocument(
                 service=client.api_url,
                 created_at=datetime.now(UTC),
                 tool_version=__version__,

@@ -18,8 +18,9 @@ from reconciler.live.read import read_live, read_part
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Delete, Status, Update
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Change, Delete, Plan, Status, TargetPlan, Update
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section

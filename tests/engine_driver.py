@@ -8,7 +8,8 @@ from typing import Any, Self
 from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
+from reconciler.model.item import Create, Delete, Update
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.comparison import news_of
-from reconciler.documents.coverage import Matrix, Row, State, matrix
-from reconciler.documents.ledger import marks
-from reconciler.documents.merge import merge_reports
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import InOrder, Report, load_report, make_report, save_report
+from reconciler.document.compare import news_of
+from reconciler.render.coverage import Matrix, Row, State, matrix
+from reconciler.document.compare import marks
+from reconciler.document.merge import merge_reports
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_plan, save
+from reconciler.documents.report import InOrder
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_report, save
+from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
@@ -21,7 +25,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreada
 from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.planning.selection import Shard
+from reconciler.model.targets import Shard
 from tests.building import KINDS, live, section
 from tests.render.samples import EMPTY, MINUTE, NOON, Traffic, milestone, saved_plan, spoilt
 
@@ -32,7 +36,7 @@ NUMBERED = Target(Level.PROJECT, 12)
 RULES = "container_repository_protection_rules"
 
 
-def plan() -> SavedPlan:
+def plan() -> RunDocument:
     """Return a plan with a cell in each state: two targets are problems as a whole, one of them by its ID."""
     declared = {
         GROUP: [section("approval_settings", {"allow_author_approval": True}, GROUP)],
@@ -81,7 +85,7 @@ def plan() -> SavedPlan:
     return replace(saved_plan(made), targets=tuple(targets))
 
 
-def applied(saved: SavedPlan, *statuses: Status) -> Report:
+def applied(saved: RunDocument, *statuses: Status) -> RunDocument:
     """Return the report of the plan: its changes, in their order, became so."""
     left = iter(statuses)
     outcomes = [
@@ -111,7 +115,7 @@ PLANNED = {
 
 def test_a_plan_knows_the_state_of_each_section_of_each_target() -> None:
     saved = plan()
-    found = matrix(load_plan(save_plan(saved), KINDS))
+    found = matrix(load_plan(save(saved), KINDS))
     assert found.sections == SECTIONS
     assert shown(found) == PLANNED
     assert [row.path for row in found.rows if row.path] == ["acme/numbered"]
@@ -127,7 +131,7 @@ def test_after_an_apply_a_section_is_as_bad_as_the_worst_that_became_of_it() -> 
     saved = plan()
     states = {}
     for status in Status:
-        report = load_report(save_report(applied(saved, Status.DONE, status)), KINDS)
+        report = load_report(save(applied(saved, Status.DONE, status)), KINDS)
         found = shown(matrix(report))
         states[str(status)] = found["project acme/api"][2]
         assert {**found, "project acme/api": PLANNED["project acme/api"]} == PLANNED
@@ -152,7 +156,7 @@ def test_a_report_holds_what_is_in_order_in_groups() -> None:
         (),
         5000,
     )
-    text = save_report(report)
+    text = save(report)
     assert len(text) < 30 * 5000
     assert load_report(text, KINDS) == report
 
@@ -160,7 +164,7 @@ def test_a_report_holds_what_is_in_order_in_groups() -> None:
 def test_documents_of_older_versions_are_read_and_show_what_they_know() -> None:
     saved = plan()
     done = applied(saved, Status.DONE, Status.DONE)
-    report = load_report(spoilt(save_report(done), lambda content: content.pop("in_order")), KINDS)
+    report = load_report(spoilt(save(done), lambda content: content.pop("in_order")), KINDS)
     found = matrix(report)
     assert found.sections == SECTIONS[1:]
     assert [str(row.target.ref) for row in found.rows] == [
@@ -175,7 +179,7 @@ def test_documents_of_older_versions_are_read_and_show_what_they_know() -> None:
         (gone,) = (each for each in content["targets"] if each["ref"] == "acme/gone")
         del gone["sections"][1:]
 
-    old = load_plan(spoilt(save_plan(saved), as_it_was), KINDS)
+    old = load_plan(spoilt(save(saved), as_it_was), KINDS)
     assert shown(matrix(old)) == PLANNED | {"project acme/gone": ["problem"] * 4}
 
 
@@ -211,7 +215,7 @@ def test_a_target_that_is_in_order_in_two_reports_is_refused() -> None:
 
 
 def test_a_damaged_target_that_is_in_order_is_refused() -> None:
-    text = save_report(applied(plan(), Status.DONE, Status.DONE))
+    text = save(applied(plan(), Status.DONE, Status.DONE))
     with pytest.raises(PlanRefused) as refused:
         load_report(spoilt(text, lambda content: content["in_order"][0].update(targets=[None])), KINDS)
     assert str(refused.value) == "damaged: a target of the level group with the ref None"

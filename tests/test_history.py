@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reconciler.documents import history as histories
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.history import History, load_history, save_history, until, with_run
-from reconciler.documents.ledger import fingerprint
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.checksum import with_checksum
+from reconciler.render.history import History, load_history, save_history, until, with_run
+from reconciler.document.compare import fingerprint
+from reconciler.document.document import RunDocument
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import Create, Problem, SectionPlan, TargetPlan
+from reconciler.model.item import Create
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.selection import Shard
+from reconciler.model.targets import Shard
 from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.render.hostile import EVIL
@@ -57,7 +58,7 @@ def problem(place: Place) -> Problem:
 
 def run(
     at: datetime, seen: Seen, places: Iterable[Place], *, narrowed: bool | None = False, shard: Shard | None = None
-) -> SavedPlan:
+) -> RunDocument:
     """Return the plan of a run that looks at some places."""
     looked: dict[Target, dict[str, list[Place]]] = {}
     for place in places:
@@ -173,7 +174,7 @@ def test_an_age_outlives_everything_that_says_nothing_about_it() -> None:
 
 
 def test_a_run_that_creates_a_target_has_looked_at_all_of_it() -> None:
-    def planned(at: datetime, *sections: SectionPlan) -> SavedPlan:
+    def planned(at: datetime, *sections: SectionPlan) -> RunDocument:
         return replace(EMPTY, created_at=at, narrowed=False, targets=(TargetPlan(TARGETS[0], sections),))
 
     created = SectionPlan("", changes=(Create(TARGETS[0].address, {"name": "api"}, ()),))

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from pydantic_core import PydanticSerializationError
 
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import PastApply, SavedPlan, load_plan, refuse_unless_current, save_plan
-from reconciler.documents.report import load_report, save_report
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import PastApply, RunDocument, refuse_unless_current
+from reconciler.document.stored import load_plan, save
+from reconciler.document.stored import load_report, save
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
@@ -38,12 +39,12 @@ WRITE = "plan --out FILE and drift --report json=FILE write one"
 @pytest.mark.untraced
 @patiently
 @given(saved_plans())
-def test_what_is_saved_is_what_is_read(saved: SavedPlan) -> None:
-    assert load_plan(save_plan(saved), KINDS) == saved
+def test_what_is_saved_is_what_is_read(saved: RunDocument) -> None:
+    assert load_plan(save(saved), KINDS) == saved
 
 
 def test_the_same_plan_is_the_same_text() -> None:
-    assert save_plan(sample()) == save_plan(sample())
+    assert save(sample()) == save(sample())
 
 
 def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
@@ -74,7 +75,7 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
     remarks = ("1 object no longer declared stays",)
     saved = replace(sample(), inventory=prospect, remarks=remarks, applies=(apply,))
-    text = save_plan(saved)
+    text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
         load_plan(text.replace('"id": 30', '"id": 31'), KINDS)
@@ -88,7 +89,7 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
 
 
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
-    content = json.loads(save_plan(sample()))
+    content = json.loads(save(sample()))
     assert len(content.pop("checksum")) == 64
     project = "projects/acme%2Fpayments%2Fapi"
     approvals, milestones, tokens = content["targets"][0]["sections"]
@@ -232,14 +233,14 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
 
 
 def test_no_secret_is_kept() -> None:
-    text = save_plan(sample())
+    text = save(sample())
     assert "legacy-integration" in text
     assert SECRET not in text
     assert SECRET[:4] not in text
 
 
 def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
-    text = save_plan(sample())
+    text = save(sample())
     assert load_plan(json.dumps(json.loads(text), sort_keys=True), KINDS) == sample()
     assert refusal(text.replace("2026-12-31", "2026-12-30")) == (
         "the saved plan was edited after it was saved: its checksum does not match; make it again"
@@ -288,7 +289,7 @@ def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> No
 
 def test_a_report_is_no_plan() -> None:
     assert (
-        refusal(save_report(done()))
+        refusal(save(done()))
         == f"not a saved plan but an apply report: its format is reconciler.report/v2; {WRITE}"
     )
 
@@ -328,14 +329,14 @@ def test_no_depth_of_nesting_is_too_much() -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> None:
-    assert refusal(spoilt(save_plan(sample()), spoil)) == f"the saved plan is damaged: {words}"
+    assert refusal(spoilt(save(sample()), spoil)) == f"the saved plan is damaged: {words}"
 
 
 def test_a_plan_of_an_older_version_is_read_without_the_keys_that_it_did_not_have() -> None:
     def forget(plan: dict[str, Any]) -> None:
         del plan["refusals"], plan["shard"], plan["summary"]["problems"], first(plan)["target_id"]
 
-    assert load_plan(spoilt(save_plan(sample()), forget), KINDS) == sample()
+    assert load_plan(spoilt(save(sample()), forget), KINDS) == sample()
 
 
 @pytest.mark.parametrize(
@@ -364,13 +365,13 @@ def test_a_plan_of_an_older_version_is_read_without_the_keys_that_it_did_not_hav
     ],
 )
 def test_a_request_that_leads_elsewhere_is_refused(path: str) -> None:
-    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    text = spoilt(save(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
     assert refusal(text) == f"damaged: POST {path!r} does not lead to milestone of 'project acme/payments/api'"
 
 
 @pytest.mark.parametrize("path", ["projects/12/milestones", "projects/acme%2Fpayments%2Fapi/milestones/{id}"])
 def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to_be_created(path: str) -> None:
-    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    text = spoilt(save(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
     assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes][1] == path
 
 
@@ -387,7 +388,7 @@ def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to
     ],
 )
 def test_a_plan_for_what_is_not_there_is_refused(spoil: Spoil, words: str) -> None:
-    assert refusal(spoilt(save_plan(sample()), spoil)) == words
+    assert refusal(spoilt(save(sample()), spoil)) == words
 
 
 def created(plan: dict[str, Any], number: int) -> dict[str, Any]:
@@ -422,7 +423,7 @@ def created(plan: dict[str, Any], number: int) -> dict[str, Any]:
     ],
 )
 def test_a_creation_that_nobody_would_plan_is_refused(spoil: Spoil) -> None:
-    saved = save_plan(creations())
+    saved = save(creations())
     assert load_plan(saved, KINDS) == creations()
     assert re.fullmatch("damaged: no creation of '.*' is planned like this", refusal(spoilt(saved, spoil)))
 
@@ -447,13 +448,13 @@ def test_an_import_is_shown_in_the_words_of_manifests_and_sent_in_those_of_the_s
         created(plan, 2)["after"]["import"] = {"bitbucket_server": former}
         created(plan, 2)["requests"] = [{"method": "POST", "path": "import/bitbucket_server", "body": sent}]
 
-    loaded = load_plan(spoilt(save_plan(creations()), earlier), KINDS).targets[2].creation
+    loaded = load_plan(spoilt(save(creations()), earlier), KINDS).targets[2].creation
     assert loaded is not None
     assert (loaded.after["import"], loaded.requests) == ({"bitbucket_server": former}, planned.requests)
 
 
 def test_a_report_of_creations_is_read_and_checked_too() -> None:
-    saved = save_report(became())
+    saved = save(became())
     assert load_report(saved, KINDS) == became()
 
     def forged(report: dict[str, Any]) -> None:
@@ -471,13 +472,13 @@ def test_a_plan_of_an_older_version_is_read_although_optional_keys_are_missing()
             for each in target["sections"]:
                 del each["excepted"], each["not_applicable"]
 
-    assert load_plan(spoilt(save_plan(sample()), age), KINDS) == sample()
+    assert load_plan(spoilt(save(sample()), age), KINDS) == sample()
 
 
 def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
     again = section("approval_settings", {"allow_author_approval": False}, API)
     saved = saved_plan(Plan((), (again,)))
-    assert json.loads(save_plan(saved))["dependent"] == [
+    assert json.loads(save(saved))["dependent"] == [
         {
             "level": "project",
             "ref": "acme/payments/api",
@@ -486,7 +487,7 @@ def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
             "wanted": {"allow_author_approval": False},
         }
     ]
-    assert load_plan(save_plan(saved), KINDS) == saved
+    assert load_plan(save(saved), KINDS) == saved
 
 
 @pytest.mark.parametrize(
@@ -501,7 +502,7 @@ def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
 )
 def test_sections_that_could_not_be_planned_again_are_refused(changed: dict[str, Any], words: str) -> None:
     saved = saved_plan(Plan((), (section("approval_settings", {}, API),)))
-    text = spoilt(save_plan(saved), lambda plan: plan["dependent"][0].update(changed))
+    text = spoilt(save(saved), lambda plan: plan["dependent"][0].update(changed))
     assert refusal(text) == f"the saved plan is damaged: {words}"
 
 
@@ -510,7 +511,7 @@ def test_only_settings_can_be_planned_again() -> None:
     with pytest.raises(
         PydanticSerializationError, match="milestones holds objects, and only settings can be planned again"
     ):
-        save_plan(saved_plan(Plan((), (objects,))))
+        save(saved_plan(Plan((), (objects,))))
 
 
 @pytest.mark.parametrize("api_url", ["https://git.example.com/api/v4", "HTTPS://Git.Example.com/api/v4/"])

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import RESULT_UNKNOWN, Status
-from reconciler.documents.plan_file import save_plan
-from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.document.stored import save
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_report, save
+from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Unreadable
@@ -29,12 +31,12 @@ NOTHING_COUNTED = dict.fromkeys(
 @pytest.mark.untraced
 @patiently
 @given(reports())
-def test_what_is_saved_is_what_is_read(report: Report) -> None:
-    assert load_report(save_report(report), KINDS) == report
+def test_what_is_saved_is_what_is_read(report: RunDocument) -> None:
+    assert load_report(save(report), KINDS) == report
 
 
 def test_a_saved_report_tells_results_and_not_intentions() -> None:
-    content = json.loads(save_report(done((Status.DROPPED, "the service kept its own"), (Status.FAILED, "400"))))
+    content = json.loads(save(done((Status.DROPPED, "the service kept its own"), (Status.FAILED, "400"))))
     assert len(content.pop("checksum")) == 64
     (target,) = content.pop("targets")
     assert content == {
@@ -61,7 +63,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "groups": [],
         "counts": NOTHING_COUNTED | {"updated": 1, "deleted": 1, "failed": 1, "dropped": 1, "problems": 1},
     }
-    planned = json.loads(save_plan(sample()))["targets"][0]
+    planned = json.loads(save(sample()))["targets"][0]
     statuses = iter(
         [("dropped by the service", "the service kept its own"), ("failed", "400"), ("done", ""), ("done", "")]
     )
@@ -121,14 +123,14 @@ def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:
     ],
 )
 def test_a_damaged_report_is_refused(spoil: Callable[[dict[str, Any]], object], words: str) -> None:
-    text = spoilt(save_report(done((Status.FAILED, "400"))), spoil)
+    text = spoilt(save(done((Status.FAILED, "400"))), spoil)
     with pytest.raises(PlanRefused) as refused:
         load_report(text, KINDS)
     assert str(refused.value) == f"the apply report is damaged: {words}"
 
 
 def test_an_edited_report_is_refused() -> None:
-    text = save_report(done((Status.FAILED, "400"))).replace('"failed": 1', '"failed": 0')
+    text = save(done((Status.FAILED, "400"))).replace('"failed": 1', '"failed": 0')
     with pytest.raises(PlanRefused) as refused:
         load_report(text, KINDS)
     assert str(refused.value) == (
@@ -138,7 +140,7 @@ def test_an_edited_report_is_refused() -> None:
 
 def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
-        load_report(save_plan(sample()), KINDS)
+        load_report(save(sample()), KINDS)
     assert str(refused.value) == (
         "not an apply report but a saved plan: its format is reconciler.plan/v3; apply --report json=FILE writes one"
     )
@@ -147,6 +149,6 @@ def test_a_plan_is_no_report() -> None:
 def test_a_report_tells_what_the_run_waited_for_and_how_long() -> None:
     report = make_report(sample(), [], NOON, Traffic(3, 1, {"rate limit of the service": 61.26, "own rate": 0.04}))
     assert report.requests.waited == {"own rate": 0.0, "rate limit of the service": 61.3}
-    assert load_report(save_report(report), KINDS) == report
+    assert load_report(save(report), KINDS) == report
     last = render_report(report).splitlines()[-1]
     assert last.endswith("4 requests made. Waited 61.3 s for rate limit of the service.")

@@ -13,8 +13,10 @@ from ruamel.yaml import YAML
 
 from reconciler import __version__
 from reconciler.configuration import read_configuration
-from reconciler.documents.plan_file import SavedPlan, save_plan
-from reconciler.documents.report import Report, save_report
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import save
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic, OutputFailed
 from reconciler.model.targets import Level
 from reconciler.render import render_validation
@@ -272,15 +274,15 @@ def test_an_import_has_no_visibility() -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans())
-def test_saved_plans_are_valid(saved: SavedPlan) -> None:
-    assert faults(json.loads(save_plan(saved)), SCHEMAS["plan.schema.json"]) == []
+def test_saved_plans_are_valid(saved: RunDocument) -> None:
+    assert faults(json.loads(save(saved)), SCHEMAS["plan.schema.json"]) == []
 
 
 @pytest.mark.untraced
 @patiently
 @given(reports())
-def test_saved_reports_are_valid(report: Report) -> None:
-    assert faults(json.loads(save_report(report)), SCHEMAS["report.schema.json"]) == []
+def test_saved_reports_are_valid(report: RunDocument) -> None:
+    assert faults(json.loads(save(report)), SCHEMAS["report.schema.json"]) == []
 
 
 def test_every_key_of_what_commands_write_is_required() -> None:

@@ -9,7 +9,7 @@ from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
 from reconciler.model.endpoints import CREATED, SECTION, Collection, number_of
-from reconciler.model.plan import Change, Create, Outcome, Status, Update
+from reconciler.model.item import Change, Create, Outcome, Status, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import LiveRecord
 from reconciler.model.state import Unreadable

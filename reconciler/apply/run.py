@@ -38,8 +38,9 @@ from reconciler.apply.waiting import PatientService
 from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.crew import side_by_side
 from reconciler.model.diff import AsRead
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, makes
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target

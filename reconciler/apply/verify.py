@@ -13,9 +13,10 @@ from reconciler.live.read import completed, decode, learn_ids, numbered, read_pa
 from reconciler.live.records import look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Delete, Outcome, Status, Step, Update, makes
+from reconciler.model.plan import Step
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
@@ -360,9 +361,9 @@ def _completed(step: Step, change: Change) -> Step:
     """Add what a change does not show and was decided when the plan was made."""
     match step, change:
         case Create(), Create():
-            return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names, hint=change.hint)
+            return replace(step, replaces_ids=change.replaces_ids)
         case Update(), Update():
-            return replace(step, read=change.read, hint=step.hint or change.hint)
+            return replace(step, read=change.read)
         case Delete(), Delete():
             return replace(step, read=change.read, successor_id=change.successor_id)
     return step

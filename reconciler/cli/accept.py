@@ -267,12 +267,14 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
 
 def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
     """Yield each difference that stays, with the targets that have it."""
-    from reconciler.render.wording import problem_reason, problem_text
+    from reconciler.document.tree import as_finding
+    from reconciler.render.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, None]] = {}
     for problem in refused:
         target = problem.address.target
-        text = problem_reason(problem) if problem.address == target.address else problem_text(problem)
+        finding = as_finding(problem)
+        text = reason_of(finding) if problem.address == target.address else problem_text(finding)
         equal.setdefault(text, {})[str(target)] = None
     for text, targets in equal.items():
         first, *others = targets

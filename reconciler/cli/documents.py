@@ -17,8 +17,7 @@ from reconciler.cli.settings import read_file
 from reconciler.errors import PlanRefused, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
 
 
 @command(
@@ -40,8 +39,7 @@ def show(given: Given, file: Path, old: Path | None) -> int:
 
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
-    from reconciler.documents.comparison import compare
-    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.document.compare import compare
     from reconciler.render import render_comparison
 
     session = Session(given)
@@ -49,32 +47,36 @@ def show(given: Given, file: Path, old: Path | None) -> int:
     if old is not None:
         check_outputs(given, "comparison", ("FILE", file), ("--since", old))
         before = _load(session, old)
-        if type(before) is not type(shown):
+        if before.format != shown.format:
             raise PlanRefused(
                 f"{old} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
             )
         session.write_result(partial(render_comparison, compare(before, shown)))
         return ExitCode.IN_ORDER
-    check_outputs(given, "plan" if isinstance(shown, SavedPlan) else "report", ("FILE", file))
-    if not isinstance(shown, SavedPlan):
+    check_outputs(given, "plan" if shown.is_plan else "report", ("FILE", file))
+    if not shown.is_plan:
         return session.write_report(shown)
     with job.keeping_history(given):
         return session.write_plan(shown)
 
 
-def _load(session: Session, file: Path) -> "SavedPlan | Report":
-    from reconciler.documents.plan_file import load_plan
-    from reconciler.documents.report import FORMAT, load_report
+def _is_report(text: str) -> bool:
+    """Return whether a text says that it is the report of an apply."""
+    from reconciler.document.document import REPORT
+
+    return _format_of(text) == REPORT
+
+
+def _load(session: Session, file: Path) -> "RunDocument":
+    from reconciler.document.stored import load_plan, load_report
 
     text = read_file(file)
     with naming_document(file):
-        return (load_report if _format_of(text) == FORMAT else load_plan)(text, session.kinds)
+        return (load_report if _is_report(text) else load_plan)(text, session.kinds)
 
 
-def _name(document: "SavedPlan | Report") -> str:
-    from reconciler.documents.plan_file import SavedPlan
-
-    return "a saved plan" if isinstance(document, SavedPlan) else "an apply report"
+def _name(document: "RunDocument") -> str:
+    return "a saved plan" if document.is_plan else "an apply report"
 
 
 def plans(command: str, *words: str) -> bool:
@@ -82,14 +84,12 @@ def plans(command: str, *words: str) -> bool:
 
     A file that is missing tells that by its name.
     """
-    from reconciler.documents.report import FORMAT
-
     if command != "merge":
         return command == job.PLAN
     files: tuple[Path, ...] = merge.make_context(command, [*words], resilient_parsing=True).params["files"] or ()
     for file in files:
         with suppress(ReconcilerError):
-            if _format_of(read_file(file)) == FORMAT:
+            if _is_report(read_file(file)):
                 return False
     return not any(file.name.startswith((job.DRIFT, job.REPORT)) for file in files)
 
@@ -119,15 +119,14 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
 
     In a job of GitLab CI, writes and posts what `plan`, `drift` (if all files are named drift-*) or `apply` would.
     """
-    from reconciler.documents import merge as merging
-    from reconciler.documents.report import FORMAT
+    from reconciler.document import merge as merging
 
     number = len(set(files))
     if parts is not None and number != parts:
         raise UsageError(
             f"--parts {parts}: there {'is' if number == 1 else 'are'} {number}: {', '.join(map(str, files))}"
         )
-    reports = [file for file in files if _format_of(read_file(file)) == FORMAT]
+    reports = [file for file in files if _is_report(read_file(file))]
     if not reports:
         return _merge_plans(given, files, out)
     if len(reports) < len(files):
@@ -141,7 +140,7 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
 
 
 def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int:
-    from reconciler.documents import merge as merging
+    from reconciler.document import merge as merging
 
     is_drift = all(file.name.startswith(job.DRIFT) for file in files)
     given = job.reporting(given, job.DRIFT if is_drift else job.PLAN)

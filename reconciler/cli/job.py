@@ -31,7 +31,7 @@ from reconciler.system.files import naming, save
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.document.document import RunDocument
 
 LOG = logging.getLogger("reconciler")
 
@@ -123,7 +123,7 @@ def drifting(given: Given, baseline: Path | None) -> tuple[Given, Path | None]:
     return given, BASELINE if is_baseline else baseline
 
 
-def post_note(session: "Session", saved: "SavedPlan") -> None:
+def post_note(session: "Session", saved: "RunDocument") -> None:
     """Post a whole plan on the merge request whose pipeline this is."""
     from reconciler.render import Style, render_plan
 
@@ -141,7 +141,7 @@ def post_failure(code: int) -> None:
     _post_note(given, f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
 
 
-def keep_issue(session: "Session", saved: "SavedPlan") -> None:
+def keep_issue(session: "Session", saved: "RunDocument") -> None:
     """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: of all shards, not of each."""
     from reconciler.cli.note import ISSUE, job_client, keeping, kept_issue
 
@@ -151,7 +151,7 @@ def keep_issue(session: "Session", saved: "SavedPlan") -> None:
             session.info(kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved, session))
 
 
-def write_pipeline(saved: "SavedPlan", parts: int = 1) -> None:
+def write_pipeline(saved: "RunDocument", parts: int = 1) -> None:
     """Write the pipeline that applies a whole plan of the default branch, if the job names the image for it.
 
     Args:
@@ -160,7 +160,7 @@ def write_pipeline(saved: "SavedPlan", parts: int = 1) -> None:
     """
     image, branch = os.environ.get("RECONCILER_IMAGE"), os.environ.get("CI_COMMIT_BRANCH")
     if in_job() and image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
-        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.plan.changes)), indent=2) + "\n")
+        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.changes)), indent=2) + "\n")
 
 
 def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, Any]:

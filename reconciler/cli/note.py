@@ -27,7 +27,7 @@ from reconciler.errors import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.document.document import RunDocument
     from reconciler.gitops.issues import DriftIssue, Memory
     from reconciler.gitops.notes import MergeRequest
     from reconciler.service import Client
@@ -167,7 +167,7 @@ def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) 
     return 0
 
 
-def kept_issue(client: "Client", project: str, name: str, saved: "SavedPlan", session: Session) -> str:
+def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument", session: Session) -> str:
     """Keep the issue of a name about a plan, and return what became of it: `Issue drift opened: acme/settings#4`.
 
     Raises:
@@ -197,10 +197,10 @@ def _refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> i
     return 1 if strict else 0
 
 
-def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
+def _drift(saved: "RunDocument", name: str, session: Session) -> "DriftIssue":
     """Return what an issue tells about a plan."""
-    from reconciler.documents.ledger import marks
-    from reconciler.documents.plan_file import utc
+    from reconciler.document.compare import marks
+    from reconciler.document.document import utc
     from reconciler.gitops.issues import DriftIssue, Memory
     from reconciler.render import Style
     from reconciler.render.markdown import restored
@@ -210,7 +210,7 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
     put_back = restored(saved, Style(links=session.links))
     settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
     return DriftIssue(
-        Memory(time, marks(saved.targets)),
+        Memory(time, marks(saved)),
         partial(_issue_text, saved, session),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
@@ -218,10 +218,10 @@ def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
     )
 
 
-def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
+def _issue_text(saved: "RunDocument", session: Session, before: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
-    from reconciler.documents.comparison import news_of
-    from reconciler.documents.plan_file import utc
+    from reconciler.document.compare import news_of
+    from reconciler.document.document import utc
     from reconciler.render import Style, render_plan
 
     style = Style(links=session.links)
@@ -238,12 +238,12 @@ def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
     return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown", style)))
 
 
-def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory") -> Sequence[str]:
+def _assignees(saved: "RunDocument", responsible: "Responsible", before: "Memory") -> Sequence[str]:
     """Return the usernames of those who are responsible for targets in which something is new."""
-    from reconciler.documents.comparison import news_of
+    from reconciler.document.compare import news_of
 
     news = news_of(saved, before.marks)
-    labels = [target.labels for target in news.targets if any(target.changes) or any(target.problems)]
+    labels = [seen.labels for seen in news.targets if seen.target in news.differing]
     owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))
 

@@ -21,7 +21,7 @@ from reconciler.errors import ConfigurationError, Outdated, PlanRefused, UsageEr
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.document.document import RunDocument
     from reconciler.render import Style
 
 LOG = logging.getLogger("reconciler")
@@ -89,7 +89,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     "--baseline",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Report only what is new since this JSON report of `plan` or `drift`.",
+    help="RunDocument only what is new since this JSON report of `plan` or `drift`.",
 )
 @click.option(
     "--who",
@@ -103,7 +103,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 )
 @click.option("--after", metavar="TIME", help="With --restored: since a day (2026-11-20), or for a duration (7d).")
 def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after: str | None) -> int:
-    """Report drift from the manifests with exit code 2. Read-only.
+    """RunDocument drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 if anything differs, and with 3 if there are only problems.
 
@@ -123,7 +123,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import left_alone_in, news_of, seen_before
+    from reconciler.document.compare import left_alone_in, news_of, seen_before
     from reconciler.render import render_plan
     from reconciler.render.wording import access_notes, with_reasons
 
@@ -144,20 +144,20 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         saved = draw(
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
-    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before.plan))
+    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before))
     saved, news = with_reasons(saved), with_reasons(news)
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
-    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.unmanaged)))
-    silent = news.is_empty and not (any(saved.plan.restored) or told)
+    told = known is not None and not given.quiet and (known.total or any(access_notes(news)))
+    silent = news.is_empty and not (any(saved.findings("restored")) or told)
     with job.keeping_history(given):
         session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     job.keep_issue(session, saved)
     notify_of_drift(hook, saved, news)
-    return of_plan(news.plan, detailed=True, allow_problems=given.allow_problems)
+    return of_plan(news, detailed=True, allow_problems=given.allow_problems)
 
 
 def _applies(given: Given) -> int:
@@ -166,7 +166,7 @@ def _applies(given: Given) -> int:
     return MAX_LISTED_APPLIES if formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
-def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | None") -> "datetime | None":
+def _restored_after(after: str | None, now: "datetime", before: "RunDocument | None") -> "datetime | None":
     """Return since when changes that were put back are told: since a day or a duration, else since the baseline.
 
     Raises:
@@ -190,14 +190,14 @@ def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | Non
     return moment
 
 
-def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":
+def _baseline(session: Session, file: Path | None, api_url: str) -> "RunDocument | None":
     """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
 
     Raises:
         ConfigurationError: the file cannot be read.
         PlanRefused: the file is not a plan, was edited, is of a newer format, or is about another service.
     """
-    from reconciler.documents.plan_file import is_about
+    from reconciler.document.document import is_about
 
     if file is None:
         return None

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from reconciler.apply import Application
     from reconciler.apply.aftermath import Names
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
     from reconciler.gitops.ancestry import Ancestry
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.inventory import OpenInventory
@@ -50,10 +49,10 @@ class Recording:
     """
 
     inventory: "OpenInventory"
-    saved: "SavedPlan"
+    saved: "RunDocument"
     left: "dict[str, Plan]" = field(default_factory=dict)
 
-    def check(self) -> "SavedPlan":
+    def check(self) -> "RunDocument":
         """Read the list again before the first write, and return the plan without deletions that are stale by now.
 
         Whether there was a list before is said by the plan: the apply makes one.
@@ -62,10 +61,14 @@ class Recording:
             InventoryUnreadable: the list cannot be read.
         """
         from reconciler.apply.aftermath import without
+        from reconciler.document.tree import plan_of, with_plan
         from reconciler.gitops.inventory import NO_LIST
+        from reconciler.kinds import all_kinds
         from reconciler.model.absence import stale_absences
+        from reconciler.model.item import Finding
 
-        self.saved = replace(self.saved, remarks=tuple(each for each in self.saved.remarks if each != NO_LIST))
+        said = (item for item in self.saved.items if not (isinstance(item, Finding) and item.reason == NO_LIST))
+        self.saved = replace(self.saved, items=tuple(said))
         prospect = self.saved.inventory
         if prospect is None or not prospect.absences:
             return self.saved
@@ -76,8 +79,8 @@ class Recording:
             now = store.read().inventory
             stale = stale_absences(prospect.absences, now, ancestry.standings([now.applied]))
         if stale:
-            plan, self.left = without(self.saved.plan, stale, self._names)
-            self.saved = replace(self.saved, targets=plan.targets)
+            plan, self.left = without(plan_of(self.saved, all_kinds()), stale, self._names)
+            self.saved = with_plan(self.saved, plan)
         return self.saved
 
     def marked(self, began_at: "datetime") -> "AbstractContextManager[None]":
@@ -104,7 +107,7 @@ class Recording:
     def store(
         self,
         outcomes: "list[TargetPlan]",
-        report: "Report",
+        report: "RunDocument",
         code: int,
         canary: str,
         first: "Collection[Target] | None",
@@ -136,7 +139,7 @@ class Recording:
 
         changes, commit = self._changes(stored.inventory, outcomes, application.read, narrowed)
         contains = self._contains
-        if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
+        if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.made.writes:
             return code
         apply = replace(_told(report), manifests=commit, service=store.service, result=code, canary=canary)
         try:
@@ -211,29 +214,30 @@ class Recording:
         return ancestry.contains if ancestry else lambda _commit: False
 
 
-def _told(report: "Report") -> "Apply":
+def _told(report: "RunDocument") -> "Apply":
     """Return the apply that a report and the CI job describe."""
+    from reconciler.document.numbers import DONE, totals
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 
-    counts, person = report.counts, starter(os.environ) or Person("", "")
+    counts, person = totals(report.items), starter(os.environ) or Person("", "")
     return Apply(
-        when=report.finished_at,
+        when=report.time,
         author=person.name,
         author_email=person.email,
-        counts={"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
+        counts={word: counts[word] for word in DONE},
         job=os.environ.get("CI_JOB_URL", ""),
         reverts=report.reverts,
     )
 
 
-def _keep(name: str, report: "Report") -> None:
+def _keep(name: str, report: "RunDocument") -> None:
     """Keep the report of an apply for `revert`.
 
     Raises:
         OutputFailed: it cannot be written.
     """
-    from reconciler.documents.report import save_report
+    from reconciler.document.stored import save
     from reconciler.gitops.clone import clone_of
 
-    clone_of(repository(Path()) or Path()).keep_report(name, report.finished_at, save_report(report))
+    clone_of(repository(Path()) or Path()).keep_report(name, report.time, save(report))

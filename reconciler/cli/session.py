@@ -33,14 +33,13 @@ from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
 if TYPE_CHECKING:
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
+    from reconciler.document.guard import Limits
     from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
-    from reconciler.planning.guard import Limits
     from reconciler.planning.selection import RunSelection
     from reconciler.render import Style
     from reconciler.render.links import Links
@@ -135,7 +134,7 @@ class Session:
 
     def limits(self) -> "Limits":
         """Return the limits of a plan that is made now; warn of a permission that has ended."""
-        from reconciler.planning.guard import Limits
+        from reconciler.document.guard import Limits
 
         settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
         if ALLOW_DELETES_ENDED in settings and self.given.allow_deletes is None:
@@ -216,21 +215,21 @@ class Session:
         given = self.given
         return RunSelection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)
 
-    def read_plan(self, file: Path) -> "SavedPlan":
+    def read_plan(self, file: Path) -> "RunDocument":
         """Return the plan that a file holds.
 
         Raises:
             ConfigurationError: the file cannot be read.
             PlanRefused: it holds no plan, or an edited one; the message names the file.
         """
-        from reconciler.documents.plan_file import load_plan
+        from reconciler.document.stored import load_plan
 
         with naming_document(file):
             return load_plan(read_file(file), self.kinds)
 
-    def read_report(self, file: Path) -> "Report":
+    def read_report(self, file: Path) -> "RunDocument":
         """Return the report of an apply that a file holds; errors are as of `read_plan`."""
-        from reconciler.documents.report import load_report
+        from reconciler.document.stored import load_report
 
         with naming_document(file):
             return load_report(read_file(file), self.kinds)
@@ -240,22 +239,22 @@ class Session:
         LOG.info("%s", text)
 
     def write_plan(
-        self, saved: "SavedPlan", out: Path | None = None, *, silent: bool = False, detailed: bool = False
+        self, saved: "RunDocument", out: Path | None = None, *, silent: bool = False, detailed: bool = False
     ) -> ExitCode:
         """Write a plan and, if `out` is given, its document; return the exit code, see `of_plan`."""
-        from reconciler.documents.plan_file import save_plan
+        from reconciler.document.stored import save
         from reconciler.render import render_plan
 
-        documents = {} if out is None else {out: save_plan(saved)}
+        documents = {} if out is None else {out: save(saved)}
         self.write_result(partial(render_plan, saved), documents=documents, fleet=saved, silent=silent)
-        return of_plan(saved.plan, detailed=detailed, allow_problems=self.given.allow_problems)
+        return of_plan(saved, detailed=detailed, allow_problems=self.given.allow_problems)
 
-    def write_report(self, report: "Report", out: Path | None = None) -> int:
+    def write_report(self, report: "RunDocument", out: Path | None = None) -> int:
         """Write a report and, if `out` is given, its document; return the exit code, see `of_report`."""
-        from reconciler.documents.report import save_report
+        from reconciler.document.stored import save
         from reconciler.render import render_report
 
-        documents = {} if out is None else {out: save_report(report)}
+        documents = {} if out is None else {out: save(report)}
         self.write_result(partial(render_report, report), documents=documents)
         return of_report(report, allow_problems=self.given.allow_problems)
 
@@ -264,7 +263,7 @@ class Session:
         write: "Callable[[str, Style], str]",
         *,
         documents: Mapping[Path, str] = NO_DOCUMENTS,
-        fleet: "SavedPlan | None" = None,
+        fleet: "RunDocument | None" = None,
         silent: bool = False,
         precious: bool = False,
     ) -> None:
@@ -334,7 +333,7 @@ class Session:
             links=self.links,
         )
 
-    def links(self, document: "SavedPlan | Report") -> "Links":
+    def links(self, document: "RunDocument | RunDocument") -> "Links":
         """Return the links of a plan or a report, by the variables of a CI job and `reconciler.yaml`."""
         from reconciler.render.links import Links, Places
 

@@ -60,7 +60,7 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
 def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     """Check service and token and, only if these are usable, with more patience, the targets."""
     from reconciler.cli.settings import exposes_token
-    from reconciler.doctor import Diagnosis, Finding, Verdict, check_service
+    from reconciler.doctor import Diagnosis, DoctorFinding, Verdict, check_service
     from reconciler.errors import ManifestErrors, ServiceError
     from reconciler.model.wording import counted
 
@@ -74,9 +74,9 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     except ManifestErrors as errors:
         number = sum(diagnostic.severity == "error" for diagnostic in errors.diagnostics)
         text = f"not valid: {counted(number, 'error')}"
-        finding = Finding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
+        finding = DoctorFinding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
     except ServiceError as error:
-        finding = Finding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
+        finding = DoctorFinding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
     return Diagnosis(service, manifests=(finding,))
 
 

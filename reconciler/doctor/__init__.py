@@ -12,8 +12,8 @@ from reconciler.doctor.credentials import check_read_token, check_service
 from reconciler.doctor.findings import (
     Costs,
     Diagnosis,
+    DoctorFinding,
     Estimate,
-    Finding,
     Permission,
     SectionState,
     ServiceCheck,
@@ -29,8 +29,8 @@ from reconciler.model.plan import Plan, TargetPlan
 __all__ = [
     "Costs",
     "Diagnosis",
+    "DoctorFinding",
     "Estimate",
-    "Finding",
     "Permission",
     "PipelineProject",
     "SectionState",

@@ -8,7 +8,8 @@ from unicodedata import normalize
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.diff import differences
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Step, Unmanaged
+from reconciler.model.item import Create, Delete, hints
+from reconciler.model.plan import Step, Unmanaged
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
@@ -206,7 +207,7 @@ def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
     if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
         return step
     near_miss = NEAR_MISS.format(ascii(staying[_loosely(step.address.name)]))
-    return replace(step, hint=f"{step.hint}; {near_miss}" if step.hint else near_miss)
+    return replace(step, notes=(*step.notes, *hints(near_miss)))
 
 
 def _loosely(name: Key) -> str:

@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import OWNER, Collection
+from reconciler.model.item import Change, Create, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress

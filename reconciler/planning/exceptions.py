@@ -10,8 +10,9 @@ from datetime import date
 from reconciler.model.diff import Fields, fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import Action, Change, Create, Delete, Update
 from reconciler.model.kind import Kind, Kinds, Part
-from reconciler.model.plan import Action, Change, Create, Delete, Excepted, Problem, Step, Update
+from reconciler.model.plan import Excepted, Problem, Step
 from reconciler.model.resource import POLICIES, Resource, Wanted
 from reconciler.model.state import DesiredState, Lookup, Section
 from reconciler.model.targets import Key

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from reconciler.model.diff import fields_of, quoted
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
+from reconciler.model.item import Change, Delete, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Delete, Problem, Update, makes, makes_anew
+from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, Lookup, Reference, Vocabulary

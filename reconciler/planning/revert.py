@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from reconciler.model.diff import Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
+from reconciler.model.item import Create, Delete, Outcome, Update, hints
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Delete, Outcome, Plan, Problem, Step, TargetPlan, Update
+from reconciler.model.plan import Plan, Problem, Step, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
@@ -207,7 +208,8 @@ class _Objects:
             return step
         namesakes = () if self.part.names.unique else self._named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
-        return replace(step, replaces_ids=ids, hint=self._hint(missing[step.address.name]))
+        own = tuple(note for note in step.notes if note.code != "hint")
+        return replace(step, replaces_ids=ids, notes=(*own, *hints(self._hint(missing[step.address.name]))))
 
     def _identities(self, record: LiveRecord) -> set[Key]:
         return {self.part.identity(name) for name in record.names}

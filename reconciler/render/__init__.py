@@ -13,9 +13,8 @@ from reconciler.errors import LocatedDiagnostic, UsageError
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis
-    from reconciler.documents.comparison import Comparison
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.compare import Comparison
+    from reconciler.document.document import RunDocument
     from reconciler.render.links import Links
 
 FORMATS = ("codequality", "fleet", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
@@ -45,7 +44,7 @@ class Style:
     width: int | None = None
     deletions_last: bool = False
     group_by: str | None = None
-    links: "Callable[[SavedPlan | Report], Links] | None" = None
+    links: "Callable[[RunDocument], Links] | None" = None
 
 
 COMMANDS_OF = {
@@ -61,12 +60,12 @@ PLAIN_STYLE = Style()
 """For files and other programs."""
 
 
-def render_plan(saved: "SavedPlan", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+def render_plan(saved: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return a plan in a format; see `check_format`."""
     return _renderer("plan", format_)(saved, style)
 
 
-def render_report(report: "Report", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+def render_report(report: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return the report of an apply in a format; see `check_format`."""
     return _renderer("report", format_)(report, style)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from posixpath import normpath
 
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.document import RunDocument, change_in, target_of
 from reconciler.errors import LocatedDiagnostic
 from reconciler.render import Style
 from reconciler.render.wording import problem_text, rename_notes
@@ -29,20 +29,21 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], _documents: Mapping[str
     return _issues(diagnostics)
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: RunDocument, _style: Style) -> str:
     """Return an issue for each problem and possible rename, at its origin, and for each reason why `apply` refuses it.
 
     Such a reason stands at the first target that would change.
     """
-    first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
+    changing = {target_of(item) for item in saved.items if change_in(item)}
+    first = next((seen.origin for seen in saved.targets if seen.target in changing), "")
     refused = [_at_origin(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
     problems = [
-        _at_origin(problem.origin, f"{problem.address.target}: {problem_text(problem)}")
-        for problem in saved.plan.problems
+        _at_origin(problem.origin, f"{target_of(problem)}: {problem_text(problem)}")
+        for problem in saved.findings("problem")
     ]
     renames = [
-        replace(_at_origin(hint.origin, note), severity="warning")
-        for hint, note in zip(saved.hints, rename_notes(saved), strict=True)
+        replace(_at_origin(rename.origin, note), severity="warning")
+        for rename, note in zip(saved.findings("rename"), rename_notes(saved), strict=True)
     ]
     return _issues([*problems, *refused, *renames])
 

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reconciler.documents.fleet_page import (
+from reconciler.document.document import PastApply, RunDocument, utc
+from reconciler.document.groups import address_of, subject_of
+from reconciler.gitops.apply_log import short
+from reconciler.model.item import ACTIONS, ChangedBy, Finding
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted, listed
+from reconciler.render import PLAIN_STYLE, Style
+from reconciler.render.fleet_page import (
     AgedDifference,
     Division,
     EndingException,
@@ -17,14 +25,7 @@ from reconciler.documents.fleet_page import (
     age_column,
     fleet_page,
 )
-from reconciler.documents.history import History, Run, is_whole, with_run
-from reconciler.documents.plan_file import PastApply, SavedPlan, utc
-from reconciler.gitops.apply_log import short
-from reconciler.model.plan import Problem, Restored
-from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
-from reconciler.model.wording import counted, listed
-from reconciler.render import PLAIN_STYLE, Style
+from reconciler.render.history import History, Run, is_whole, with_run
 from reconciler.render.html.document import cells, document
 from reconciler.render.links import Links, links_of, web_address
 from reconciler.render.wording import (
@@ -32,7 +33,8 @@ from reconciler.render.wording import (
     details,
     headline,
     label,
-    problem_reason,
+    numbers_in,
+    reason_of,
     restored_heading,
     restored_text,
     subject,
@@ -89,12 +91,12 @@ class Advice(NamedTuple):
     fragment: str
 
 
-def plan(saved: SavedPlan, style: Style) -> str:
+def plan(saved: RunDocument, style: Style) -> str:
     """Return a page about one run."""
     return page(saved, with_run(None, saved), style)
 
 
-def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
+def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> str:
     """Return a page about a run and those before.
 
     Args:
@@ -103,7 +105,7 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
         style: where links lead.
     """
     links, view = links_of(saved, style), fleet_page(saved, history)
-    names, put_back = _TargetLinks(saved, links), [*saved.plan.restored]
+    names, put_back = _TargetLinks(saved, links), [*saved.findings("restored")]
     return document(
         "fleet.html",
         styles=FLEET_STYLES,
@@ -154,7 +156,7 @@ def page(saved: SavedPlan, history: History, style: Style = PLAIN_STYLE) -> str:
 class _TargetLinks:
     """The names of targets, each with the page of the service that shows it, or else with its manifest."""
 
-    def __init__(self, saved: SavedPlan, links: Links) -> None:
+    def __init__(self, saved: RunDocument, links: Links) -> None:
         self._links = links
         self._origins = {target.target: target.origin for target in saved.targets}
 
@@ -179,10 +181,11 @@ def _counted(view: FleetPage, number: int) -> str:
     return f"of {counted(number, view.counts or 'target')}"
 
 
-def _numbers(saved: SavedPlan, view: FleetPage) -> str:
-    changes = saved.summary.create + saved.summary.update + saved.summary.delete
+def _numbers(saved: RunDocument, view: FleetPage) -> str:
+    numbers = numbers_in(saved)
+    changes = sum(numbers[action] for action in ACTIONS)
     words = [
-        counted(number, word) for number, word in ((changes, "change"), (saved.summary.problems, "problem")) if number
+        counted(number, word) for number, word in ((changes, "change"), (numbers["problems"], "problem")) if number
     ]
     where = f" in {view.affected:,} of {counted(len(view.matrix.rows), 'target')}" if words else ""
     unseen = f"{counted(view.unseen, 'difference')} not looked at" if view.unseen else ""
@@ -261,7 +264,7 @@ def _in(targets: Sequence[Target]) -> str:
     return f"in {listed(counted(sum(target.level is level for target in targets), level) for level in levels)}"
 
 
-def _narrowed(saved: SavedPlan, targets: int) -> str:
+def _narrowed(saved: RunDocument, targets: int) -> str:
     part = f"shard {saved.shard}" if saved.shard else "some targets or sections"
     return (
         f"This run looked at {part}: the numbers, the matrix and the coverage are about these "
@@ -352,17 +355,17 @@ def _detail(difference: AgedDifference) -> str:
     """Return the values and who changed them, if that is known, or why there is a problem."""
     if difference.group is None:
         return f"last seen {_moment(difference.seen)}"
-    sample = difference.group.sample
-    if isinstance(sample, Problem):
-        return problem_reason(sample)
+    sample = subject_of(difference.group.sample)
+    if isinstance(sample, Finding):
+        return reason_of(sample)
     return ", ".join(filter(None, (*details(sample), who(difference.entries))))
 
 
-def _restored(put_back: Iterable[Restored], names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
+def _restored(put_back: Iterable[Finding], names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
     """Yield what was changed and put back: since when it is back, what it is, who it was, and its target."""
     for restored in put_back:
-        day = _day(restored.restored_by.time)
-        yield day, label(restored.address), restored_text(restored), names.of(restored.address.target)
+        day, address = _day(ChangedBy.of(restored.data["restored_by"]).time), address_of(restored)
+        yield day, label(address), restored_text(restored), names.of(address.target)
 
 
 def _rows(view: FleetPage, now: datetime, names: _TargetLinks) -> Mapping[str, Json]:

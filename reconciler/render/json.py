@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import NonNegativeInt, TypeAdapter
 
 from reconciler.doctor import Diagnosis, diagnosis_content
-from reconciler.documents.checksum import DOCUMENT
-from reconciler.documents.comparison import Comparison
-from reconciler.documents.plan_file import SavedPlan, save_plan
-from reconciler.documents.report import Report, save_report
+from reconciler.document.checksum import DOCUMENT
+from reconciler.document.compare import Comparison, StoredComparison
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.targets import Level
 from reconciler.render import Style
@@ -51,19 +51,20 @@ class Validation:
     """Number of documents about a user, a group or a project."""
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: RunDocument, _style: Style) -> str:
     """Return the saved plan, which `apply --plan` takes."""
-    return save_plan(saved)
+    return save(saved)
 
 
-def report(done: Report, _style: Style) -> str:
+def report(done: RunDocument, _style: Style) -> str:
     """Return the apply report, as it is saved."""
-    return save_report(done)
+    return save(done)
 
 
 def comparison(comparison: Comparison, _style: Style) -> str:
     """Return what has changed between two plans or reports."""
-    return json.dumps(TypeAdapter(Comparison).dump_python(comparison, mode="json"), indent=2) + "\n"
+    stored = StoredComparison.of_comparison(comparison)
+    return json.dumps(TypeAdapter(StoredComparison).dump_python(stored, mode="json"), indent=2) + "\n"
 
 
 def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:

@@ -4,33 +4,32 @@ A plan that `apply` will refuse has one test more, which is an error.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Status, TargetPlan
+from reconciler.document.document import RunDocument, Seen, changes_in, utc
+from reconciler.model.item import Change, Finding, Item, Outcome, Status
+from reconciler.model.targets import Shard
 from reconciler.model.wording import counted
-from reconciler.planning.selection import Shard
 from reconciler.render import Style
-from reconciler.render.wording import details, excepted_subject, excepted_text, label, problem_text, status_text
+from reconciler.render.wording import details, excepted_subject, label, predicate, problem_text, reason_of, status_text
 from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may hold, not even as a reference."""
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: RunDocument, _style: Style) -> str:
     """Return a test for each target, which fails if there is something to change."""
-    cases = []
-    for target in saved.targets:
-        failures = [", ".join([_subject(change), *details(change)]) for change in target.changes]
-        cases.append(_case(target, failures, "to change"))
-        held = [f"{excepted_subject(excepted)}, {excepted_text(excepted)}" for excepted in target.excepted]
-        left_out = [
-            f"{section.section} is not applicable: {section.not_applicable}" for section in target.not_applicable
-        ]
+    cases, own = [], saved.by_target
+    for seen in saved.targets:
+        changes = changes_in(own[seen.target])
+        failures = [", ".join([_subject(change), *details(change)]) for change in changes]
+        cases.append(_case(seen, own[seen.target], failures, "to change"))
+        findings = [item for item in own[seen.target] if isinstance(item, Finding)]
+        held = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
+        left_out = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
         if held or left_out:
             SubElement(cases[-1], "system-out").text = _valid("\n".join([*held, *left_out]))
     if saved.refusals:
@@ -40,16 +39,17 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, saved.created_at)
 
 
-def report(done: Report, _style: Style) -> str:
+def report(done: RunDocument, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
-    cases = []
-    for target in done.targets:
-        unfinished = [outcome for outcome in target.outcomes if outcome.status is not Status.DONE]
+    cases, own = [], done.by_target
+    for seen in done.targets:
+        items = own[seen.target]
+        if seen.target not in done.eventful:
+            continue
+        unfinished = [item for item in items if isinstance(item, Outcome) and item.status is not Status.DONE]
         failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
-        cases.append(_case(target, failures, "not done"))
-    return _document(
-        f"reconciler apply{_of_shard(done.shard)}", cases, done.started_at, done.finished_at - done.started_at
-    )
+        cases.append(_case(seen, items, failures, "not done"))
+    return _document(f"reconciler apply{_of_shard(done.shard)}", cases, done.began_at, done.time - done.began_at)
 
 
 def _subject(change: Change) -> str:
@@ -60,17 +60,19 @@ def _of_shard(shard: Shard | None) -> str:
     return f", shard {shard}" if shard else ""
 
 
-def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
+def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) -> Element:
     """Return the test of one target.
 
     Some readers show only one of a test's failure and errors, mostly the failure: it holds everything.
     """
-    name = _valid(str(target.target))
-    case = Element("testcase", {"classname": f"reconciler.{target.target.level}", "name": name})
-    if target.origin:
-        case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
+    name = _valid(str(seen.target))
+    case = Element("testcase", {"classname": f"reconciler.{seen.target.level}", "name": name})
+    if seen.origin:
+        case.set("file", _valid(seen.origin.rpartition(":")[0] or seen.origin))
     problems = [
-        f"{problem_text(problem)}{problem.origin and f' ({escaped(problem.origin)})'}" for problem in target.problems
+        f"{problem_text(item)}{item.origin and f' ({escaped(item.origin)})'}"
+        for item in items
+        if isinstance(item, Finding) and item.code == "problem"
     ]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
 
-from reconciler.documents.groups import Entry, is_done, subject_of
-from reconciler.documents.plan_file import SavedPlan, is_about
-from reconciler.documents.report import Report
+from reconciler.document.document import RunDocument, is_about
+from reconciler.document.groups import Entry, is_done, subject_of
 from reconciler.gitops.apply_log import short
+from reconciler.model.item import Create, Delete, Outcome, Update, page_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Delete, Update
 from reconciler.model.targets import Level, Target
 from reconciler.render import WEB_ADDRESS, Style
 
@@ -114,15 +113,14 @@ class Links:
         merge_request: the merge request that the pipeline is for.
     """
 
-    def __init__(self, document: SavedPlan | Report, places: Places) -> None:
+    def __init__(self, document: RunDocument, places: Places) -> None:
         """Prepare the links of a plan or a report."""
         self._places = places
         is_ours = bool(places.ci_api_url) and is_about(document.service, places.ci_api_url)
         self._web = web_address(places.ci_web_url if is_ours else places.web_url)
         self._repository = web_address(places.repository_url)
         self._commit = document.commit or places.commit
-        named = document.targets if isinstance(document, SavedPlan) else ()
-        self._paths = {target.target: target.path for target in named if target.path}
+        self._paths = {seen.target: seen.path for seen in document.targets if seen.path}
         self._missing = frozenset(_missing(document))
         self.pipeline = web_address(places.pipeline)
         self.merge_request = web_address(places.merge_request)
@@ -164,8 +162,8 @@ class Links:
             return None
         below = self._below(subject.address.target)
         return (
-            f"{self._web}/{below}/{subject.page}"
-            if self._web and below and OBJECT_PAGE.fullmatch(subject.page)
+            f"{self._web}/{below}/{page}"
+            if self._web and below and OBJECT_PAGE.fullmatch(page := page_of(subject))
             else None
         )
 
@@ -194,16 +192,16 @@ class Links:
         return f"groups/{quote(path)}" if target.level is Level.GROUP else quote(path)
 
 
-def _missing(document: SavedPlan | Report) -> Iterator[Target]:
+def _missing(document: RunDocument) -> Iterator[Target]:
     """Yield the targets that do not exist yet: they have no pages."""
-    if isinstance(document, SavedPlan):
-        yield from (target.target for target in document.targets if target.creation)
-    else:
-        created = (outcome for outcome in document.outcomes if not outcome.change.address.section)
-        yield from (outcome.change.address.target for outcome in created if not outcome.may_be_done)
+    for item in document.items:
+        change = item.change if isinstance(item, Outcome) else item
+        is_there = isinstance(item, Outcome) and item.may_be_done
+        if isinstance(change, Create) and not change.address.section and not is_there:
+            yield change.address.target
 
 
-def links_of(document: SavedPlan | Report, style: Style) -> Links:
+def links_of(document: RunDocument, style: Style) -> Links:
     """Return the links of a plan or a report in a style."""
     return style.links(document) if style.links else Links(document, NOWHERE)
 

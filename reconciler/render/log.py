@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from reconciler.documents.checksum import DOCUMENT
+from reconciler.document.checksum import DOCUMENT
 from reconciler.gitops.apply_log import Apply, KilledRun, revert_words, short
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.system.terminal import escaped

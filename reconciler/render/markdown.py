@@ -11,39 +11,54 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Any
 
-from reconciler.documents.chapters import Chapter, Table
-from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Block, Entry, EntryGroup, subject_of
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.compare import Comparison, Difference
+from reconciler.document.document import RunDocument, change_in, utc
+from reconciler.document.groups import Block, Entry, EntryGroup, address_of, entries_of, grouped, subject_of
+from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, Table, parts_of, table
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Change, Excepted, Outcome, Problem, Update
+from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted
-from reconciler.render import Style, view
+from reconciler.render import Style
 from reconciler.render.links import Links, links_of
-from reconciler.render.view import View
 from reconciler.render.wording import (
     MARKERS,
     WHOLE,
+    access_notes,
     alike,
+    baseline_note,
+    canary_notes,
     compared,
     comparison_in_a_line,
     details,
     difference_words,
     differing,
     excepted_subject,
-    excepted_text,
+    expiry_notes,
     headline,
+    in_a_line,
     label,
     least,
+    left_alone,
+    limit_notes,
     listed_documents,
     losses,
-    problem_reason,
+    not_of_this_change,
+    numbers_in,
+    plan_cost,
     quoted,
+    reason_of,
+    refusal_notes,
+    rename_notes,
+    requests_made,
+    restored_heading,
     restored_text,
+    revert_notes,
+    said,
     subject,
+    waits,
     who,
+    widening_notes,
 )
 from reconciler.system.terminal import escaped
 
@@ -82,84 +97,96 @@ class NoteBlock:
         return f"{self.opening}{''.join(self.entries)}{self.closing}" if self.entries else ""
 
 
-def plan(saved: SavedPlan, style: Style) -> str:
+def plan(saved: RunDocument, style: Style) -> str:
     """Return what would be changed and what cannot be."""
-    return _plan(view.of_plan(saved), links_of(saved, style), least(style))
-
-
-def _plan(shown: View, links: Links, fewest: float) -> str:
-    remarks = "".join(f"{code(remark)}\n\n" for remark in shown.noted("remark"))
-    unmanaged = counted(shown.numbers["unmanaged"], "unmanaged object")
+    links, fewest = links_of(saved, style), least(style)
+    first, *others = parts_of(saved)
+    remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks("stays"))
+    unmanaged = counted(numbers_in(saved)["unmanaged"], "unmanaged object")
+    notes = [
+        *revert_notes(saved),
+        *filter(None, [baseline_note(saved)]),
+        *limit_notes(saved),
+        *refusal_notes(saved),
+        *expiry_notes(saved),
+        *access_notes(saved),
+        *widening_notes(saved),
+    ]
     head = (
-        f"## {shown.title}\n\n"
-        f"{_bold(shown.noted('revert', 'baseline', 'limit', 'refusal', 'expiry', 'access', 'widening'))}"
-        f"{_table(shown.table)}"
-        f"{shown.cost} {unmanaged}{shown.left_alone}.\n"
-        f"Read from {code(shown.service)} at {shown.time}{_pipeline(links)}.\n\n"
+        f"## {in_a_line(saved)}\n\n"
+        f"{_bold(notes)}"
+        f"{_table(table(first.items, PLAN_COLUMNS))}"
+        f"{plan_cost(saved.changes, saved.requests_made)} {unmanaged}{left_alone(saved)}.\n"
+        f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
         f"{remarks}"
     )
-    first, *others = shown.chapters
-    changes = first.blocks(fewest, "change")
+    changes = _blocks(first, fewest, "change")
     is_open = sum(len(block.groups) for block in changes) <= OPEN_TO_ENTRIES
     return fitted(
         head,
         [
-            _list("problem", first.blocks(fewest, "problem"), _problem, links),
-            _renames(shown.noted("rename")),
+            _list("problem", _blocks(first, fewest, "problem"), _problem, links),
+            _renames([*rename_notes(saved)]),
             *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
-            _list("excepted change", first.blocks(fewest, "excepted"), _excepted, links),
-            *_differing_already(shown.apart, others, fewest, links),
-            _put_back(shown, links),
+            _list("excepted change", _blocks(first, fewest, "excepted"), _excepted, links),
+            *_differing_already(saved, others, fewest, links),
+            _put_back(saved, links),
         ],
     )
 
 
-def restored(saved: SavedPlan, style: Style) -> str:
+def _blocks(part: DocumentPart, fewest: float, sort: str) -> tuple[Block[Entry], ...]:
+    """Return the entries of one sort, equal ones together."""
+    return grouped(entries_of(part.items, sort), fewest)
+
+
+def restored(saved: RunDocument, style: Style) -> str:
     """Return what was changed and put back, under its heading; empty if nothing was."""
-    return str(_put_back(view.of_plan(saved), links_of(saved, style)))
+    return str(_put_back(saved, links_of(saved, style)))
 
 
-def _put_back(shown: View, links: Links) -> NoteBlock:
+def _put_back(saved: RunDocument, links: Links) -> NoteBlock:
+    findings = [(address_of(back), back) for back in saved.findings("restored")]
+    heading = restored_heading(len(findings), saved.restored_since)
     entries = (
-        f"- {_which([back.address.target], links)}: {code(f'{label(back.address)}: {restored_text(back)}')}\n"
-        for back in shown.put_back
+        f"- {_which([address.target], links)}: {code(f'{label(address)}: {restored_text(back)}')}\n"
+        for address, back in findings
     )
-    return NoteBlock("change that was put back", f"### {shown.put_back_heading}\n\n", tuple(entries))
+    return NoteBlock("change that was put back", f"### {heading}\n\n", tuple(entries) if heading else ())
 
 
-def _differing_already(apart: str, chapters: Sequence[Chapter], fewest: float, links: Links) -> Iterator[NoteBlock]:
+def _differing_already(
+    saved: RunDocument, parts: Sequence[DocumentPart], fewest: float, links: Links
+) -> Iterator[NoteBlock]:
     """Yield what is not of the change since the revision of `--since`, under its heading."""
-    opening = f"### {apart}\n\n"
-    for chapter in chapters:
-        opening += f"{chapter.name.capitalize()}:\n\n" if len(chapters) > 1 else ""
-        for together in chapter.blocks(fewest, "change"):
+    opening = f"### {not_of_this_change(saved.changes)}\n\n"
+    for part in parts:
+        opening += f"{part.name.capitalize()}:\n\n" if len(parts) > 1 else ""
+        for together in _blocks(part, fewest, "change"):
             block = _changes(together, "to {}", links, is_open=False)
             yield replace(block, opening=f"{opening}{block.opening}")
             opening = ""
 
 
-def report(done: Report, style: Style) -> str:
+def report(done: RunDocument, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    return _report(view.of_report(done), links_of(done, style), least(style))
-
-
-def _report(shown: View, links: Links, fewest: float) -> str:
-    waited = f"; waited {', '.join(map(code, shown.waits))}" if shown.waits else ""
+    links, fewest = links_of(done, style), least(style)
+    waited = [*waits(done)]
     head = (
-        f"## {shown.title}\n\n"
-        f"{_bold(shown.noted('canary', 'remark', 'revert'))}"
-        f"{_table(shown.table)}"
-        f"{shown.cost}{waited}.\n"
-        f"Written to {code(shown.service)} {shown.source}{_pipeline(links)}.\n\n"
+        f"## {in_a_line(done)}\n\n"
+        f"{_bold([*canary_notes(done), *done.remarks('stays'), *revert_notes(done)])}"
+        f"{_table(table(done.items, REPORT_COLUMNS))}"
+        f"{requests_made(done)} made{'; waited ' * bool(waited)}{', '.join(map(code, waited))}.\n"
+        f"Written to {code(done.service)} from {utc(done.began_at)} to {utc(done.time)}{_pipeline(links)}.\n\n"
     )
-    return fitted(head, [block for chapter in shown.chapters for block in _became(chapter, fewest, links)])
+    return fitted(head, [block for part in parts_of(done) for block in _became(part, fewest, links)])
 
 
-def _became(chapter: Chapter, fewest: float, links: Links) -> Iterator[NoteBlock]:
-    """Yield what became of the changes of a chapter."""
-    yield _list("unfinished change", chapter.blocks(fewest, "unfinished"), _unfinished, links)
-    yield _list("problem", chapter.blocks(fewest, "problem"), _problem, links)
-    for block in chapter.blocks(fewest, "change"):
+def _became(part: DocumentPart, fewest: float, links: Links) -> Iterator[NoteBlock]:
+    """Yield what became of the changes of a part."""
+    yield _list("unfinished change", _blocks(part, fewest, "unfinished"), _unfinished, links)
+    yield _list("problem", _blocks(part, fewest, "problem"), _problem, links)
+    for block in _blocks(part, fewest, "change"):
         yield _changes(block, "{}d", links, is_open=False)
 
 
@@ -225,12 +252,12 @@ def _linked(text: str, url: str | None) -> str:
     return f"[{text}]({url})" if url else text
 
 
-def _problem(group: EntryGroup[Problem]) -> str:
-    return code(f"{subject(group)}: {problem_reason(group.sample)}")
+def _problem(group: EntryGroup[Finding]) -> str:
+    return code(f"{subject(group)}: {reason_of(group.sample)}")
 
 
-def _excepted(group: EntryGroup[Excepted]) -> str:
-    return f"{code(excepted_subject(group.sample))}: {code(excepted_text(group.sample))}"
+def _excepted(group: EntryGroup[Finding]) -> str:
+    return f"{code(excepted_subject(group.sample))}: {code(reason_of(group.sample))}"
 
 
 def _renames(notes: Sequence[str]) -> NoteBlock:
@@ -241,12 +268,13 @@ def _renames(notes: Sequence[str]) -> NoteBlock:
 def _unfinished(group: EntryGroup[Outcome]) -> str:
     outcome = group.sample
     reason = f": {code(outcome.reason)}" if outcome.reason else ""
-    return f"{outcome.change.action} {code(subject(group))}: {outcome.status}{reason}"
+    return f"{outcome.change.action} {code(subject(group))}: {outcome.status.words}{reason}"
 
 
 def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> NoteBlock:
     """Return the changes of one target, or equal ones of several, shown by a click."""
-    changes = [(_changed(group.sample), who(group.entries)) for group in block.ranked]
+    samples = [(change_in(group.sample), who(group.entries)) for group in block.ranked]
+    changes = [(change, author) for change, author in samples if change is not None]
     numbers = Counter(change.action for change, _ in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
     entries = ("".join(_change(change, author)) for change, author in changes)
@@ -275,10 +303,6 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
     return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
-def _changed(entry: Any) -> Change:
-    return entry.change if isinstance(entry, Outcome) else entry
-
-
 def _change(change: Change, author: str) -> Iterator[str]:
     """Yield the lines of a change: what it is about, each field with a sign of its own, and who made what is live."""
     yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
@@ -286,11 +310,10 @@ def _change(change: Change, author: str) -> Iterator[str]:
         if change.renamed_from is not None:
             names = (clipped(quoted(str(name))) for name in (change.renamed_from, change.address.name))
             yield "-     name: {}\n+     name: {}\n".format(*names)
-        for field, was, will_be in differing(change):
+        for field, was, will_be in differing(change.before, change.after):
             lost = "" if was is None else f"-     {clipped(field)}: {was}\n"
             yield f"{lost}+     {clipped(field)}: {will_be}\n"
-        if change.hint:
-            yield f"!     {clipped(escaped(change.hint))}\n"
+        yield from (f"!     {clipped(sentence)}\n" for sentence in said(change))
     else:
         lines = (*details(change), *losses(change))
         yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import ACTIONS, Status
-from reconciler.model.targets import Target
-from reconciler.planning.selection import Shard
+from reconciler.document.document import RunDocument, section_of
+from reconciler.document.numbers import numbers_of
+from reconciler.model.item import ACTIONS, Outcome, Status
+from reconciler.model.targets import Shard, Target
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
@@ -23,26 +22,26 @@ Metric = tuple[str, str, Mapping[Labels, float] | float]
 """Its name below the prefix, a description, and the samples."""
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: RunDocument, _style: Style) -> str:
     """Return the drift, the problems and the cost of a plan."""
     changes, problems, unmanaged = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     excepted, not_applicable, exceptions = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     today = saved.created_at.date()
-    for target in saved.targets:
-        for section in target.sections:
-            place = _place(target.target, section.section)
-            actions = [change.action for change in section.changes]
-            changes.update({(*place, ("action", action)): actions.count(action) for action in ACTIONS})
-            problems.update({place: len(section.problems)})
-            unmanaged.update({place: len(section.unmanaged)})
-            excepted.update({place: len(section.excepted)})
-            not_applicable.update({place: bool(section.not_applicable)})
+    for seen in saved.targets:
+        numbers = numbers_of(saved.by_target[seen.target])
+        for section in seen.sections:
+            place = _place(seen.target, section)
+            changes.update({(*place, ("action", action)): numbers[section, action] for action in ACTIONS})
+            problems.update({place: numbers[section, "problems"]})
+            unmanaged.update({place: numbers[section, "unmanaged"]})
+            excepted.update({place: numbers[section, "excepted"]})
+            not_applicable.update({place: numbers[section, "not_applicable"]})
         states = {
-            "active": sum(not exception.is_over(today) for exception in target.exceptions),
-            "expiring": sum(exception.ends_soon(today) for exception in target.exceptions),
-            "expired": sum(exception.is_over(today) for exception in target.exceptions),
+            "active": sum(not exception.is_over(today) for exception in seen.exceptions),
+            "expiring": sum(exception.ends_soon(today) for exception in seen.exceptions),
+            "expired": sum(exception.is_over(today) for exception in seen.exceptions),
         }
-        exceptions.update({(*_group(target.target), ("state", state)): number for state, number in states.items()})
+        exceptions.update({(*_group(seen.target), ("state", state)): number for state, number in states.items()})
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
         ("problems", "Declared settings that cannot be planned.", problems),
@@ -51,39 +50,41 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         ("not_applicable_sections", "Sections left out because their target cannot have them.", not_applicable),
         ("exceptions", "Exceptions by state; expiring ones end within two weeks, and are active too.", exceptions),
         ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
-        ("targets", "Targets that were planned.", Counter(_group(target.target) for target in saved.targets)),
-        ("requests_to_apply", "Writes needed for the changes.", saved.plan.cost),
+        ("targets", "Targets that were planned.", Counter(_group(seen.target) for seen in saved.targets)),
+        ("requests_to_apply", "Writes needed for the changes.", sum(len(change.requests) for change in saved.changes)),
         ("requests_made", "Reads made to plan.", saved.requests_made),
-        *_run(saved.shard, saved.created_at, succeeded=not any(saved.plan.problems)),
+        *_run(saved.shard, saved.created_at, succeeded=not any(saved.findings("problem"))),
     ]
     return _written("reconciler_plan", metrics)
 
 
-def report(done: Report, _style: Style) -> str:
+def report(done: RunDocument, _style: Style) -> str:
     """Return what became of the changes of an apply, and what it took."""
     outcomes, problems, waited = Counter[Labels](), Counter[Labels](), dict[Labels, float]()
-    for target in done.targets:
-        for section in target.sections:
-            place = _place(target.target, section.section)
-            statuses = [outcome.status for outcome in section.outcomes]
+    for seen in (seen for seen in done.targets if seen.target in done.eventful):
+        own = done.by_target[seen.target]
+        numbers = numbers_of(own)
+        for section in seen.sections:
+            place = _place(seen.target, section)
+            statuses = [item.status for item in own if isinstance(item, Outcome) and section_of(item) == section]
             outcomes.update(
-                {(*place, ("status", status.name.lower())): statuses.count(status) for status in Status if statuses}
+                {(*place, ("status", str(status))): statuses.count(status) for status in Status if statuses}
             )
-            problems.update({place: len(section.problems)})
-    for reason, seconds in done.requests.waited.items():
+            problems.update({place: numbers[section, "problems"]})
+    for reason, seconds in done.made.waited.items():
         labels = (("reason", escaped(reason)),)
         waited[labels] = waited.get(labels, 0) + seconds
     requests: dict[Labels, float] = {
-        (("kind", "read"),): done.requests.reads,
-        (("kind", "write"),): done.requests.writes,
+        (("kind", "read"),): done.made.reads,
+        (("kind", "write"),): done.made.writes,
     }
     metrics: list[Metric] = [
         ("outcomes", "Changes by what became of them.", outcomes),
         ("problems", "Declared settings that could not be planned.", problems),
         ("requests_made", "Requests made by the apply.", requests),
         ("waited_seconds", "How long the apply waited, by reason.", waited),
-        ("duration_seconds", "How long the apply took.", (done.finished_at - done.started_at).total_seconds()),
-        *_run(done.shard, done.finished_at, succeeded=done.complete),
+        ("duration_seconds", "How long the apply took.", (done.time - done.began_at).total_seconds()),
+        *_run(done.shard, done.time, succeeded=done.complete),
     ]
     return _written("reconciler_apply", metrics)
 

@@ -2,12 +2,13 @@
 
 import json
 
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import ACTIONS
+from reconciler.document.document import RunDocument
+from reconciler.model.item import ACTIONS
 from reconciler.render import Style
+from reconciler.render.wording import numbers_in
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: RunDocument, _style: Style) -> str:
     """Return how many objects would be created, updated and deleted."""
-    numbers = saved.summary
-    return json.dumps({action: getattr(numbers, action) for action in ACTIONS}) + "\n"
+    numbers = numbers_in(saved)
+    return json.dumps({action: numbers[action] for action in ACTIONS}) + "\n"

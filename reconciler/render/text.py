@@ -10,42 +10,64 @@ from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
-from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
-from reconciler.documents.chapters import SORTS, Chapter, Sort
-from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, grouped, subject_of
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.doctor import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
+from reconciler.document.compare import Comparison
+from reconciler.document.document import RunDocument, target_of
+from reconciler.document.groups import (
+    GROUP_FROM_TARGETS,
+    Block,
+    Entry,
+    EntryGroup,
+    address_of,
+    entries_of,
+    grouped,
+    subject_of,
+)
+from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Delete, Excepted, Outcome, Problem, Status, TargetPlan
+from reconciler.model.codes import CODES, code_of
+from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised, counted
-from reconciler.render import Style, view
-from reconciler.render.view import View
+from reconciler.render import Style
 from reconciler.render.wording import (
     MARKERS,
     SHOWN_VALUE_LENGTH,
+    access_notes,
     alike,
     archived_left_out,
+    baseline_note,
+    canary_notes,
     compared,
     comparison_in_a_line,
     details,
     difference_words,
-    excepted_text,
     headline,
     held_back,
-    known_of,
     label,
     least,
+    left_alone,
+    limit_notes,
     listed_documents,
     losses,
-    problem_reason,
+    not_of_this_change,
+    numbers_in,
+    plan_cost,
+    predicate,
+    reason_of,
+    refusal_notes,
+    rename_notes,
+    requests_made,
+    restored_heading,
     restored_text,
+    revert_notes,
     rewritten,
     status_text,
     subject,
+    waits,
     warned_once,
     who,
+    words_of,
 )
 from reconciler.system.terminal import escaped
 
@@ -73,33 +95,29 @@ STATUSES = {
 """The colours of what is not done."""
 
 
-def plan(saved: SavedPlan, style: Style) -> str:
+def plan(saved: RunDocument, style: Style) -> str:
     """Return the changes and problems of each target that has any, and the plan in numbers.
 
     Of a plan without changes and problems that a baseline has not, a line says so, and one tells of new access.
     """
-    return _plan(view.of_plan(saved), style)
-
-
-def _plan(shown: View, style: Style) -> str:
-    access = () if style.quiet else shown.noted("access")
-    if shown.is_known:
-        return "".join(
-            f"{line}\n" for line in (*_put_back(shown, style), *_noted((*shown.noted("baseline"), *access), style))
-        )
-    first, *others = shown.chapters
-    lines = _chapter(first, style)
-    if shown.apart:
-        lines += [_painted(line, "target", style) for line in _folded(shown.apart, style)]
-    for chapter in () if style.quiet else others:
-        lines += [f"{chapter.name.capitalize()}:"] if len(others) > 1 else []
-        lines += _chapter(chapter, style)
-    lines += _put_back(shown, style)
-    lines += _noted(shown.noted("rename", "remark", "revert", "baseline", "limit"), style)
-    lines += [_painted(line, "error", style) for line in _noted(shown.noted("refusal"), style)]
+    access = [] if style.quiet else [*access_notes(saved)]
+    if saved.known is not None and saved.is_empty:
+        notes = [*filter(None, [baseline_note(saved)]), *access]
+        return "".join(f"{line}\n" for line in (*_put_back(saved, style), *_noted(notes, style)))
+    first, *others = parts_of(saved)
+    lines = _part(first, style)
+    apart = not_of_this_change(saved.changes) if saved.since else ""
+    if apart:
+        lines += [_painted(line, "target", style) for line in _folded(apart, style)]
+    for part in () if style.quiet else others:
+        lines += [f"{part.name.capitalize()}:"] if len(others) > 1 else []
+        lines += _part(part, style)
+    lines += _put_back(saved, style)
+    notes = [*rename_notes(saved), *saved.remarks("stays"), *revert_notes(saved)]
+    lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
+    lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
-    numbers = shown.numbers
-    of = f"{shown.of}:"
+    numbers, of = numbers_in(saved), f"{words_of(saved)}:"
     phrases = {
         of: "target",
         f"{numbers['create']:,} to create": "+",
@@ -108,7 +126,8 @@ def _plan(shown: View, style: Style) -> str:
         counted(numbers["problems"], "problem"): "!",
     }
     _, *rest = phrases
-    text = f"{of} {', '.join(rest)}, {numbers['unmanaged']:,} unmanaged{shown.left_alone}. {shown.cost}"
+    cost = plan_cost(saved.changes, saved.requests_made)
+    text = f"{of} {', '.join(rest)}, {numbers['unmanaged']:,} unmanaged{left_alone(saved)}. {cost}"
     return "\n".join([*lines, *_summary(text, phrases, style)]) + "\n"
 
 
@@ -117,19 +136,14 @@ def changes(some: Sequence[Change], style: Style) -> str:
     return "\n".join(_joined(_parts(grouped(some, least(style)), {}, style)))
 
 
-def report(done: Report, style: Style) -> str:
+def report(done: RunDocument, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
-    return _report(view.of_report(done), style)
-
-
-def _report(shown: View, style: Style) -> str:
     lines: list[str] = []
-    for chapter in shown.chapters:
-        lines += _chapter(chapter, style)
-        lines += _noted(shown.noted("canary"), style) if chapter.name == "canary" and not style.quiet else []
-    lines += _noted(shown.noted("remark", "revert"), style)
-    numbers = shown.numbers
-    of = f"{shown.of}:"
+    for part in parts_of(done):
+        lines += _part(part, style)
+        lines += _noted(canary_notes(done), style) if part.name == "canary" and not style.quiet else []
+    lines += _noted([*done.remarks("stays"), *revert_notes(done)], style)
+    numbers, of = numbers_in(done), f"{words_of(done)}:"
     became = {
         f"{numbers['created']:,} created": "+",
         f"{numbers['updated']:,} updated": "~",
@@ -142,8 +156,9 @@ def _report(shown: View, style: Style) -> str:
         f"{numbers['dropped']:,} dropped by the service": "error",
         counted(numbers["problems"], "problem"): "!",
     }
-    waited = f" Waited {', '.join(shown.waits)}." if shown.waits else ""
-    text = f"{of} {', '.join(became)}; {', '.join(unfinished)}{shown.left_alone}. {shown.cost}.{waited}"
+    waited = [*waits(done)]
+    end = f" Waited {', '.join(waited)}." if waited else ""
+    text = f"{of} {', '.join(became)}; {', '.join(unfinished)}{left_alone(done)}. {requests_made(done)} made.{end}"
     return "\n".join([*lines, *_summary(text, {of: "target", **became, **unfinished}, style)]) + "\n"
 
 
@@ -182,10 +197,10 @@ def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
 
     Of what is well in the targets, there is a line for each section; with `--verbose`, one for each of each target.
     """
-    lines = _checked(f"service {diagnosis.service.url}", map(_finding, diagnosis.service.findings), style)
-    lines += _checked("token", map(_finding, diagnosis.token.findings), style)
-    lines += _checked("manifests", map(_finding, diagnosis.manifests), style)
-    lines += _checked("pipeline", map(_finding, diagnosis.pipeline), style)
+    lines = _checked(f"service {diagnosis.service.url}", map(_check, diagnosis.service.findings), style)
+    lines += _checked("token", map(_check, diagnosis.token.findings), style)
+    lines += _checked("manifests", map(_check, diagnosis.manifests), style)
+    lines += _checked("pipeline", map(_check, diagnosis.pipeline), style)
     if style.verbose:
         lines += [line for state in diagnosis.targets for line in _checked(str(state.target), _checks(state), style)]
     else:
@@ -198,24 +213,52 @@ def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _chapter(chapter: Chapter, style: Style) -> list[str]:
+def _part(part: DocumentPart, style: Style) -> list[str]:
     """Return what several targets have in common, then what is left of each target, and what is unmanaged there.
 
     Where a person is asked, deletions stand together at the end, in the same order: next to the question.
     """
-    sorts: tuple[Sort, ...] = ("unfinished", "problem") if style.quiet else SORTS
-    stays = {
-        target.target: [
-            *(() if style.quiet else _widened(target, style)),
-            *(_left_alone(target, style) if style.verbose else ()),
-        ]
-        for target in chapter.targets
-    }
-    blocks = chapter.blocks(least(style), *sorts)
+    sorts = ("unfinished", "problem") if style.quiet else ("change", "unfinished", "problem", "excepted")
+    entries = entries_of(part.items, *sorts)
+    stays = _stays(part.items, style)
+    blocks = grouped(entries, least(style))
     if not style.deletions_last:
         return _joined(_parts(blocks, stays, style))
     first, last = (_only(blocks, deletions=deletions) for deletions in (False, True))
     return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)))
+
+
+def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
+    """Return by target what is said of what stays as it is: without `--verbose`, only what must always be known."""
+    own: dict[Target, list[Finding]] = {}
+    for item in items:
+        said = own.setdefault(target_of(item), [])
+        if isinstance(item, Finding) and _is_said(item, style):
+            said.append(item)
+    order = [*CODES]
+    return {
+        target: [
+            line
+            for finding in sorted(
+                said, key=lambda finding: order.index(finding.code) if finding.code in order else len(order)
+            )
+            for line in _finding(finding, style)
+        ]
+        for target, said in own.items()
+    }
+
+
+def _is_said(finding: Finding, style: Style) -> bool:
+    """Return whether a finding has a line below the entries of its target."""
+    shown = code_of(finding.code).shown
+    is_entry = finding.code in {"problem", "excepted", "restored"}
+    return not is_entry and ((shown == "verbose" and style.verbose) or (shown == "always" and not style.quiet))
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    about, rest = predicate(finding)
+    facts = tuple(filter(None, (rest, escaped(finding.fix))))
+    yield from _entry(code_of(finding.code).sign, about, facts, style, escaped(finding.origin))
 
 
 def _only(blocks: Iterable[Block[Entry]], *, deletions: bool) -> list[Block[Entry]]:
@@ -234,15 +277,17 @@ def _noted(notes: Iterable[str], style: Style) -> list[str]:
     return [line for note in notes for line in _folded(escaped(note), style)]
 
 
-def _put_back(shown: View, style: Style) -> list[str]:
+def _put_back(saved: RunDocument, style: Style) -> list[str]:
     """Return what was changed and put back, under its heading."""
-    if not shown.put_back_heading:
+    put_back = [*saved.findings("restored")]
+    heading = restored_heading(len(put_back), saved.restored_since)
+    if not heading:
         return []
-    lines = [_painted(line, "target", style) for line in _folded(shown.put_back_heading, style)]
-    for target, own in groupby(() if style.quiet else shown.put_back, lambda restored: restored.address.target):
+    lines = [_painted(line, "target", style) for line in _folded(heading, style)]
+    for target, own in groupby(() if style.quiet else put_back, lambda restored: address_of(restored).target):
         lines.append(_painted(escaped(str(target)), "target", style))
         for restored in own:
-            lines += _entry("=", label(restored.address), (restored_text(restored),), style)
+            lines += _entry("=", label(address_of(restored)), (restored_text(restored),), style)
     return lines
 
 
@@ -287,12 +332,12 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
     about = subject(group)
     longest = inf if style.verbose else SHOWN_VALUE_LENGTH
     match sample:
-        case Problem():
-            yield from _entry("!", f"{about}: {problem_reason(sample)}", (), style, escaped(group.origin))
-            return
-        case Excepted():
-            known = (*held_back(sample, longest), excepted_text(sample))
+        case Finding(code="excepted"):
+            known = (*held_back(sample, longest), reason_of(sample))
             yield from _entry("=", about, known, style, escaped(group.origin))
+            return
+        case Finding():
+            yield from _entry("!", f"{about}: {reason_of(sample)}", (), style, escaped(group.origin))
             return
         case Outcome():
             role = STATUSES.get(sample.status, "")
@@ -309,25 +354,7 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
             yield from _folded(line, style, indent=6)
         for change in map(subject_of, group.entries):
-            yield from () if isinstance(change, Problem | Excepted) else _requests(change)
-
-
-def _widened(target: TargetPlan, style: Style) -> Iterator[str]:
-    for affected in target.widened:
-        yield from _entry("~", label(affected.address), (escaped(affected.reason),), style)
-
-
-def _left_alone(target: TargetPlan, style: Style) -> Iterator[str]:
-    for unmanaged in target.unmanaged:
-        yield from _entry("?", f"{label(unmanaged.address)} is unmanaged", tuple(known_of(unmanaged)), style)
-    for section in target.not_applicable:
-        about = f"{escaped(section.section)} is not applicable"
-        yield from _entry("?", about, (escaped(section.not_applicable),), style)
-    for held in target.inherited:
-        yield from _entry("=", f"{label(held.address)} is inherited", (f"from {escaped(held.holder)}",), style)
-    for kept in target.hidden:
-        about = f"{label(kept.address)} keeps {escaped(kept.field)}"
-        yield from _entry("=", about, ("that this token cannot see",), style)
+            yield from () if isinstance(change, Finding) else _requests(change)
 
 
 def _requests(change: Change) -> Iterator[str]:
@@ -416,12 +443,12 @@ Check = tuple[Verdict, str, str]
 """A verdict, its subject, and the text of a finding."""
 
 
-def _finding(finding: Finding) -> Check:
+def _check(finding: DoctorFinding) -> Check:
     return finding.verdict, finding.about, advised(finding.said, finding.remedy)
 
 
 def _checks(target: TargetState) -> Iterator[Check]:
-    yield from map(_finding, target.findings)
+    yield from map(_check, target.findings)
     for section in target.sections:
         yield from _section(section, told=not target.findings)
 
@@ -465,7 +492,7 @@ def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
     if told or why or section.read != "no":
         said = f"read: {section.read}, write: {section.write}"
         yield section.verdict, section.section, f"{said}: {why}" if why else said
-    yield from (_finding(finding) for finding in section.findings)
+    yield from (_check(finding) for finding in section.findings)
 
 
 def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:

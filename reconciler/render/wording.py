@@ -7,34 +7,32 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import unified_diff
 from itertools import islice, takewhile
 from math import inf
 from shlex import join
 
-from reconciler.documents.chapters import ALREADY, DONE
-from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
-from reconciler.documents.plan_file import SavedPlan, Summary, utc
-from reconciler.documents.report import Counts, Report
+from reconciler.document.compare import Comparison, Difference
+from reconciler.document.document import RunDocument, change_in, saying, utc
+from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, address_of, subject_of
+from reconciler.document.numbers import ALREADY, DONE, parts_of, totals
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
+from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields, inside
-from reconciler.model.plan import (
+from reconciler.model.item import (
     ACTIONS,
     Change,
     ChangedBy,
-    Create,
     Delete,
-    Excepted,
+    Finding,
     Outcome,
-    Problem,
-    Restored,
-    Unmanaged,
     Update,
-    WidenedObject,
+    changed_by,
+    sentences,
+    source_of,
 )
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
@@ -78,12 +76,6 @@ def label(address: Address) -> str:
     return f"{escaped(address.title)} {quoted(str(address.name)) if is_title else escaped(str(address.name))}"
 
 
-def known_of(unmanaged: Unmanaged) -> Iterator[str]:
-    """Yield the known facts about an object that no manifest mentions."""
-    known = {"ID": unmanaged.id, "owner": unmanaged.owner, "last used": unmanaged.last_used}
-    return (f"{name} {escaped(str(value))}" for name, value in known.items() if value is not None)
-
-
 def least(style: Style) -> float:
     """Return how many targets make a group; infinity for no groups. Verbose text shows each target's requests."""
     if style.group_by is None:
@@ -101,16 +93,17 @@ def headline(targets: Sequence[Target]) -> tuple[str, str]:
 def subject(group: EntryGroup[Entry]) -> str:
     """Return what a group is about: `milestone "2026.12"`, `milestone "a" and 3 others`."""
     first = subject_of(group.sample)
-    name = problem_subject(first) if isinstance(first, Problem) else label(first.address)
-    if isinstance(first, Excepted) and first.action is None:
-        name = _object_or_section(first.address, [*first.after])
+    name = finding_subject(first) if isinstance(first, Finding) else label(first.address)
     return f"{name} and {counted(group.others, 'other')}" if group.others else name
 
 
-def problem_subject(problem: Problem) -> str:
-    """Return the object and field of a problem: `approval settings.retain_approvals_on_push`; else the section."""
-    field = f".{escaped(problem.field)}" if problem.field else ""
-    return _object_or_section(problem.address, [field] if field else []) + field
+def finding_subject(finding: Finding) -> str:
+    """Return the object and field of a finding: `approval settings.retain_approvals_on_push`; else the section."""
+    address = address_of(finding)
+    if finding.code == "excepted":
+        return label(address) if finding.data["action"] else _object_or_section(address, [*finding.data["after"]])
+    field = f".{escaped(finding.field)}" if finding.field else ""
+    return _object_or_section(address, [field] if field else []) + field
 
 
 def _object_or_section(address: Address, fields: Sequence[str]) -> str:
@@ -119,66 +112,83 @@ def _object_or_section(address: Address, fields: Sequence[str]) -> str:
     return escaped(address.section) if is_section else label(address)
 
 
-def problem_reason(problem: Problem) -> str:
-    """Return what is wrong, and what to do: `the project is archived; unarchive it`."""
-    return escaped(advised(problem.reason, problem.remedy))
+def reason_of(finding: Finding) -> str:
+    """Return what a finding says, and what to do: `the project is archived; unarchive it`.
+
+    Of something excepted, until when and why: `excepted until 2027-03-01: the release is re-planned`.
+    """
+    if finding.code == "excepted":
+        return escaped(f"excepted until {finding.data['until']}: {finding.reason}")
+    return escaped(advised(finding.reason, finding.fix))
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: Finding) -> str:
     """Return a problem on one line: `trigger tokens: the project is archived; unarchive it`."""
-    return f"{problem_subject(problem)}: {problem_reason(problem)}"
+    return f"{finding_subject(problem)}: {reason_of(problem)}"
 
 
-def excepted_text(excepted: Excepted) -> str:
-    """Return until when a change is held back, and why: `excepted until 2027-03-01: the release is re-planned`."""
-    return escaped(f"excepted until {excepted.until}: {excepted.reason}")
+def predicate(finding: Finding) -> tuple[str, str]:
+    """Return an object with what is said of it, and the rest: `milestone "a" is unmanaged`, `ID 7, owner bob`.
+
+    What is said of a section names the section.
+    """
+    address, phrase = address_of(finding), code_of(finding.code).phrase.format(field=finding.field)
+    about = escaped(address.section) if address.name is None and phrase else label(address)
+    rest = finding.reason.removeprefix(phrase).removeprefix(":").strip()
+    return f"{about} {escaped(phrase)}".strip(), escaped(rest)
 
 
-def held_back(excepted: Excepted, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
+def held_back(excepted: Finding, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
     """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
-    if excepted.action == "update":
-        yield from _differing(excepted, longest)
-    elif excepted.action is not None:
-        yield f"not {excepted.action}d"
+    data = excepted.data
+    if data["action"] == "update":
+        yield from _differing(data["before"], data["after"], longest)
+    elif data["action"] is not None:
+        yield f"not {data['action']}d"
     else:
-        yield from map(escaped, excepted.after)
+        yield from map(escaped, data["after"])
 
 
-def excepted_subject(excepted: Excepted) -> str:
+def excepted_subject(excepted: Finding) -> str:
     """Return an object and the change of it that is held back: `milestone "2026.12", not created`."""
-    name = label(excepted.address) if excepted.action else _object_or_section(excepted.address, [*excepted.after])
-    return ", ".join((name, *held_back(excepted)))
+    return ", ".join((finding_subject(excepted), *held_back(excepted)))
 
 
-def left_alone(numbers: Summary | Counts) -> str:
+def left_alone(document: RunDocument) -> str:
     """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`.
 
     Of a plan, also how many lists hold entries that the token cannot see.
     """
-    words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
+    numbers = totals(document.items)
+    words = {"not applicable": numbers["not_applicable"], "excepted": numbers["excepted"]}
     shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
-    if not isinstance(numbers, Summary):
+    if not document.is_plan:
         return shown
-    if numbers.hidden:
-        shown += f", {counted(numbers.hidden, 'list')} with hidden entries"
-    other = number_of_changes(numbers.not_of_change)
-    return f"{shown}{archived_left_out(numbers.archived)}{f', {other:,} not of this change' if other else ''}"
+    if numbers["hidden"]:
+        shown += f", {counted(numbers['hidden'], 'list')} with hidden entries"
+    other = already(document)
+    return f"{shown}{archived_left_out(document.archived)}{f', {other:,} not of this change' if other else ''}"
 
 
-def number_of_changes(numbers: Mapping[str, int] | None) -> int:
-    """Return how many changes some numbers count, such as those of `Summary.not_of_change`."""
-    return sum(numbers[action] for action in ACTIONS) if numbers else 0
+def already(document: RunDocument) -> int:
+    """Return how many changes are not of the change since the revision of `--since`."""
+    return sum(change_in(item) is not None for part in parts_of(document)[1:] for item in part.items)
+
+
+def numbers_in(document: RunDocument) -> Counter[str]:
+    """Return how much there is of what: with `--since REV`, of the change; see `numbers.numbers_of`."""
+    return totals(parts_of(document)[0].items if document.is_plan else document.items)
 
 
 def not_of_this_change(changes: Iterable[Change]) -> str:
     """Return the heading of changes that would be made at the revision of `--since` too; empty if there are none."""
-    others = [change for change in changes if change.source != "change"]
+    others = [change for change in changes if source_of(change) != "change"]
     return f"Not of this change: {differing_targets(others, 'already')}" if others else ""
 
 
 def differing_targets(changes: Iterable[Change], how: str = "") -> str:
     """Return who differs, and why: `4 projects differ (3 changed on the service, 1 merged and not applied)`."""
-    targets = {change.address.target: change.source for change in changes}
+    targets = {change.address.target: source_of(change) for change in changes}
     levels = Counter(target.level for target in sorted(targets, key=lambda target: target.order))
     verb = f"differ{'s' if len(targets) == 1 else ''}{how and f' {how}'}"
     numbers = Counter(targets.values())
@@ -187,11 +197,11 @@ def differing_targets(changes: Iterable[Change], how: str = "") -> str:
     return f"{listed(counted(number, level) for level, number in levels.items())} {verb}{brackets}"
 
 
-def with_reasons(saved: SavedPlan) -> SavedPlan:
-    """Return the plan of a drift, with a remark that tells why its targets differ, if the inventory tells."""
-    if saved.since or not any(change.source for change in saved.plan.changes):
-        return saved
-    return replace(saved, remarks=(*saved.remarks, differing_targets(saved.plan.changes)))
+def with_reasons(document: RunDocument) -> RunDocument:
+    """Return the plan of a drift, which also says why its targets differ, if the inventory tells."""
+    if document.since or not any(map(source_of, document.changes)):
+        return document
+    return saying(document, Finding(None, "stays", differing_targets(document.changes)))
 
 
 def archived_left_out(number: int) -> str:
@@ -201,7 +211,7 @@ def archived_left_out(number: int) -> str:
 
 def status_text(outcome: Outcome) -> str:
     """Return what became of a change: `done`, `failed: 403 Forbidden`."""
-    return f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
+    return f"{outcome.status.words}: {escaped(outcome.reason)}" if outcome.reason else outcome.status.words
 
 
 def details(change: Change, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
@@ -211,20 +221,21 @@ def details(change: Change, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str
         change: the change.
         longest: how many characters of a value are shown.
     """
-    match change:
-        case Create():
-            yield from _fields(change.after, longest)
-            yield from unused_names(change)
-            if change.hint:
-                yield escaped(change.hint)
-        case Update():
-            if change.renamed_from is not None:
-                yield f"renamed from {quoted(str(change.renamed_from))}"
-            yield from _differing(change, longest)
-            if change.hint:
-                yield escaped(change.hint)
-        case Delete():  # pragma: no branch - mypy would see a fourth
-            yield from _fields(change.before, longest)
+    if isinstance(change, Update):
+        if change.renamed_from is not None:
+            yield f"renamed from {quoted(str(change.renamed_from))}"
+        yield from _differing(change.before, change.after, longest)
+    else:
+        yield from _fields(change.before if isinstance(change, Delete) else change.after, longest)
+    yield from said(change)
+
+
+def said(change: Change) -> Iterator[str]:
+    """Yield what is always said about a change, one sentence for each code; who has changed it is said by `who`."""
+    codes = dict.fromkeys(note.code for note in change.notes if note.reason)
+    for code in codes:
+        if code_of(code).shown == "always":
+            yield escaped("; ".join(sentences(change, code)))
 
 
 def who(entries: Sequence[Entry]) -> str:
@@ -232,15 +243,12 @@ def who(entries: Sequence[Entry]) -> str:
 
     Of several, the first and the last time; and of how many it is known, if not of all.
     """
-    changes = [subject_of(entry) for entry in entries]
-    known = [
-        change.changed_by for change in changes if isinstance(change, Create | Update | Delete) and change.changed_by
-    ]
+    known = [author for entry in entries if (change := change_in(entry)) and (author := changed_by(change))]
     if not known:
         return ""
     moments = sorted(author.time for author in known)
     span = " to ".join(dict.fromkeys(f"{moment:%Y-%m-%d %H:%M}" for moment in (moments[0], moments[-1])))
-    of = f" ({len(known):,} of {len(changes):,})" if len(known) < len(changes) else ""
+    of = f" ({len(known):,} of {len(entries):,})" if len(known) < len(entries) else ""
     return f"by {listed(map(escaped, dict.fromkeys(author.name for author in known)))}, {span} UTC{of}"
 
 
@@ -249,13 +257,14 @@ def restored_heading(number: int, since: datetime | None) -> str:
     return f"Changed and put back since {since:%Y-%m-%d %H:%M} UTC: {number:,}" if number and since else ""
 
 
-def restored_text(restored: Restored) -> str:
+def restored_text(restored: Finding) -> str:
     """Return what was changed and put back, and by whom: `enabled: true -> false by mona, TIME; back by ada, TIME`."""
+    data = restored.data
     if restored.field is None:
-        was, again = ("removed", "back") if restored.before else ("added", "removed again")
+        was, again = ("removed", "back") if data["before"] else ("added", "removed again")
     else:
-        was, again = f"{escaped(restored.field)}: {value(restored.before)} -> {value(restored.meanwhile)}", "back"
-    return f"{was} {_by(restored.changed_by)}; {again} {_by(restored.restored_by)}"
+        was, again = f"{escaped(restored.field)}: {value(data['before'])} -> {value(data['meanwhile'])}", "back"
+    return f"{was} {_by(ChangedBy.of(data['changed_by']))}; {again} {_by(ChangedBy.of(data['restored_by']))}"
 
 
 def _by(author: ChangedBy) -> str:
@@ -263,32 +272,28 @@ def _by(author: ChangedBy) -> str:
 
 
 def losses(change: Change) -> Iterator[str]:
-    """Yield what is lost with an object that is deleted."""
-    yield from map(escaped, change.losses if isinstance(change, Delete) else ())
+    """Yield what is lost with an object that is deleted, and whatever else is only said with `--verbose`."""
+    return (escaped(note.reason) for note in change.notes if note.reason and code_of(note.code).shown == "verbose")
 
 
-def unused_names(change: Create) -> Iterator[str]:
-    """Yield that nothing has one of the declared former names, if there are any."""
-    if change.former_names:
-        yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
-
-
-def differing(change: Update | Excepted, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[tuple[str, str | None, str]]:
+def differing(
+    before: Fields, after: Fields, longest: float = SHOWN_VALUE_LENGTH
+) -> Iterator[tuple[str, str | None, str]]:
     """Yield each place that an update changes, what is there, None if unknown, and what will be, each on one line."""
-    for field, after in change.after.items():
-        before = change.before.get(field)
-        if field not in change.before:
-            yield escaped(field), None, value(after, longest)
-        elif isinstance(before, list | dict) and isinstance(after, list | dict):
-            for path, was, will_be in inside(before, after):
-                yield escaped(field + path), value(was, longest), value(will_be, longest)
+    for field, now in after.items():
+        was = before.get(field)
+        if field not in before:
+            yield escaped(field), None, value(now, longest)
+        elif isinstance(was, list | dict) and isinstance(now, list | dict):
+            for path, old, new in inside(was, now):
+                yield escaped(field + path), value(old, longest), value(new, longest)
         else:
-            start = _start(before, after, longest) if isinstance(before, str) and isinstance(after, str) else 0
-            yield escaped(field), value(before, longest, start), value(after, longest, start)
+            start = _start(was, now, longest) if isinstance(was, str) and isinstance(now, str) else 0
+            yield escaped(field), value(was, longest, start), value(now, longest, start)
 
 
-def _differing(change: Update | Excepted, longest: float) -> Iterator[str]:
-    for name, was, will_be in differing(change, longest):
+def _differing(before: Fields, after: Fields, longest: float) -> Iterator[str]:
+    for name, was, will_be in differing(before, after, longest):
         yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
 
 
@@ -332,51 +337,44 @@ def listed_documents(documents: Mapping[str, int]) -> str:
     return f"{counted(sum(documents.values()), 'document')}{numbers and f': {numbers}'}"
 
 
-def waits(waited: Mapping[str, float]) -> Iterator[str]:
+def waits(document: RunDocument) -> Iterator[str]:
     """Yield how long a run waited for what, if long enough to be felt."""
-    return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)
+    waited = document.made.waited.items()
+    return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited if seconds >= 0.1)
 
 
-def words_of_plan(saved: SavedPlan) -> str:
-    """Return the first words of a plan's summary, which name its shard, if it has one; `New` if there is a baseline."""
-    word = "Way back" if saved.reverts else "New" if saved.known else "Plan"
-    return f"{word} for shard {saved.shard}" if saved.shard else word
+def words_of(document: RunDocument) -> str:
+    """Return the first words of a summary, which name the shard, if there is one; `New` if there is a baseline."""
+    if document.is_plan:
+        word = "Way back" if document.reverts else "New" if document.known else "Plan"
+        return f"{word} for shard {document.shard}" if document.shard else word
+    word = "Reverted" if document.reverts else "Applied"
+    return f"{word} shard {document.shard}" if document.shard else word
 
 
-def words_of_report(report: Report) -> str:
-    """Return the first words of a report's summary."""
-    word = "Reverted" if report.reverts else "Applied"
-    return f"{word} shard {report.shard}" if report.shard else word
-
-
-def revert_notes(document: SavedPlan | Report, *, has_changes: bool = False) -> list[str]:
+def revert_notes(document: RunDocument) -> list[str]:
     """Return which apply a way back undoes, and the command that carries it out, or finishes it."""
     if not document.reverts:
         return []
     about = f"the apply {short(document.reverts)}"
     command = f"{join(revert_words(document.reverts))} --yes"
-    if isinstance(document, Report):
+    if not document.is_plan:
         return [f"This is a revert of {about}" + ("" if document.complete else f"; to finish it: {command}")]
-    return [f"This is the way back from {about}" + (f": {command}" if has_changes else "")]
+    return [f"This is the way back from {about}" + (f": {command}" if any(document.changes) else "")]
 
 
-def plan_in_a_line(saved: SavedPlan) -> str:
-    """Return a plan's numbers: `Plan: 1 to create, 1 problem`."""
-    numbers = asdict(saved.summary)
-    words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
+def in_a_line(document: RunDocument) -> str:
+    """Return numbers: `Plan: 1 to create, 1 problem`, or `Applied: 1 created, 1 dropped by the service`."""
+    numbers = numbers_in(document)
+    if document.is_plan:
+        words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
+    else:
+        words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
+        words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    other = number_of_changes(saved.summary.not_of_change)
+    other = already(document) if document.is_plan else 0
     words += [f"{other:,} not of this change"] if other else []
-    return f"{words_of_plan(saved)}: {', '.join(words) or 'nothing to change'}"
-
-
-def report_in_a_line(report: Report) -> str:
-    """Return a report's numbers: `Applied: 1 created, 1 dropped by the service`."""
-    numbers = asdict(report.counts)
-    words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
-    words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
-    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"{words_of_report(report)}: {', '.join(words) or 'nothing to change'}"
+    return f"{words_of(document)}: {', '.join(words) or 'nothing to change'}"
 
 
 def reach_in_words(targets: Iterable[Target], changes: Iterable[Change]) -> str:
@@ -398,7 +396,7 @@ def deletions_in_words(changes: Iterable[Change]) -> str:
     return f"deletes {counted(len(deleted), 'object')} in {listed(places)}" if deleted else ""
 
 
-def compared_with(saved: SavedPlan) -> str:
+def compared_with(saved: RunDocument) -> str:
     """Return what was compared with what: `Compared the manifests of 1a2b3c4 with https://… as read at …`."""
     what = f"the manifests of {short(saved.commit)}" if saved.commit else "the manifests"
     what = f"the service before the apply {short(saved.reverts)}" if saved.reverts else what
@@ -413,12 +411,12 @@ def plan_cost(changes: Iterable[Change], made: int) -> str:
     return f"{counted(writes, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
 
 
-def requests_made(report: Report) -> str:
+def requests_made(report: RunDocument) -> str:
     """Return how many requests an apply made: `15 requests`."""
-    return counted(report.requests.reads + report.requests.writes, "request")
+    return counted(report.made.reads + report.made.writes, "request")
 
 
-def baseline_note(saved: SavedPlan) -> str:
+def baseline_note(saved: RunDocument) -> str:
     """Return what the baseline has too: `12 changes as in the baseline`; empty if that is nothing."""
     known = saved.known
     if known is None or not known.total:
@@ -431,15 +429,15 @@ def baseline_note(saved: SavedPlan) -> str:
 
 def difference_words(difference: Difference) -> tuple[str, str, list[str]]:
     """Return the marker, the subject and the facts of something that is new, gone or different."""
-    item = difference.item
+    entry = difference.entry
     facts = [f"{escaped(place.path)}: {value(place.before)} -> {value(place.after)}" for place in difference.places]
-    match item:
-        case Problem():
-            return "!", problem_subject(item), facts or [problem_reason(item)]
+    match entry:
+        case Finding():
+            return "!", finding_subject(entry), facts or [reason_of(entry)]
         case Outcome():
-            return MARKERS[item.change.action], label(difference.address), facts or [status_text(item)]
+            return MARKERS[entry.change.action], label(difference.address), facts or [status_text(entry)]
         case _:
-            return MARKERS[item.action], label(difference.address), facts or list(details(item))
+            return MARKERS[entry.action], label(difference.address), facts or list(details(entry))
 
 
 def alike(comparison: Comparison, few: float) -> list[tuple[tuple[Target, ...], list[Difference]]]:
@@ -447,7 +445,9 @@ def alike(comparison: Comparison, few: float) -> list[tuple[tuple[Target, ...], 
     rows: dict[object, list[tuple[int, Difference]]] = {}
     for index, difference in enumerate(comparison.differences):
         marker, subject, facts = difference_words(difference)
-        rows.setdefault((difference.level, difference.news, marker, subject, *facts), []).append((index, difference))
+        rows.setdefault((difference.address.target.level, difference.news, marker, subject, *facts), []).append(
+            (index, difference)
+        )
     blocks: dict[tuple[Target, ...], list[tuple[int, Difference]]] = {}
     for row in rows.values():
         targets = tuple(dict.fromkeys(difference.address.target for _, difference in row))
@@ -472,33 +472,35 @@ def compared(comparison: Comparison) -> str:
     return f"The {comparison.of} of {utc(comparison.until)}, compared with that of {utc(comparison.since)}"
 
 
-def rename_notes(saved: SavedPlan) -> Iterator[str]:
+def rename_notes(saved: RunDocument) -> Iterator[str]:
     """Yield what looks like a rename, with the line to write and its place."""
-    for hint in saved.hints:
-        names = ", ".join(map(quoted, hint.renamed_from))
-        old = f"[{names}]" if len(hint.renamed_from) > 1 else names
-        whose = f" of {counted(hint.targets, 'target')}" if hint.targets > 1 else ""
-        yield f"{hint.title} {quoted(hint.name)}{whose} looks like a rename: add renamed_from: {old} at {hint.origin}"
+    for finding in saved.findings("rename"):
+        data = finding.data
+        names = ", ".join(map(quoted, data["renamed_from"]))
+        old = f"[{names}]" if len(data["renamed_from"]) > 1 else names
+        whose = f" of {counted(data['targets'], 'target')}" if data["targets"] > 1 else ""
+        about = f"{data['title']} {quoted(data['name'])}{whose}"
+        yield f"{about} looks like a rename: add renamed_from: {old} at {finding.origin}"
 
 
-def refusal_notes(saved: SavedPlan) -> list[str]:
+def refusal_notes(saved: RunDocument) -> list[str]:
     """Return why `apply` will refuse a plan."""
     return [f"apply will refuse this plan: {reason}" for reason in saved.refusals]
 
 
-def guard_notes(saved: SavedPlan) -> Iterator[str]:
+def guard_notes(saved: RunDocument) -> Iterator[str]:
     """Yield what a baseline has too, the deletions allowed for a plan, and why `apply` will refuse it."""
     yield from (*filter(None, [baseline_note(saved)]), *limit_notes(saved), *refusal_notes(saved))
 
 
-def limit_notes(saved: SavedPlan) -> Iterator[str]:
+def limit_notes(saved: RunDocument) -> Iterator[str]:
     """Yield the deletions allowed for a plan, if they are."""
     allowed = saved.limits.allow_deletes
     if allowed is not None:
         yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
 
 
-def canary_notes(report: Report) -> Iterator[str]:
+def canary_notes(report: RunDocument) -> Iterator[str]:
     """Yield how the canary went: `canary: 4 projects, 12 changes, verified after 9 s; going on`."""
     canary = report.canary
     if canary is not None:
@@ -509,18 +511,20 @@ def canary_notes(report: Report) -> Iterator[str]:
         yield f"canary: {facts}; {then}"
 
 
-def widening_notes(widened: Sequence[WidenedObject]) -> Iterator[str]:
+def widening_notes(saved: RunDocument) -> Iterator[str]:
     """Yield which objects hold for more once others are deleted, the first of them by name."""
+    widened = [*saved.findings("widened")]
     for affected in widened[:MAX_WIDENING_NOTES]:
-        yield f"{label(affected.address)} of {affected.address.target}: {affected.reason}"
+        address = address_of(affected)
+        yield f"{label(address)} of {address.target}: {affected.reason}"
     more = len(widened) - MAX_WIDENING_NOTES
     if more > 0:
         yield f"{counted(more, 'more object')} {'holds' if more == 1 else 'hold'} for more then"
 
 
-def access_notes(unmanaged: Iterable[Unmanaged]) -> Iterator[str]:
+def access_notes(saved: RunDocument) -> Iterator[str]:
     """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
-    objects = [live.address for live in unmanaged if live.grants_access]
+    objects = [address_of(live) for live in saved.findings("unmanaged") if live.data["grants_access"]]
     counts = Counter(address.section for address in objects)
     if counts:
         numbers = ", ".join(f"{number:,} in {section}" for section, number in counts.items())
@@ -569,10 +573,10 @@ def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDia
             )
 
 
-def expiry_notes(saved: SavedPlan) -> Iterator[str]:
+def expiry_notes(saved: RunDocument) -> Iterator[str]:
     """Yield which exceptions have expired, and which will within two weeks; on a terminal these are warnings."""
     today = saved.created_at.date()
-    exceptions = [exception for target in saved.targets for exception in target.exceptions]
+    exceptions = [exception for seen in saved.targets for exception in seen.exceptions]
     for words, ended in (("has expired", True), ("expires within two weeks", False)):
         places = [
             exception.origin

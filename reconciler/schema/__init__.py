@@ -13,7 +13,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import (
     BeforeValidatorFunctionSchema,
     ComputedField,
-    DataclassArgsSchema,
     DataclassField,
     ModelField,
     TypedDictField,
@@ -23,22 +22,20 @@ from pydantic_core.core_schema import (
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
-from reconciler.documents import plan_file, report
-from reconciler.documents.checksum import DOCUMENT, Omissions
-from reconciler.documents.comparison import Comparison
-from reconciler.documents.history import History
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.checksum import DOCUMENT
+from reconciler.document.compare import StoredComparison
+from reconciler.document.document import PLAN, REPORT, Head
+from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
 from reconciler.manifests.stack.locks import ALL
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.kind import Kind, Kinds
-from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
 from reconciler.model.wording import one
+from reconciler.render.history import History
 from reconciler.render.json import Validation
 from reconciler.render.log import Log
 from reconciler.system.files import save
@@ -57,9 +54,6 @@ CHECKSUM = {
 class Kept(GenerateJsonSchema):
     """Turns dataclasses into schemas of documents, in which every key is written."""
 
-    omissions = Omissions()
-    """The attributes that the document does not hold."""
-
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         """Show no defaults: no key is left out."""
         return self.generate_inner(schema["schema"])
@@ -69,16 +63,9 @@ class Kept(GenerateJsonSchema):
         return self.generate_inner(schema["return_schema"])
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Require every key."""
-        del field, total
-        return True
-
-    def dataclass_args_schema(self, schema: DataclassArgsSchema) -> JsonSchemaValue:
-        """Show what the document holds."""
-        omissions = {TargetPlan.__name__: self.omissions.target, SectionPlan.__name__: self.omissions.section}
-        names = omissions.get(schema["dataclass_name"], ())
-        fields = [field for field in schema["fields"] if field["name"] not in names]
-        return super().dataclass_args_schema({**schema, "fields": fields})
+        """Require every key but those that stand only where they hold."""
+        del total
+        return bool(field.get("required", True))
 
 
 class Written(GenerateJsonSchema):
@@ -97,9 +84,9 @@ class Written(GenerateJsonSchema):
 
 
 OUTPUTS: Mapping[str, type] = {
-    "plan": SavedPlan,
-    "report": Report,
-    "comparison": Comparison,
+    "plan": StoredPlan,
+    "report": StoredReport,
+    "comparison": StoredComparison,
     "validation": Validation,
     "diagnosis": Diagnosis,
     "history": History,
@@ -107,8 +94,8 @@ OUTPUTS: Mapping[str, type] = {
 }
 """The types of the documents that commands write, by the name of their schema."""
 
-OMISSIONS = {SavedPlan: plan_file.OMISSIONS, Report: report.OMISSIONS}
-"""The attributes that plans and reports do not hold, although their types do."""
+FLAT: Mapping[type, str] = {StoredPlan: PLAN, StoredReport: REPORT}
+"""The documents with a head and a list of items, with their formats."""
 
 EDITED_FILES = ("manifest", "config")
 """The schemas of what people write."""
@@ -137,15 +124,27 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(type_: type) -> Schema:
-    class KeptHere(Kept):
-        omissions = OMISSIONS.get(type_, Omissions())
-
-    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
-    schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=KeptHere)
-    if type_ in (SavedPlan, Report, History):
+    """Return the schema of a document; that of a plan or a report is that of its head, and of what it is about."""
+    if type_ in FLAT:
+        head, content = _described(Head), _described(type_)
+        schema = {
+            **content,
+            "properties": {**head["properties"], **content["properties"]},
+            "required": [*head["required"], *content["required"]],
+            "$defs": {**head.get("$defs", {}), **content.get("$defs", {})},
+        }
+        schema["properties"]["format"] = {**schema["properties"]["format"], "enum": [FLAT[type_]]}
+    else:
+        schema = _described(type_)
+    if type_ in (*FLAT, History):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema
+
+
+def _described(type_: type) -> Schema:
+    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
+    return TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
 
 
 def editor_schemas(kinds: Kinds) -> dict[Path, str]:

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.apply import Status
 from reconciler.cli.exit_codes import ExitCode, of_report
-from reconciler.documents.report import Requests
+from reconciler.document.document import Requests
 from tests.cli_runner import CliRunner
 from tests.render.samples import done
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.history import History, load_history, save_history
-from reconciler.documents.plan_file import utc
+from reconciler.document.checksum import with_checksum
+from reconciler.render.history import History, load_history, save_history
+from reconciler.document.document import utc
 from reconciler.render import fleet
 from tests.cli_runner import CliRunner
 

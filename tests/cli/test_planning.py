@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.cli_runner import BREAK, CliRunner
 from tests.conftest import EXAMPLES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.clone import clone_of
 from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
@@ -46,7 +46,7 @@ class User:
             declared=frozenset({(API, "milestones", "milestones")}),
         )
         Path("plan.json").write_text(
-            save_plan(replace(saved, inventory=Prospect(run, self.stored().inventory, absences)))
+            save(replace(saved, inventory=Prospect(run, self.stored().inventory, absences)))
         )
 
 

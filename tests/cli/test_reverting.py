@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.cli_runner import CliRunner
 from tests.trust.all_writes import essence
 

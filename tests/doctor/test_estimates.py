@@ -6,7 +6,7 @@ from reconciler.doctor import (
     Costs,
     Diagnosis,
     Estimate,
-    Finding,
+    DoctorFinding,
     Permission,
     SectionState,
     ServiceCheck,
@@ -70,7 +70,7 @@ def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_repeats_the_verdict
     section = SectionState(
         "milestones", Permission.YES, Permission.NO, "the project is archived", "unarchive it, or leave it out"
     )
-    odd = Finding(Verdict.WARNING, "project", "\x1b[31mred")
+    odd = DoctorFinding(Verdict.WARNING, "project", "\x1b[31mred")
     target = TargetState(Target(Level.PROJECT, "acme/api"), "", (odd,), (section,))
     found = Diagnosis(ServiceCheck("https://host.test/api/v4"), targets=(target,))
     assert render_diagnosis(found, style=Style(colour=True, width=70)).splitlines() == [

@@ -1,6 +1,6 @@
 """What changes need that this run creates."""
 
-from reconciler.model.plan import Create
+from reconciler.model.item import Create
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
 from reconciler.planning.creation import needs

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from reconciler.model.plan import Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.item import Create, Delete
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
-from reconciler.planning.guard import Limits, refusals
+from reconciler.document.guard import Limits, refusals
 from tests.building import API, READ
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.fuzz.manifests import MUTATIONS
 
 HOSTILE: tuple[Any, ...] = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan
+from reconciler.document.stored import load_plan
 from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine

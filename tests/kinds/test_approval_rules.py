@@ -14,10 +14,11 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
-from reconciler.model.plan import Delete, Plan, Update
+from reconciler.model.item import Delete, Update
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.service import Client, Policy
@@ -320,7 +321,7 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
 
 def saved(engine: EngineDriver, *sections: Section) -> Any:
     """Return a plan as it comes from its file."""
-    text = save_plan(saved_plan(engine.plan(*sections)))
+    text = save(saved_plan(engine.plan(*sections)))
     return load_plan(text, KINDS).plan
 
 
@@ -343,7 +344,7 @@ def test_a_saved_plan_that_was_edited_is_not_applied(engine: EngineDriver) -> No
         (change,) = saved["targets"][0]["sections"][0]["changes"]
         change["requests"][0]["body"]["user_ids"] = [2]
 
-    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    edited = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS).plan
     (outcome,) = failures(engine.apply(edited, recheck=True))
     assert outcome.startswith("stale: approval rule a: the saved plan was edited")
 

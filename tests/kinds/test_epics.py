@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.epics import EPICS
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
@@ -100,7 +100,7 @@ def test_a_saved_plan_may_refer_to_what_it_creates_and_renames(engine: EngineDri
             }
         )
     )
-    text = save_plan(saved_plan(plan))
+    text = save(saved_plan(plan))
     assert failures(engine.apply(load_plan(text, KINDS).plan, recheck=True)) == []
     assert engine.writes() == [
         f'POST {URL} {{"title": "Above", "labels": "new"}}',
@@ -114,7 +114,7 @@ def test_a_saved_plan_may_refer_to_what_it_creates_and_renames(engine: EngineDri
 @pytest.mark.parametrize("parent_id", [50, {"created": "Plan"}])
 def test_an_edited_reference_is_refused(engine: EngineDriver, parent_id: object) -> None:
     put(engine, {"id": 50, "title": "Roadmap"}, {"id": 51, "title": "Child"}, {"id": 52, "title": "Other"})
-    text = save_plan(saved_plan(engine.plan(wanted({"Child": {"parent": "Other"}}))))
+    text = save(saved_plan(engine.plan(wanted({"Child": {"parent": "Other"}}))))
 
     def edit(plan: dict[str, Any]) -> None:
         plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["body"] = {"parent_id": parent_id}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.model.endpoints import Collection, Deletion
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import Delete
+from reconciler.model.item import Delete
 from reconciler.model.resource import Objects
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
@@ -148,7 +148,7 @@ def test_equal_deletions_say_what_is_lost_in_how_many() -> None:
         for target, day in zip(targets, DAYS, strict=True)
     }
     plan = make_plan(desired(*(section(name, {"a": None}, target) for target in targets)), live(found), KINDS)
-    saved = load_plan(save_plan(saved_plan(plan)), KINDS)
+    saved = load_plan(save(saved_plan(plan)), KINDS)
     lost = (
         USELESS,
         "last used 2026-11-20 (3 of 8)",

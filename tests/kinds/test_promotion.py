@@ -8,8 +8,9 @@ import pytest
 
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.recovery import recover
-from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.documents.report import load_report, make_report, save_report
+from reconciler.document.stored import load_plan, save
+from reconciler.document.stored import load_report, save
+from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
@@ -236,7 +237,7 @@ def test_a_promotion_whose_answer_is_lost_is_looked_for_before_it_is_sent_again(
 def test_a_plan_is_stale_once_others_have_the_title_or_somebody_has_promoted_it(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}, {"id": 6, "title": "2.0"}], web=[{"id": 7, "title": "3.0"}])
     wanted = of_acme({title: {"promote": True} for title in ("1.0", "2.0", "3.0", "4.0")})
-    saved = load_plan(save_plan(saved_plan(engine.plan(wanted))), KINDS)
+    saved = load_plan(save(saved_plan(engine.plan(wanted))), KINDS)
     with Client(engine.sandbox.api_url, "ada-token") as ada:
         ada.send(Request("POST", "projects/101/milestones", {"title": "1.0"}))
         ada.send(Request("POST", "projects/100/milestones/6/promote"))
@@ -275,7 +276,7 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
             change["read"] |= {name: changes[name] for name in changes.keys() & {"below"}}
             change |= {name: changes[name] for name in changes.keys() & {"hint"}}
 
-        return load_plan(spoilt(save_plan(whole), edit), KINDS).plan
+        return load_plan(spoilt(save(whole), edit), KINDS).plan
 
     for elsewhere in (
         "projects/100/milestones/6/promote",
@@ -298,7 +299,7 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
-    way_back = WayBack(load_report(save_report(report), KINDS).targets, KINDS, "digest")
+    way_back = WayBack(load_report(save(report), KINDS).targets, KINDS, "digest")
     back = draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []

@@ -12,11 +12,11 @@ import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.apply.verify import PLAN_WAS_EDITED
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.plan import Create
+from reconciler.model.item import Create
 from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.wording import counted
@@ -104,7 +104,7 @@ def test_a_saved_plan_is_stale_whose_entries_were_made_anew_and_edited_if_it_rem
         (change,) = saved["targets"][0]["sections"][0]["changes"]
         change["requests"][0]["body"]["allowed_to_push"] = [{"id": 8, "_destroy": True}]
 
-    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    edited = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS).plan
     assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {PLAN_WAS_EDITED}"]
     assert engine.writes() == []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.errors import PlanRefused, Refused
 from reconciler.kinds.scim_identities import IDENTITIES
 from reconciler.model.protocols import Request
@@ -78,7 +78,7 @@ def test_a_uid_that_would_lead_elsewhere_cannot_be_read(uid: str) -> None:
 
 @pytest.mark.parametrize("step", ["..", "%2e%2E", ".", "..%2e/x"])
 def test_a_saved_plan_that_leads_elsewhere_is_refused(linked: EngineDriver, step: str) -> None:
-    text = save_plan(saved_plan(linked.plan(wanted({"root@idp": None}))))
+    text = save(saved_plan(linked.plan(wanted({"root@idp": None}))))
     assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes] == [f"{URL}/root%40idp"]
 
     def edit(plan: dict[str, Any]) -> None:

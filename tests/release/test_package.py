@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from trove_classifiers import classifiers as known_classifiers
 
 from reconciler import __version__
-from reconciler.documents.plan_file import save_plan
+from reconciler.document.stored import save
 from reconciler.render import FORMATS, render_plan
 from reconciler.sandbox import Sandbox
 from tests.fleet.repository import repository
@@ -170,7 +170,7 @@ def test_the_installed_tool_has_the_schemas_of_the_repository(release: Release) 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "codequality"])
 def test_the_installed_tool_writes_every_format(release: Release, tmp_path: Path, format_: str) -> None:
-    (tmp_path / "plan.json").write_text(save_plan(sample()))
+    (tmp_path / "plan.json").write_text(save(sample()))
     done = release("reconciler", "show", "plan.json", "--format", format_, "--allow-problems", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == render_plan(sample(), format_)

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
 from reconciler.model.creation import Archive, Creation, Import, Namespace
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.item import Change, Create, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.creation import creation_of
@@ -22,7 +24,7 @@ WEB = Target(Level.PROJECT, "acme/new-team/web")
 GITHUB = Import("github", "GITHUB_TOKEN", {"repo_id": 5})
 
 
-def creations() -> SavedPlan:
+def creations() -> RunDocument:
     """Return a plan that creates two groups, one of them from an archive, and two projects, one of them by an import."""
     below = Namespace("acme/new-team", None, "private")
     origin = "manifests/team.yaml:{}".format
@@ -56,7 +58,7 @@ def creations() -> SavedPlan:
 NOTHING_READ = AsRead(None, (), {}, {})
 
 
-def became(**statuses: tuple[Status, str]) -> Report:
+def became(**statuses: tuple[Status, str]) -> RunDocument:
     """Return the report of the plan.
 
     Args:

@@ -11,22 +11,13 @@ from datetime import date, timedelta
 from functools import cache
 
 from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
-from reconciler.documents.history import History, with_run
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
+from reconciler.render.history import History, with_run
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
 from reconciler.model.diff import AsRead, Fields
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-)
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from tests.render.samples import NOON, Traffic, saved_plan
@@ -50,14 +41,14 @@ LOSSES = {
 
 
 @cache
-def fleet(projects: int) -> SavedPlan:
+def fleet(projects: int) -> RunDocument:
     """Return a plan for one group and so many projects in its subgroups."""
     planned = sorted(map(_planned, range(projects)), key=lambda each: each.target.order)
     return replace(saved_plan(Plan((_group(), *planned))), narrowed=False)
 
 
 @cache
-def applied(projects: int) -> Report:
+def applied(projects: int) -> RunDocument:
     """Return the report of the plan, of which a few changes failed, were dropped, stale or skipped."""
     endings = {
         3: (Status.FAILED, "PUT {path}: 403 Forbidden; Maintainer is needed"),
@@ -74,7 +65,7 @@ def applied(projects: int) -> Report:
 
 
 @cache
-def interrupted(projects: int) -> Report:
+def interrupted(projects: int) -> RunDocument:
     """Return the report of an apply that ended after a third: one change is in doubt, the rest was not begun."""
     third = sum(1 for _ in fleet(projects).plan.changes) // 3
 
@@ -109,7 +100,7 @@ def _quiet(target: TargetPlan) -> TargetPlan:
     return replace(target, sections=tuple(SectionPlan(each.section, each.found) for each in target.sections))
 
 
-def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:
+def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> RunDocument:
     numbers = iter(range(10**6))
     saved = fleet(projects)
     outcomes = [

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.document.document import RunDocument
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
 from tests.render.samples import EMPTY
@@ -25,7 +26,7 @@ NAMES = {
 evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_size=6).map("".join) | st.just(EVIL)
 
 
-def hostile(text: str) -> SavedPlan:
+def hostile(text: str) -> RunDocument:
     """A plan in which every string is another's."""
     target = Target(Level.PROJECT, text or "x")
     address = Address(target, text, text, text, text)

@@ -7,33 +7,21 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import (
-    ACTIONS,
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    HiddenEntries,
-    InheritedObject,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-    WidenedObject,
-)
+from reconciler.model.item import ACTIONS, Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, HiddenEntries, InheritedObject, Problem, SectionPlan, TargetPlan, Unmanaged, WidenedObject
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.creation import creation_of
-from reconciler.planning.guard import Limits
+from reconciler.document.guard import Limits
 from reconciler.planning.renames import RenameHint
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
@@ -183,12 +171,12 @@ def dependents(draw: st.DrawFn) -> Section:
     return section(kind.name, wanted, draw(scopes(Level.PROJECT)))
 
 
-def saved_plans() -> st.SearchStrategy[SavedPlan]:
+def saved_plans() -> st.SearchStrategy[RunDocument]:
     """A plan of up to three targets and its header."""
     targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.target).map(tuple)
     limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
     return st.builds(
-        SavedPlan,
+        RunDocument,
         service=texts,
         created_at=moments,
         tool_version=texts,
@@ -202,7 +190,7 @@ def saved_plans() -> st.SearchStrategy[SavedPlan]:
 
 
 @st.composite
-def reports(draw: st.DrawFn) -> Report:
+def reports(draw: st.DrawFn) -> RunDocument:
     """What became of a plan, of which some targets were never begun."""
     saved = draw(saved_plans())
     begun = [target for target in saved.plan.targets if draw(st.booleans())]

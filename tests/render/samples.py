@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
 from reconciler.model.plan import Plan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
@@ -21,7 +22,7 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SECRET = "6be9f1a2c4e84a0c9b"  # the service shows its whole value to its owner
 
-EMPTY = SavedPlan(
+EMPTY = RunDocument(
     service="https://git.example.com/api/v4",
     created_at=NOON,
     tool_version="0.1.0",
@@ -31,12 +32,12 @@ EMPTY = SavedPlan(
 )
 
 
-def saved_plan(plan: Plan, empty: SavedPlan = EMPTY) -> SavedPlan:
+def saved_plan(plan: Plan, empty: RunDocument = EMPTY) -> RunDocument:
     """Return a plan as it is saved, with the particulars of an empty one."""
     return replace(empty, targets=plan.targets, dependent=plan.dependent)
 
 
-def sample() -> SavedPlan:
+def sample() -> RunDocument:
     """Return a plan that creates, updates, renames and deletes, has a problem and leaves things alone."""
     wanted = desired(
         section("approval_settings", {"allow_author_approval": False, "retain_approvals_on_push": True}, API),
@@ -58,7 +59,7 @@ def sample() -> SavedPlan:
     return saved_plan(plan)
 
 
-def done(*statuses: tuple[Status, str]) -> Report:
+def done(*statuses: tuple[Status, str]) -> RunDocument:
     """Return the report of the sample: its changes done, but for the statuses given to the first of them."""
     saved = sample()
     changes = list(saved.plan.changes)

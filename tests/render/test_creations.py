@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.apply import Status
-from reconciler.documents.comparison import compare, news_of
-from reconciler.documents.coverage import State, matrix
-from reconciler.documents.ledger import marks
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Create
+from reconciler.document.compare import compare, news_of
+from reconciler.render.coverage import State, matrix
+from reconciler.document.compare import marks
+from reconciler.document.document import RunDocument
+from reconciler.model.item import Create
 from reconciler.model.targets import Target
 from reconciler.render import Style, render_comparison, render_plan, render_report
 from reconciler.render.links import Links, Places
@@ -54,7 +54,7 @@ Applied: 0 created, 0 updated, 0 deleted; 1 failed, 0 stale, 7 skipped, 0 droppe
 LOWERED = "visibility: asked for internal, the service made it private"
 
 
-def alike() -> SavedPlan:
+def alike() -> RunDocument:
     """Return the plan with two projects that are created in the same way."""
     saved = creations()
     web = saved.targets[3]

@@ -16,23 +16,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.documents.coverage import Matrix, Share, matrix
-from reconciler.documents.fleet_page import (
-    Division,
-    EndingException,
-    FleetPage,
-    SectionAges,
-    SectionCoverage,
-    Task,
-    Team,
-    fleet_page,
-)
-from reconciler.documents.history import History, Run, with_run
-from reconciler.documents.plan_file import PastApply, SavedPlan
+from reconciler.render.coverage import Matrix, Share, matrix
+from reconciler.render.fleet_page import Division, EndingException, FleetPage, SectionAges, SectionCoverage, Task, Team, fleet_page
+from reconciler.render.history import History, Run, with_run
+from reconciler.document.document import PastApply, RunDocument
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.plan import Change, ChangedBy, Create, Delete, Problem, Restored, SectionPlan, TargetPlan, Update
+from reconciler.model.item import Change, ChangedBy, Create, Delete, Update
+from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.planning.selection import Shard
+from reconciler.model.targets import Shard
 from reconciler.render import Style, render_plan
 from reconciler.render.fleet import page
 from reconciler.render.links import Links, Places
@@ -71,7 +63,7 @@ def planned(
     return TargetPlan(target, tuple(found), path=path, labels=labels)
 
 
-def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
+def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> RunDocument:
     return replace(EMPTY, created_at=NOON + days * DAY, targets=targets, narrowed=narrowed)
 
 
@@ -81,7 +73,7 @@ CLI = planned(Level.PROJECT, "acme/tools/cli", {"milestones": "c", "tokens": "n"
 ACME = planned(Level.GROUP, "acme", {"tokens": "p"})
 
 
-def known(*runs: SavedPlan) -> History:
+def known(*runs: RunDocument) -> History:
     history: History | None = None
     for each in runs:
         history = with_run(history, each)
@@ -89,7 +81,7 @@ def known(*runs: SavedPlan) -> History:
     return history
 
 
-def shown(last: SavedPlan, *before: SavedPlan) -> str:
+def shown(last: RunDocument, *before: RunDocument) -> str:
     return page(last, known(*before, last))
 
 
@@ -311,7 +303,7 @@ def test_the_page_says_it_without_a_script() -> None:
 
 
 def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
-    def linked(places: Places, plan: SavedPlan = FLEET) -> list[str]:
+    def linked(places: Places, plan: RunDocument = FLEET) -> list[str]:
         html = page(plan, known(plan), Style(links=lambda document: Links(document, places)))
         data = json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])
         written = re.findall(r'<(?:a href="([^"]*)"|bdi)>(?:project|group) ', html)

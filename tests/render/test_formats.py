@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.documents.report import load_report, save_report
+from reconciler.document.stored import load_plan, save
+from reconciler.document.stored import load_report, save
 from reconciler.errors import LocatedDiagnostic, UsageError
 from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
 from tests.building import KINDS
@@ -54,14 +54,14 @@ def test_a_format_that_is_not_for_reports_says_so() -> None:
 
 def test_the_json_of_a_plan_is_the_saved_plan() -> None:
     text = render_plan(sample(), "json", style=Style(colour=True, verbose=True, quiet=True))
-    assert text == save_plan(sample())
+    assert text == save(sample())
     assert load_plan(text, KINDS) == sample()
 
 
 def test_the_json_of_a_report_is_the_saved_report() -> None:
     report = done((Status.FAILED, "400"))
     text = render_report(report, "json")
-    assert text == save_report(report)
+    assert text == save(report)
     assert load_report(text, KINDS) == report
 
 

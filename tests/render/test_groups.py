@@ -13,22 +13,15 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.groups import Entry, grouped, subject_of
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.document.groups import Entry, grouped, subject_of
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_plan, save
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_report, save
+from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-)
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.render import FORMATS, Style, render_plan, render_report
@@ -254,7 +247,7 @@ def test_values_that_are_lost_are_told_if_they_are_the_same_everywhere() -> None
     ]
     outcomes = [Outcome(each, Status.DONE) for each in gone]
     (block,) = grouped(outcomes)
-    assert json.loads(save_report(reported(*outcomes)))["groups"][0]["before"] == {
+    assert json.loads(save(reported(*outcomes)))["groups"][0]["before"] == {
         "state": "active",
         "due_date": "<varies>",
     }
@@ -290,7 +283,7 @@ def test_problems_of_one_section_and_sentence_are_one_line() -> None:
     assert shown(*changes, *archived[:2])[0] == "project acme/payments/api"
 
 
-def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> Report:
+def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> RunDocument:
     plan = planned(*(each.change for each in outcomes), *problems)
     by_target = [
         target.with_outcomes(each for each in outcomes if each.change.address.target == target.target)
@@ -319,8 +312,8 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
         "project acme/payments/app",
         '  + milestone "new"                           dropped by the service: due_date is none',
     ]
-    assert load_report(save_report(report), KINDS) == report
-    assert [(each["title"], each["status"]) for each in json.loads(save_report(report))["groups"]] == [
+    assert load_report(save(report), KINDS) == report
+    assert [(each["title"], each["status"]) for each in json.loads(save(report))["groups"]] == [
         ("milestone", "failed"),
         ("milestone", "done"),
         ("milestone", None),
@@ -329,7 +322,7 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
 
 def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
     plan = saved_plan(planned(*(create(each, f"{each.ref}/x", {"state": "active"}) for each in PROJECTS)))
-    text = save_plan(plan)
+    text = save(plan)
     content = json.loads(text)
     assert [len(target["sections"][0]["changes"]) for target in content["targets"]] == [1, 1, 1, 1]
     assert content["groups"] == [
@@ -360,7 +353,7 @@ def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_every_entry_is_in_one_group(saved: SavedPlan, report: Report) -> None:
+def test_every_entry_is_in_one_group(saved: RunDocument, report: RunDocument) -> None:
     both: list[list[Entry]] = [[*chapter.entries] for each in (saved, report) for chapter in each.chapters]
     for entries in both:
         for least in (1, 2, 3):

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import example, given
 
 from reconciler.apply import RUN_ENDED, Status
-from reconciler.documents.plan_file import BaselineShare, SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.document.document import BaselineShare, RunDocument
+from reconciler.document.document import RunDocument
+from reconciler.model.item import Create, Delete, Update
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.guard import Limits
-from reconciler.planning.selection import Shard
+from reconciler.document.guard import Limits
+from reconciler.model.targets import Shard
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.building import READ
@@ -255,7 +256,7 @@ def test_deletions_are_counted_by_level() -> None:
     assert verdict_of(page)[0] == "Deletes 2 objects in 1 group and 1 project"
 
 
-def without_problems(report: Report) -> Report:
+def without_problems(report: RunDocument) -> RunDocument:
     (target,) = report.targets
     sections = tuple(replace(each, problems=()) for each in target.sections)
     return replace(report, targets=(replace(target, sections=sections),))
@@ -308,7 +309,7 @@ RETRY = "reconciler apply --retry-failed report.json"
     ],
     ids=["problem", "empty", "interrupted", "failed", "in part", "done"],
 )
-def test_the_verdict_on_an_apply(report: Report, tone: str, said: list[str]) -> None:
+def test_the_verdict_on_an_apply(report: RunDocument, tone: str, said: list[str]) -> None:
     page = render_report(report, "html")
     assert f'data-tone="{tone}">' in page
     assert verdict_of(page) == said
@@ -562,7 +563,7 @@ def test_without_script_the_cards_are_a_list_of_some() -> None:
     )
 
 
-def planned_with_remedy() -> SavedPlan:
+def planned_with_remedy() -> RunDocument:
     return saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (), (LOCKED,)),)),)))
 
 
@@ -669,7 +670,7 @@ def test_no_string_breaks_out(text: str) -> None:
 
 @patiently
 @given(saved_plans())
-def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
+def test_every_change_is_in_the_page(saved: RunDocument) -> None:
     plan = saved.plan
     number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
     for style in (EACH, Style()):

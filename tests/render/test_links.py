@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import load_report, make_report, save_report
-from reconciler.model.plan import Delete, Problem, TargetPlan, Update
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_plan, save
+from reconciler.document.stored import load_report, save
+from reconciler.document.tree import make_report
+from reconciler.model.item import Delete, Update
+from reconciler.model.plan import Problem, TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from reconciler.render import Style, render_plan, render_report
@@ -38,7 +41,7 @@ def places(environment: Mapping[str, str], **settings: Any) -> Places:
     return Places.of(environment, settings, KINDS, root="/srv/settings", folder="/srv/settings/fleet")
 
 
-def links(environment: Mapping[str, str], saved: SavedPlan = EMPTY, **settings: Any) -> Links:
+def links(environment: Mapping[str, str], saved: RunDocument = EMPTY, **settings: Any) -> Links:
     return Links(replace(saved, service=f"{GITLAB}/api/v4/"), places(environment, **settings))
 
 
@@ -78,7 +81,7 @@ def test_without_a_job_the_configuration_tells_and_the_plan_its_commit() -> None
     assert found.target(LIB) == f"{GITLAB}/acme/payments/lib"
     assert found.origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
     assert (found.pipeline, found.merge_request) == (None, None)
-    report = load_report(save_report(make_report(saved, [], NOON, Traffic(0, 0))), KINDS)
+    report = load_report(save(make_report(saved, [], NOON, Traffic(0, 0))), KINDS)
     assert Links(report, places(JOB)).origin("x.yaml:3") == found.origin("x.yaml:3")
     assert links(JOB, saved).origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
 
@@ -138,7 +141,7 @@ def test_an_object_has_its_page_until_it_is_deleted() -> None:
     entries = [{**milestone(31, "a"), "iid": 3}, {**milestone(32, "b"), "iid": 4}, milestone(33, "c")]
     wanted = desired(section("milestones", {"a": {"state": "closed"}, "b": None, "c": None, "d": {}}, API))
     plan = make_plan(wanted, live({(API, "milestones", "milestones"): entries}), KINDS)
-    saved = load_plan(save_plan(saved_plan(plan)), KINDS)
+    saved = load_plan(save(saved_plan(plan)), KINDS)
     create, update, deleted, unnumbered = saved.plan.changes
     assert isinstance(update, Update)
     assert isinstance(deleted, Delete)

@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, WidenedObject
 from reconciler.model.targets import Address
@@ -324,7 +324,7 @@ def test_no_string_is_more_than_text(text: str) -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_whatever_the_plan_the_note_is_harmless(saved: SavedPlan, report: Report) -> None:
+def test_whatever_the_plan_the_note_is_harmless(saved: RunDocument, report: RunDocument) -> None:
     assert_harmless(render_plan(saved, "markdown"))
     assert_harmless(render_report(report, "markdown"))
 

@@ -9,9 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, Requests
-from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, Requests
+from reconciler.model.item import Create
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
 from tests.render.many import carried_out, many
@@ -207,7 +208,7 @@ def test_no_string_breaks_the_format(text: str) -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_the_metrics_add_up(saved: SavedPlan, report: Report) -> None:
+def test_the_metrics_add_up(saved: RunDocument, report: RunDocument) -> None:
     series, numbers = read(render_plan(saved, "prometheus")), saved.summary
     assert total(series, "reconciler_plan_changes") == numbers.create + numbers.update + numbers.delete
     assert total(series, "reconciler_plan_problems") == numbers.problems

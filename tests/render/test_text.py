@@ -8,23 +8,13 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.document import RunDocument
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-)
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.guard import Limits
+from reconciler.document.guard import Limits
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render.wording import access_notes, deletions_in_words, guard_notes, rename_notes
 from tests.building import READ
@@ -341,7 +331,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans())
-def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:
+def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
     lines = [[*target.entries, *target.excepted, *target.widened] for target in saved.plan.targets]
     shown = [own for own in lines if own]

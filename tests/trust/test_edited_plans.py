@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
@@ -145,7 +145,7 @@ def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect
         assert failures(engine.apply(engine.plan(*everything()))) == []
         result = essence(sandbox.state())
     with EngineDriver(sandbox, service(dialect)) as engine:
-        saved = load_plan(save_plan(saved_plan(engine.plan(*everything()))), KINDS)
+        saved = load_plan(save(saved_plan(engine.plan(*everything()))), KINDS)
         assert failures(engine.apply(saved.plan, recheck=True)) == []
         assert essence(sandbox.state()) == result
 
@@ -160,7 +160,7 @@ def after_a_group(
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         engine.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
         plan = engine.plan(section("approval_settings", group, ACME), section("approval_settings", project))
-        saved = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS)
+        saved = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS)
         told = failures(engine.apply(saved.plan, recheck=True))
         return [*(write.partition("/merge")[0] for write in engine.writes()), *told]
 

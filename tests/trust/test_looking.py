@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
@@ -110,7 +110,7 @@ def calls_of_an_apply(sandbox: Sandbox, live: list[Json], wanted: dict[str, Json
 
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         put(sandbox, *live)
-        saved = save_plan(saved_plan(engine.plan(section("milestones", wanted))))
+        saved = save(saved_plan(engine.plan(section("milestones", wanted))))
         threading.setprofile(count)
         sys.setprofile(count)
         try:

@@ -8,20 +8,38 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from reconciler.documents.coverage import Matrix, matrix
-from reconciler.documents.history import is_whole
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.document import RunDocument, utc
+from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, Table, parts_of, table
 from reconciler.gitops.apply_log import revert_words
 from reconciler.model.wording import counted
-from reconciler.render import Style, view
+from reconciler.render import Style
+from reconciler.render.coverage import matrix
+from reconciler.render.history import is_whole
 from reconciler.render.html import cards, verdict
 from reconciler.render.html.cards import CardKind
 from reconciler.render.html.document import cells, document
 from reconciler.render.html.verdict import PageVerdict
-from reconciler.render.links import Links, links_of
-from reconciler.render.view import View
-from reconciler.render.wording import WHOLE
+from reconciler.render.links import links_of
+from reconciler.render.wording import (
+    WHOLE,
+    access_notes,
+    baseline_note,
+    canary_notes,
+    compared_with,
+    expiry_notes,
+    in_a_line,
+    left_alone,
+    limit_notes,
+    numbers_in,
+    plan_cost,
+    reach_in_words,
+    refusal_notes,
+    rename_notes,
+    requests_made,
+    waits,
+    widening_notes,
+    words_of,
+)
 
 PAGE_STYLES = ("page.css", "matrix.css")
 PAGE_SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")
@@ -39,49 +57,55 @@ ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
 """The kinds whose number is shown even if it is zero."""
 
 
-def plan(saved: SavedPlan, style: Style) -> str:
+def plan(saved: RunDocument, style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
-    return _plan(view.of_plan(saved), links_of(saved, style), style, fleet=matrix(saved), commands=_commands(saved))
-
-
-def _plan(shown: View, links: Links, style: Style, *, fleet: Matrix, commands: str) -> str:
-    unmanaged = counted(shown.numbers["unmanaged"], "unmanaged object")
+    unmanaged = counted(numbers_in(saved)["unmanaged"], "unmanaged object")
+    notes = [
+        *filter(None, [baseline_note(saved)]),
+        *limit_notes(saved),
+        *rename_notes(saved),
+        *saved.remarks("stays"),
+        *expiry_notes(saved),
+        *access_notes(saved),
+        *widening_notes(saved),
+    ]
     return _page(
-        shown,
-        verdict.of_plan(shown),
-        links,
+        saved,
+        verdict.of_plan(saved),
         style,
-        refusals=shown.noted("refusal"),
-        notes=shown.noted("baseline", "limit", "rename", "remark", "expiry", "access", "widening"),
-        facts=[shown.source, f"{shown.cost} {unmanaged}{shown.left_alone}."],
+        refusals=refusal_notes(saved),
+        notes=notes,
+        facts=[
+            compared_with(saved),
+            f"{plan_cost(saved.changes, saved.requests_made)} {unmanaged}{left_alone(saved)}.",
+        ],
         kinds=cards.PLAN_CARDS,
-        fleet=fleet,
-        commands=commands,
+        numbers=table(parts_of(saved)[0].items, PLAN_COLUMNS),
+        commands=_commands(saved),
     )
 
 
-def report(done: Report, style: Style) -> str:
+def report(done: RunDocument, style: Style) -> str:
     """Return a page about what became of the changes."""
-    return _report(view.of_report(done), links_of(done, style), style, fleet=matrix(done))
-
-
-def _report(shown: View, links: Links, style: Style, *, fleet: Matrix) -> str:
-    waited = f" Waited {', '.join(shown.waits)}." if shown.waits else ""
+    waited = [*waits(done)]
+    written = f"Written to {done.service} from {utc(done.began_at)} to {utc(done.time)}."
     return _page(
-        shown,
-        verdict.of_report(shown),
-        links,
+        done,
+        verdict.of_report(done),
         style,
         refusals=[],
-        notes=shown.noted("canary", "remark"),
-        facts=[f"Written to {shown.service} {shown.source}.", f"{shown.cost}.{waited}"],
-        kinds=cards.kinds_of_report(shown),
-        fleet=fleet,
-        commands="wide" if shown.reverts else "retry",
+        notes=[*canary_notes(done), *done.remarks("stays")],
+        facts=[
+            written,
+            f"{requests_made(done)} made.{' Waited ' * bool(waited)}{', '.join(waited)}{'.' * bool(waited)}",
+        ],
+        kinds=cards.kinds_of_report(done),
+        numbers=table(done.items, REPORT_COLUMNS),
+        commands="wide" if done.reverts else "retry",
     )
 
 
-def _commands(saved: SavedPlan) -> str:
+def _commands(saved: RunDocument) -> str:
     """Return which commands do what cards show; see `page.js`."""
     if saved.narrowed is None:
         return "none"
@@ -90,13 +114,12 @@ def _commands(saved: SavedPlan) -> str:
 
 
 def _page(
-    shown: View,
+    shown: RunDocument,
     verdict: PageVerdict,
-    links: Links,
     style: Style,
     *,
     kinds: Sequence[CardKind],
-    fleet: Matrix,
+    numbers: Table,
     commands: str,
     **values: object,
 ) -> str:
@@ -105,15 +128,14 @@ def _page(
     Args:
         shown: what the page is about.
         verdict: it in a sentence.
-        links: to the pages of the service, of the manifests, and of the pipeline.
-        style: by which its cards are put together.
+        style: by which its cards are put together; its links lead to the service, the manifests, and the pipeline.
         kinds: of the cards that there may be, in the order in which they are shown.
-        fleet: the state of each section of each target.
+        numbers: by section.
         commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
             that the manifests declare and of a whole revert, else `narrow`.
         values: see the templates.
     """
-    decisions, table = cards.decisions(shown, kinds, style), shown.table
+    decisions, links = cards.decisions(shown, kinds, style), links_of(shown, style)
     sizes = Counter[str]()
     for card in decisions:
         sizes[card.kind] += len(card.entries)
@@ -121,16 +143,16 @@ def _page(
         "page.html",
         styles=PAGE_STYLES,
         scripts=PAGE_SCRIPTS,
-        title=shown.title,
-        of=shown.of,
+        title=in_a_line(shown),
+        of=words_of(shown),
         service=shown.service,
-        time=shown.time,
+        time=utc(shown.time),
         verdict=verdict,
-        reach=shown.reach,
+        reach=reach_in_words([seen.target for seen in shown.targets], shown.changes),
         tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
-        columns=[(column, SIGNS[column], column) for column in table.columns],
-        rows=table.rows,
-        totals=[sum(column) for column in zip(*(numbers for _, numbers in table.rows), strict=True)],
+        columns=[(column, SIGNS[column], column) for column in numbers.columns],
+        rows=numbers.rows,
+        totals=[sum(column) for column in zip(*(row for _, row in numbers.rows), strict=True)],
         whole=WHOLE,
         cards=decisions,
         few=CARDS_WITHOUT_SCRIPT,
@@ -138,7 +160,7 @@ def _page(
         data={
             **cards.data(decisions, links),
             "kinds": {kind.name: asdict(kind) for kind in kinds},
-            "matrix": cells(fleet),
+            "matrix": cells(matrix(shown)),
             "commands": commands,
             "revert": revert_words(shown.reverts),
         },

@@ -12,37 +12,38 @@ from itertools import chain, takewhile
 from math import inf
 from typing import Any, NamedTuple, cast
 
-from reconciler.documents.chapters import Chapter, sort_of
-from reconciler.documents.coverage import AFTER, State
-from reconciler.documents.groups import REQUEST, Entry, EntryGroup, equal, grouped, is_done, subject_of, target_of
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Outcome,
-    Problem,
-    Restored,
-    Status,
-    Unmanaged,
-    Update,
+from reconciler.document.document import RunDocument, change_in, changes_in
+from reconciler.document.groups import (
+    REQUEST,
+    Entry,
+    EntryGroup,
+    address_of,
+    entries_of,
+    equal,
+    grouped,
+    is_done,
+    subject_of,
 )
+from reconciler.document.numbers import ALREADY, DocumentPart, parts_of
+from reconciler.model.codes import code_of
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
+from reconciler.render.coverage import AFTER, State
+from reconciler.render.html.verdict import is_interrupted
 from reconciler.render.links import Links
-from reconciler.render.view import View
 from reconciler.render.wording import (
     excepted_subject,
-    excepted_text,
+    finding_subject,
     flat,
-    known_of,
     label,
     losses,
+    predicate,
+    reason_of,
     restored_text,
     subject,
-    unused_names,
     who,
 )
 from reconciler.system.terminal import escaped, escaped_lines
@@ -123,7 +124,7 @@ class Decision:
 
     kind: str
     title: str
-    entries: Sequence[Entry | Unmanaged]
+    entries: Sequence[Entry]
     subject: str
     reason: str = ""
     remedy: str = ""
@@ -133,39 +134,47 @@ class Decision:
     groups: Sequence["Decision"] = ()
 
 
-def decisions(shown: View, kinds: Sequence[CardKind], style: Style) -> list[Decision]:
+def decisions(shown: RunDocument, kinds: Sequence[CardKind], style: Style) -> list[Decision]:
     """Return what a plan would do and what cannot be planned, or what became of it, in the order of the kinds."""
     # one decision is one card, however many targets it is about
     least = inf if style.group_by == "target" else 1
-    cards = chain(
-        (card for chapter in shown.chapters for card in _of_chapter(chapter, least)), map(_put_back, shown.put_back)
-    )
+    held = {(seen.target, section): number for seen in shown.targets for section, number in seen.sections.items()}
+    parts = (card for part in parts_of(shown) for card in _of_part(part, least, held))
+    put_back = map(_put_back, shown.findings("restored") if shown.restored_since else ())
     order = {kind.name: number for number, kind in enumerate(kinds)}
-    return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
+    return sorted(chain(parts, put_back), key=lambda card: (order[card.kind], -len(card.entries)))
 
 
-def _put_back(restored: Restored) -> Decision:
-    about, text = label(restored.address), restored_text(restored)
-    return Decision("restored", f"{about}: {text}", [Problem(restored.address, text)], about)
+def _put_back(restored: Finding) -> Decision:
+    title = f"{label(address_of(restored))}: {restored_text(restored)}"
+    return Decision("restored", title, [restored], finding_subject(restored))
 
 
-def _of_chapter(chapter: Chapter, least: float) -> Iterator[Decision]:
-    """Yield the cards of a chapter, those of one with a name with it."""
-    unfinished = cast("Iterator[EntryGroup[Outcome]]", chapter.groups_of(least, "unfinished"))
+Held = Mapping[tuple[Target, str], int | None]
+"""How many objects each section held."""
+
+
+def _of_part(part: DocumentPart, least: float, held: Held) -> Iterator[Decision]:
+    """Yield the cards of a part, those of one with a name with it."""
+    unfinished = cast("Iterator[EntryGroup[Outcome]]", _groups(part, least, "unfinished"))
     cards = chain(
         (_unfinished(groups) for groups in _by_reason(unfinished, least)),
-        _changes(chapter, least),
-        _others(chapter, least),
+        _changes(part, least, held),
+        _others(part, least),
     )
     for card in cards:
-        kind = ALREADY_CARD.name if chapter.differs_already else card.kind
-        title = f"{chapter.name.capitalize()}: {card.title}" if chapter.name else card.title
+        kind = ALREADY_CARD.name if part.name in ALREADY.values() else card.kind
+        title = f"{part.name.capitalize()}: {card.title}" if part.name else card.title
         yield replace(card, kind=kind, title=title)
 
 
-def kinds_of_report(shown: View) -> tuple[CardKind, ...]:
+def _groups(part: DocumentPart, least: float, sort: str) -> Iterator[EntryGroup[Any]]:
+    return (group for block in grouped(entries_of(part.items, sort), least) for group in block.groups)
+
+
+def kinds_of_report(shown: RunDocument) -> tuple[CardKind, ...]:
     """Return the kinds of a report's cards in their order. Where the run was interrupted, what is done comes first."""
-    if shown.is_interrupted:
+    if is_interrupted(shown):
         return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *LEFT_ALONE_CARDS
     return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *LEFT_ALONE_CARDS
 
@@ -207,20 +216,18 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     }
 
 
-def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
+def _changes(part: DocumentPart, least: float, held: Held) -> Iterator[Decision]:
     """Yield the cards of changes, planned or done: one for each place in the manifests that asks for some.
 
     A place counts if it asks something of more than one target. All else is a card of its own for each group.
     """
     if least == inf:
-        yield from map(_change, chapter.groups_of(least, "change"))
+        yield from map(_change, _groups(part, least, "change"))
         return
-    groups = cast(
-        "list[EntryGroup[Change | Outcome]]", [group for group in chapter.groups if sort_of(group.sample) == "change"]
-    )
+    groups = cast("tuple[EntryGroup[Change | Outcome], ...]", equal(entries_of(part.items, "change")))
     asked: dict[_Cause, set[Target]] = {}
     for entry in (entry for group in groups for entry in group.entries):
-        asked.setdefault(_cause(entry), set()).add(target_of(entry))
+        asked.setdefault(_cause(entry), set()).add(address_of(entry).target)
     cards: dict[object, list[EntryGroup[Change | Outcome]]] = {}
     for number, group in enumerate(groups):
         parts: dict[object, list[Change | Outcome]] = {}
@@ -230,15 +237,12 @@ def _changes(chapter: Chapter, least: float) -> Iterator[Decision]:
             parts.setdefault(cause if is_shared else number, []).append(entry)
         for key, entries in parts.items():
             cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
-    held = {
-        (target.target, section.section): section.found for target in chapter.targets for section in target.sections
-    }
     for key, members in cards.items():
         place = key.place if isinstance(key, _Cause) else ""
         yield _asked([_change(group) for group in sorted(members, key=lambda own: -len(own.entries))], place, held)
 
 
-def _asked(groups: Sequence[Decision], place: str, held: Mapping[tuple[Target, str], int]) -> Decision:
+def _asked(groups: Sequence[Decision], place: str, held: Held) -> Decision:
     """Return the card of what one place in the manifests asks for, or of equal changes.
 
     Args:
@@ -252,13 +256,13 @@ def _asked(groups: Sequence[Decision], place: str, held: Mapping[tuple[Target, s
     entries = [entry for group in groups for entry in group.entries]
     if len({group.title for group in groups}) == 1:
         return Decision(first.kind, first.title, entries, first.subject, place=place, groups=groups)
-    title = _asked_title(first.kind, place, [_address(entry) for entry in entries], held)
+    title = _asked_title(first.kind, place, [*map(address_of, entries)], held)
     return Decision(
         first.kind, title, entries, first.subject if title == first.title else "", place=place, groups=groups
     )
 
 
-def _asked_title(kind: str, place: str, addresses: Sequence[Address], held: Mapping[tuple[Target, str], int]) -> str:
+def _asked_title(kind: str, place: str, addresses: Sequence[Address], held: Held) -> str:
     """Return what one place asks of objects of several names: `prune at sets.yaml:12 empties milestones of ...`."""
     titles = {address.title for address in addresses}
     what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
@@ -302,27 +306,26 @@ def _change(group: EntryGroup[Any]) -> Decision:
     return Decision(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
 
 
-def _others(chapter: Chapter, least: float) -> Iterator[Decision]:
+def _others(part: DocumentPart, least: float) -> Iterator[Decision]:
     """Yield the cards of what cannot be planned, and of what is left alone."""
-    for group in cast("Iterator[EntryGroup[Problem]]", chapter.groups_of(least, "problem")):
+    for group in _groups(part, least, "problem"):
         about, reason = subject(group), escaped(group.sample.reason)
-        yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
-    for held in cast("Iterator[EntryGroup[Excepted]]", chapter.groups_of(least, "excepted")):
+        yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.fix))
+    for held in _groups(part, least, "excepted"):
         title, about = excepted_subject(held.sample), subject(held)
-        yield Decision("excepted", title, held.entries, about, reason=excepted_text(held.sample))
-    for left_out in (group for block in grouped(chapter.not_applicable, least) for group in block.groups):
+        yield Decision("excepted", title, held.entries, about, reason=reason_of(held.sample))
+    for left_out in _groups(part, least, "not_applicable"):
         about = subject(left_out)
         yield Decision("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
-    yield from _unmanaged(unmanaged for target in chapter.targets for unmanaged in target.unmanaged)
+    yield from _unmanaged(item for item in part.items if isinstance(item, Finding) and item.code == "unmanaged")
 
 
-def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Decision]:
+def _unmanaged(objects: Iterable[Finding]) -> Iterator[Decision]:
     """Yield a card for the unmanaged objects of each sort."""
-    alike: dict[tuple[str, str, bool], list[Unmanaged]] = {}
+    alike: dict[tuple[str, str, bool], list[Finding]] = {}
     for unmanaged in objects:
-        alike.setdefault((unmanaged.address.section, unmanaged.address.title, unmanaged.grants_access), []).append(
-            unmanaged
-        )
+        address = address_of(unmanaged)
+        alike.setdefault((address.section, address.title, unmanaged.data["grants_access"]), []).append(unmanaged)
     for (section, title, grants_access), own in alike.items():
         number = counted(len(own), f"unmanaged {title}")
         if grants_access:
@@ -355,7 +358,7 @@ def _unfinished(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     first = groups[0].sample
     entries = [entry for group in groups for entry in group.entries]
     about = subject(groups[0]) if len(groups) == 1 else ""
-    what = f"{first.change.action.capitalize()} {about}" if about else str(first.status).capitalize()
+    what = f"{first.change.action.capitalize()} {about}" if about else first.status.words.capitalize()
     reason = escaped(first.reason if about else _reason(first))
     alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
@@ -407,10 +410,8 @@ class _Rows:
         """The pages of lines of manifests."""
         return {escaped(origin): page for origin in self._origins if (page := self._links.origin(origin))}
 
-    def _row(self, entry: Entry | Unmanaged, card: Decision, own_losses: Sequence[str]) -> list[int]:
-        address, origin, page = _address(entry), "", None
-        if not isinstance(entry, Unmanaged):
-            origin, page = subject_of(entry).origin, self._links.object(entry)
+    def _row(self, entry: Entry, card: Decision, own_losses: Sequence[str]) -> list[int]:
+        address, origin, page = address_of(entry), subject_of(entry).origin, self._links.object(entry)
         target, section = address.target, address.section
         self._found[target] = None
         self._origins[origin] = None
@@ -424,29 +425,25 @@ class _Rows:
         ]
 
 
-def _address(entry: Entry | Unmanaged) -> Address:
-    return entry.address if isinstance(entry, Unmanaged) else subject_of(entry).address
+def _losses(entry: Entry) -> list[str]:
+    change = change_in(entry)
+    return [*losses(change)] if change is not None else []
 
 
-def _losses(entry: Entry | Unmanaged) -> list[str]:
-    change = entry.change if isinstance(entry, Outcome) else entry
-    return [*losses(change)] if isinstance(change, Delete) else []
-
-
-def _about(entry: Entry | Unmanaged, card: Decision) -> str:
+def _about(entry: Entry, card: Decision) -> str:
     """Return what an entry is about; empty if the title of its card says it."""
-    if isinstance(entry, Unmanaged):
-        return ", ".join((label(entry.address), *known_of(entry)))
+    if isinstance(entry, Finding) and entry.code == "unmanaged":
+        _, facts = predicate(entry)
+        return ", ".join(filter(None, (label(address_of(entry)), facts)))
     about = subject(EntryGroup((entry,), entry))
     if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
         about = f"{entry.change.action} {about}"
     return "" if about == card.subject else about
 
 
-def _requests(entries: Sequence[Entry | Unmanaged]) -> str:
+def _requests(entries: Sequence[Entry]) -> str:
     """Return the requests of changes: one of them if there are several targets."""
-    subjects = (entry.change if isinstance(entry, Outcome) else entry for entry in entries)
-    changes = [about for about in subjects if isinstance(about, Create | Update | Delete)]
+    changes = [*changes_in(entries)]
     requests = [escaped(str(request)) for change in changes for request in change.requests]
     if len(changes) > 1 and requests:
         return f"{counted(len(requests), 'request')}, such as {requests[0]}"
@@ -455,7 +452,7 @@ def _requests(entries: Sequence[Entry | Unmanaged]) -> str:
 
 def _id(card: Decision, seen: Counter[str]) -> str:
     """Return what names a card in links: the same for the same decision, also in the page of another day."""
-    alone = str(_address(card.entries[0]).target) if len(card.entries) == 1 else ""
+    alone = str(address_of(card.entries[0]).target) if len(card.entries) == 1 else ""
     text = json.dumps([card.kind, card.title, card.reason, card.fields, alone])
     seen[text] += 1
     return sha256(f"{seen[text]}{text}".encode()).hexdigest()[:12]
@@ -464,9 +461,6 @@ def _id(card: Decision, seen: Counter[str]) -> str:
 def _fields(change: Change) -> Iterator[Field]:
     if isinstance(change, Create):
         yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in flat(change.after))
-        yield from (("renamed_from", None, _clipped(note, 0)) for note in unused_names(change))
-        if change.hint:
-            yield "hint", None, escaped(change.hint)
     elif isinstance(change, Delete):
         yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in flat(change.before))
     else:
@@ -477,8 +471,18 @@ def _fields(change: Change) -> Iterator[Field]:
                 yield escaped(name), *_both(_text(change.before[name]), _text(after))
             else:
                 yield escaped(name), None, _clipped(_text(after), 0)
-        if change.hint:
-            yield "hint", None, escaped(change.hint)
+    yield from _said(change)
+
+
+FIELD_OF_NOTE = {"unused_names": "renamed_from"}
+"""The names under which notes stand among the fields of a card, where that is not their code."""
+
+
+def _said(change: Change) -> Iterator[Field]:
+    """Yield what is always said about a change, as if each code were a field."""
+    for code in dict.fromkeys(note.code for note in change.notes if note.reason):
+        if code_of(code).shown == "always":
+            yield FIELD_OF_NOTE.get(code, code), None, _clipped(escaped("; ".join(sentences(change, code))), 0)
 
 
 def _text(value: Json) -> str:

@@ -9,8 +9,8 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reconciler.documents.coverage import SEVERITY, Matrix, State
 from reconciler.model.protocols import Json
+from reconciler.render.coverage import SEVERITY, Matrix, State
 from reconciler.system.terminal import escaped
 
 MAX_FIRST_ENTRIES = 6

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from shlex import join
 
-from reconciler.documents.chapters import DONE
+from reconciler.document.document import RunDocument
+from reconciler.document.numbers import DONE, UNFINISHED
 from reconciler.gitops.apply_log import revert_words, short
+from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED
 from reconciler.model.wording import counted, listed
-from reconciler.render.view import View
-from reconciler.render.wording import number_of_changes
+from reconciler.render.wording import already, deletions_in_words, numbers_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +28,14 @@ class PageVerdict:
     command: str = ""
 
 
-def of_plan(shown: View) -> PageVerdict:
+def of_plan(shown: RunDocument) -> PageVerdict:
     """Return what a plan would do, and whether that is safe; of a way back, which apply it undoes, and by what."""
-    numbers = shown.numbers
-    is_ready = number_of_changes(numbers) + shown.already and not shown.noted("refusal")
+    is_ready = any(shown.changes) and not shown.refusals
     command = join([*revert_words(shown.reverts), "--yes"]) if shown.reverts and is_ready else ""
     return _undoing(shown, replace(_of_plan(shown), command=command))
 
 
-def _undoing(shown: View, verdict: PageVerdict) -> PageVerdict:
+def _undoing(shown: RunDocument, verdict: PageVerdict) -> PageVerdict:
     """Return the verdict on a revert, which names the apply."""
     if not shown.reverts:
         return verdict
@@ -43,10 +43,10 @@ def _undoing(shown: View, verdict: PageVerdict) -> PageVerdict:
     return replace(verdict, headline=f"Revert of the apply {short(shown.reverts)}: {headline}")
 
 
-def _of_plan(shown: View) -> PageVerdict:
-    numbers, already, deletions = shown.numbers, shown.already, shown.deletions
+def _of_plan(shown: RunDocument) -> PageVerdict:
+    numbers, apart, deletions = numbers_in(shown), already(shown), deletions_in_words(shown.changes)
     problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
-    if not number_of_changes(numbers) and not already:
+    if not sum(numbers[action] for action in ACTIONS) and not apart:
         if problems:
             return PageVerdict(
                 "care",
@@ -58,10 +58,10 @@ def _of_plan(shown: View) -> PageVerdict:
     verbs = {"creates": numbers["create"], "updates": numbers["update"]}
     parts = [f"{verb} {counted(number, 'object')}" for verb, number in verbs.items() if number]
     words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
-    words += f"; {counted(already, 'change')} not of this change" if already else ""
+    words += f"; {counted(apart, 'change')} not of this change" if apart else ""
     words += f"; {problems}" if problems else ""
     headline = words.capitalize()
-    if shown.noted("refusal"):
+    if shown.refusals:
         return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     if deletions:
         return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
@@ -70,15 +70,15 @@ def _of_plan(shown: View) -> PageVerdict:
     return PageVerdict("go", headline, "There is no problem. The plan can be applied.")
 
 
-def of_report(shown: View) -> PageVerdict:
+def of_report(shown: RunDocument) -> PageVerdict:
     """Return how much of a plan is done, and how to go on; of a revert, which apply it undid."""
     return _undoing(shown, _of_report(shown))
 
 
-def _of_report(shown: View) -> PageVerdict:
-    numbers = shown.numbers
+def _of_report(shown: RunDocument) -> PageVerdict:
+    numbers = numbers_in(shown)
     done = sum(numbers[word] for word in DONE)
-    left = sum(numbers[word] for word in ("failed", "stale", "skipped", "dropped"))
+    left = sum(numbers[word] for word in UNFINISHED)
     problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
     but = f"; {problems}" if problems else ""
     if not done + left:
@@ -92,7 +92,12 @@ def _of_report(shown: View) -> PageVerdict:
         return PageVerdict("go", headline, "Nothing is left to do.")
     headline = f"{done:,} of {done + left:,} changes {'is' if done == 1 else 'are'} done"
     headline = f"{'The change is not done' if done + left == 1 else headline}{but}"
-    headline = f"Interrupted: {headline}" if shown.is_interrupted else headline
+    headline = f"Interrupted: {headline}" if is_interrupted(shown) else headline
     by = "" if shown.reverts else ", with the JSON report of this run"
     advice = f"{counted(left, 'change')} not done. To go on{by}:"
     return PageVerdict("care" if done else "stop", headline, advice, shown.finish)
+
+
+def is_interrupted(shown: RunDocument) -> bool:
+    """Return whether a signal ended an apply before everything was done."""
+    return any(outcome.reason in (RUN_ENDED, RESULT_UNKNOWN) for outcome in shown.outcomes)

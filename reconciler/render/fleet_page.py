@@ -7,18 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import chain
 from typing import Literal, cast
 
-from reconciler.documents.chapters import Chapter
-from reconciler.documents.coverage import Matrix, Row, Share, State, counted_targets, is_in_order, matrix
-from reconciler.documents.groups import EntryGroup
-from reconciler.documents.history import Differences, History, Run
-from reconciler.documents.ledger import fingerprint, marks
-from reconciler.documents.plan_file import PastApply, SavedPlan
+from reconciler.document.compare import fingerprint, marks
+from reconciler.document.document import PastApply, RunDocument, Seen, is_difference, target_of
+from reconciler.document.groups import Entry, EntryGroup, address_of, entries_of, grouped, subject_of
+from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.plan import Change, Excepted, Problem, TargetPlan
+from reconciler.model.item import Change, Finding, source_of
 from reconciler.model.targets import Level, Target
+from reconciler.render.coverage import Matrix, Row, Share, State, counted_targets, matrix
+from reconciler.render.history import Differences, History, Run
 
 MAX_TREND_RUNS = 60
 """How many runs the trend has."""
@@ -34,8 +33,6 @@ ENDING_WITHIN = timedelta(days=30)
 
 MAX_LISTED_TEAMS = 25
 """How many teams of a division are listed; the others are counted together."""
-
-Entry = Change | Problem
 
 DifferenceKind = Literal["create", "update", "delete", "problem", "unseen"]
 """The kind of a difference; `unseen`: an earlier run saw it, and this one did not look for it."""
@@ -214,24 +211,24 @@ class FleetPage:
         return sum(difference.number for difference in self.differences if difference.kind == "unseen")
 
 
-def fleet_page(saved: SavedPlan, history: History) -> FleetPage:
+def fleet_page(saved: RunDocument, history: History) -> FleetPage:
     """Return what a page says about a run and those before.
 
     Args:
         saved: the plan of the run.
         history: the runs, this one included.
     """
-    counted = counted_targets(saved.targets)
-    levels = {target.target.level for target in counted}
+    counted = counted_targets(saved)
+    levels = {target.level for target in counted}
     differences = tuple(sorted(_differences(saved, history), key=_age_and_size))
     exceptions = tuple(_ending(saved.targets, saved.created_at.date()))
     fleet = matrix(saved)
-    divisions = tuple(_divisions(saved, fleet, differences, {target.target for target in counted}))
+    divisions = tuple(_divisions(saved, fleet, differences, frozenset(counted)))
     trend = tuple(run for run in history.runs if run.whole)[-MAX_TREND_RUNS:]
     return FleetPage(
-        share=Share.of(counted),
+        share=Share.of(counted, saved),
         counts=levels.pop() if len(levels) == 1 else None,
-        affected=sum(not is_in_order(target) for target in saved.targets),
+        affected=len(saved.differing),
         trend=trend,
         earlier=_earlier(trend, saved.created_at),
         tasks=tuple(_tasks(saved, exceptions)),
@@ -262,28 +259,28 @@ def _earlier(trend: Sequence[Run], now: datetime) -> Run | None:
     return old[-1] if old else past[0] if past else None
 
 
-def _differences(saved: SavedPlan, history: History) -> Iterator[AgedDifference]:
+def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifference]:
     """Yield what differs, and what earlier runs saw and this one did not look for."""
     since = history.since()
-    for group in (group for chapter in saved.chapters for group in _groups(chapter)):
+    for group in (group for part in parts_of(saved) for group in _groups(part)):
         moments: dict[datetime, list[Entry]] = defaultdict(list)
         for entry in group.entries:
             moments[since.get(fingerprint(entry), saved.created_at)].append(entry)
-        kind: DifferenceKind = "problem" if isinstance(group.sample, Problem) else group.sample.action
+        subject = subject_of(group.sample)
+        kind: DifferenceKind = "problem" if isinstance(subject, Finding) else subject.action
         for moment, entries in moments.items():
-            targets = tuple(dict.fromkeys(entry.address.target for entry in entries))
-            name, section = fingerprint(entries[0]), group.sample.address.section
+            targets = tuple(dict.fromkeys(map(target_of, entries)))
+            name, section = fingerprint(entries[0]), address_of(group.sample).section
             yield AgedDifference(
                 name, moment, kind, section, targets, len(entries), group, tuple(entries), saved.created_at
             )
-    yield from _unseen(history, {*marks(saved.targets)})
+    yield from _unseen(history, {*marks(saved)})
 
 
-def _groups(chapter: Chapter) -> Iterator[EntryGroup[Entry]]:
-    """Yield the differences of a chapter, equal ones of two or more targets together."""
-    yield from cast(
-        "Iterator[EntryGroup[Entry]]", chain(chapter.groups_of(2, "change"), chapter.groups_of(2, "problem"))
-    )
+def _groups(part: DocumentPart) -> Iterator[EntryGroup[Entry]]:
+    """Yield the differences of a part, equal ones of two or more targets together."""
+    for sort in ("change", "problem"):
+        yield from (group for block in grouped(entries_of(part.items, sort), 2) for group in block.groups)
 
 
 def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
@@ -298,19 +295,17 @@ def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
         yield AgedDifference(unseen[0], since, "unseen", section, targets, len(unseen), None, (), seen)
 
 
-def _tasks(saved: SavedPlan, exceptions: Sequence[EndingException]) -> Iterator[Task]:
+def _tasks(saved: RunDocument, exceptions: Sequence[EndingException]) -> Iterator[Task]:
     """Yield what to do: what is in the way first, what can wait last."""
-    problems = [
-        cast("EntryGroup[Problem]", group) for chapter in saved.chapters for group in chapter.groups_of(2, "problem")
-    ]
+    problems = [group for part in parts_of(saved) for group in _groups(part) if isinstance(group.sample, Finding)]
     if problems:
-        most = max(problems, key=lambda group: len(group.entries)).sample
+        most = subject_of(max(problems, key=lambda group: len(group.entries)).sample)
         entries = [entry for group in problems for entry in group.entries]
-        yield Task("problem", len(entries), _targets(entries), most.remedy)
+        yield Task("problem", len(entries), _targets(entries), most.fix if isinstance(most, Finding) else "")
     kinds: dict[str | None, TaskKind] = {"pending": "pending", "service": "service"}
     by_kind: dict[TaskKind, list[Change]] = {"pending": [], "service": [], "change": []}
-    for change in saved.plan.changes:
-        by_kind[kinds.get(change.source, "change")].append(change)
+    for change in saved.changes:
+        by_kind[kinds.get(source_of(change), "change")].append(change)
     yield from (Task(kind, len(changes), _targets(changes)) for kind, changes in by_kind.items() if changes)
     for kind, has_ended in (("ended", True), ("ending", False)):
         some = [ending for ending in exceptions if (ending.days < 0) == has_ended]
@@ -320,8 +315,8 @@ def _tasks(saved: SavedPlan, exceptions: Sequence[EndingException]) -> Iterator[
             yield Task(cast("TaskKind", kind), number, targets, day=some[0].exception.until)
 
 
-def _targets(entries: Iterable[Change | Problem | Excepted]) -> tuple[Target, ...]:
-    return tuple(dict.fromkeys(entry.address.target for entry in entries))
+def _targets(entries: Iterable[Entry]) -> tuple[Target, ...]:
+    return tuple(dict.fromkeys(map(target_of, entries)))
 
 
 def _ages(differences: Iterable[AgedDifference], now: datetime) -> Iterator[SectionAges]:
@@ -336,7 +331,7 @@ def _ages(differences: Iterable[AgedDifference], now: datetime) -> Iterator[Sect
         yield SectionAges(section, numbers, oldest[section])
 
 
-def _ending(targets: Iterable[TargetPlan], today: date) -> Iterator[EndingException]:
+def _ending(targets: Iterable[Seen], today: date) -> Iterator[EndingException]:
     """Yield the exceptions that have ended or end soon, the first first; equal ones of several targets once."""
     alike: dict[DeclaredException, list[Target]] = defaultdict(list)
     for target in targets:
@@ -348,41 +343,43 @@ def _ending(targets: Iterable[TargetPlan], today: date) -> Iterator[EndingExcept
 
 
 def _divisions(
-    saved: SavedPlan, fleet: Matrix, differences: Iterable[AgedDifference], counted: Set[Target]
+    saved: RunDocument, fleet: Matrix, differences: Iterable[AgedDifference], counted: Set[Target]
 ) -> Iterator[Division]:
     """Yield the fleet by each label, then by group; of the targets of a team, shares count those that are counted."""
     oldest: dict[Target, datetime] = {}
     for difference in differences:
         for target in difference.targets:
             oldest[target] = min(oldest.get(target, difference.since), difference.since)
-    labels = Counter(label for target in saved.targets for label in target.labels)
+    labels = Counter(label for seen in saved.targets for label in seen.labels)
+    tally = Counter((target_of(item), isinstance(item, Finding)) for item in saved.items if is_difference(item))
     depth = _depth(fleet.rows)
     teams = {
-        label: {target.target: target.labels.get(label, "") for target in saved.targets}
+        label: {seen.target: seen.labels.get(label, "") for seen in saved.targets}
         for label in sorted(labels, key=lambda label: (label != "team", -labels[label], label))
     }
+    in_order = {target: target not in saved.differing for target in counted}
     for label, members in {**teams, "": {row.target: _group(row, depth) for row in fleet.rows}}.items():
-        yield _division(label, members, saved.targets, counted, oldest)
+        yield _division(label, members, tally, oldest, in_order)
 
 
 def _division(
     label: str,
     members: Mapping[Target, str],
-    targets: Iterable[TargetPlan],
-    counted: Set[Target],
+    tally: Mapping[tuple[Target, bool], int],
     oldest: Mapping[Target, datetime],
+    in_order: Mapping[Target, bool],
 ) -> Division:
-    by_team: dict[str, list[TargetPlan]] = defaultdict(list)
-    for target in targets:
-        by_team[members[target.target]].append(target)
+    by_team: dict[str, list[Target]] = defaultdict(list)
+    for target, name in members.items():
+        by_team[name].append(target)
 
-    def team(name: str, own: Sequence[TargetPlan], others: int = 0) -> Team:
+    def team(name: str, own: Sequence[Target], others: int = 0) -> Team:
         return Team(
             name,
-            Share.of([target for target in own if target.target in counted]),
-            sum(1 for target in own for _ in target.changes),
-            sum(1 for target in own for _ in target.problems),
-            min((oldest[target.target] for target in own if target.target in oldest), default=None),
+            Share(sum(in_order.get(target, False) for target in own), sum(target in in_order for target in own)),
+            sum(tally[target, False] for target in own),
+            sum(tally[target, True] for target in own),
+            min((oldest[target] for target in own if target in oldest), default=None),
             others,
         )
 

@@ -4,13 +4,14 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.item import Change, Create, Delete
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
 
 MAX_DELETED_SHARE = 0.3
@@ -38,29 +39,45 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterator[str]:
-    """Yield each reason why `apply` refuses the plan, with what to type if it is meant.
+def refusals(
+    planned: Iterable[Change],
+    held: Mapping[tuple[Target, str], int | None],
+    limits: Limits = NO_LIMITS,
+    shards: int = 1,
+) -> Iterator[str]:
+    """Yield each reason why `apply` refuses a plan, with what to type if it is meant.
 
     Args:
-        plan: what would be done.
+        planned: all changes, in the order of the plan.
+        held: by target and section, the number of objects there when they were read; None if they were not.
         limits: what is allowed.
         shards: into how many the run is divided, if this is the plan of one that knows nothing of the others.
     """
-    changes = list(plan.changes)
+    changes = list(planned)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
         yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
-    yield from _losses(plan.targets, sum(isinstance(change, Delete) for change in changes), limits, shards)
+    yield from _losses(changes, held, limits, shards)
     if not limits.sink:
         yield from _lack_of_sink(changes)
 
 
-def _losses(targets: Iterable[TargetPlan], deletes: int, limits: Limits, shards: int) -> Iterator[str]:
+def _losses(
+    changes: Sequence[Change], held: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
+) -> Iterator[str]:
+    places = Counter(
+        (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
+    )
+    deletes = places.total()
     loss, remedy = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
     if limits.allow_deletes is not None:
         if deletes > limits.allow_deletes:
             yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
         return
-    lost = [loss for target in targets for section in target.sections for loss in _loss(target, section)]
+    lost = [
+        f"{places[place]} of {number} entries of {place[1]} of {place[0]}"
+        for place, number in held.items()
+        if number and number >= MIN_GUARDED_OBJECTS and places[place] > MAX_DELETED_SHARE * number
+    ]
     if lost:
         others = (
             f", more than {MAX_DELETED_SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}"
@@ -73,12 +90,6 @@ def _losses(targets: Iterable[TargetPlan], deletes: int, limits: Limits, shards:
     elif deletes > MAX_UNGUARDED_DELETES // shards:
         part = f"{MAX_UNGUARDED_DELETES // shards}, which is this shard's part of {MAX_UNGUARDED_DELETES}"
         yield f"{loss}, more than {part}; merge all plans, or {remedy}"
-
-
-def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:
-    lost = sum(isinstance(change, Delete) for change in section.changes)
-    if section.found >= MIN_GUARDED_OBJECTS and lost > MAX_DELETED_SHARE * section.found:
-        yield f"{lost} of {section.found} entries of {section.section} of {target.target}"
 
 
 def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:

@@ -1,14 +1,13 @@
 """The fleet at a glance: what each target declares, how each of its sections is, and how much is in order. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 from typing import Self
 
-from reconciler.documents.plan_file import BaselineShare, SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import SectionPlan, Status, TargetPlan
+from reconciler.document.document import BaselineShare, RunDocument, section_of
+from reconciler.model.item import Delete, Finding, Item, Keep, Outcome, Status
 from reconciler.model.targets import Level, Target
 
 
@@ -50,9 +49,9 @@ class Share:
     all: int
 
     @classmethod
-    def of(cls, targets: Collection[TargetPlan]) -> Self:
-        """Return how many of these targets are in order."""
-        return cls(sum(map(is_in_order, targets)), len(targets))
+    def of(cls, targets: Collection[Target], document: RunDocument) -> Self:
+        """Return how many of these targets have neither changes nor problems. What is excepted is in order."""
+        return cls(sum(target not in document.differing for target in targets), len(targets))
 
     @property
     def percent(self) -> float:
@@ -60,15 +59,10 @@ class Share:
         return 1000 * self.in_order // self.all / 10 if self.all else 100.0
 
 
-def is_in_order(target: TargetPlan) -> bool:
-    """Return whether a target has neither changes nor problems. What exceptions hold back is in order."""
-    return not any(target.entries)
-
-
-def counted_targets(targets: Iterable[TargetPlan]) -> tuple[TargetPlan, ...]:
+def counted_targets(document: RunDocument) -> tuple[Target, ...]:
     """Return the targets that a share counts: the projects, or all where there are no projects."""
-    targets = tuple(targets)
-    return tuple(target for target in targets if target.target.level is Level.PROJECT) or targets
+    targets = tuple(seen.target for seen in document.targets)
+    return tuple(target for target in targets if target.level is Level.PROJECT) or targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +93,24 @@ class Matrix:
     rows: tuple[Row, ...]
 
 
-def matrix(document: SavedPlan | Report) -> Matrix:
+def matrix(document: RunDocument) -> Matrix:
     """Return what the targets of a plan, or of a report, declare, and the state of each section.
 
-    A problem of a whole target counts in each section that it declares. An older document does not name these: there,
-    it counts in all sections. Each section of a target that is to be created counts as changed. Differences that are in
-    a baseline count, too. A report of an older version lacks the targets that were in order.
+    A problem of a whole target counts in each section that it declares, or in all sections if it declares none. Each
+    section of a target that is to be created counts as changed. Differences that are in a baseline count, too.
     """
-    by_target = dict(_targets(document))
-    names = tuple(sorted({name for own in by_target.values() for name in own} - {""}))
+    said: dict[tuple[Target, str], list[Item]] = defaultdict(list)
+    for target, items in document.by_target.items():
+        for item in items:
+            said[target, section_of(item)].append(item)
+    names = tuple(sorted({name for seen in document.targets for name in seen.sections} - {""}))
     shared: dict[tuple[State, ...], tuple[State, ...]] = {}
 
-    def states(own: Mapping[str, State]) -> tuple[State, ...]:
+    def states(target: Target, sections: Iterable[str]) -> tuple[State, ...]:
+        own = {
+            name: _worst([*_states(said[target, name]), *_known_states(document.known, target, name)])
+            for name in sections
+        }
         whole = own.get("", State.IN_ORDER)
         if SEVERITY[whole] <= SEVERITY[State.CHANGES]:
             declared = own.keys() - {""} or (names if whole is State.PROBLEM else ())
@@ -118,41 +118,33 @@ def matrix(document: SavedPlan | Report) -> Matrix:
         row = tuple(own.get(name, State.NOT_DECLARED) for name in names)
         return shared.setdefault(row, row)
 
-    paths = {target.target: target.path for target in document.targets}
-    rows = (Row(target, states(own), paths.get(target)) for target, own in by_target.items())
+    rows = (Row(seen.target, states(seen.target, seen.sections), seen.path) for seen in document.targets)
     return Matrix(names, tuple(sorted(rows, key=lambda row: row.target.order)))
 
 
-def _targets(document: SavedPlan | Report) -> Iterator[tuple[Target, Mapping[str, State]]]:
-    """Yield each target with the states of its sections; that of the whole target has an empty name."""
-    known = document.known if isinstance(document, SavedPlan) else None
-    for target in document.targets:
-        yield (
-            target.target,
-            {
-                section.section: _worst(chain(_states(section), _known_states(known, target.target, section.section)))
-                for section in target.sections
-            },
-        )
-    for group in document.in_order if isinstance(document, Report) else ():
-        quiet = {name: State.UNMANAGED if name in group.unmanaged else State.IN_ORDER for name in group.sections}
-        yield from ((Target(group.level, ref), quiet) for ref in group.targets)
+FOUND = {
+    "problem": State.PROBLEM,
+    "excepted": State.EXCEPTED,
+    "not_applicable": State.NOT_APPLICABLE,
+    "unmanaged": State.UNMANAGED,
+}
+"""The states that findings leave a section in."""
 
 
-def _states(section: SectionPlan) -> Iterator[State]:
-    """Yield the states of what a section holds."""
-    if section.problems:
-        yield State.PROBLEM
-    if section.outcomes:
-        yield from (AFTER[outcome.status] for outcome in section.outcomes)
-    else:
-        yield from (State.DELETIONS if change.action == "delete" else State.CHANGES for change in section.changes)
-    if section.excepted:
-        yield State.EXCEPTED
-    if section.not_applicable:
-        yield State.NOT_APPLICABLE
-    if section.unmanaged:
-        yield State.UNMANAGED
+def _states(items: Iterable[Item]) -> Iterator[State]:
+    """Yield the states of what is said of a section, and done there."""
+    for item in items:
+        match item:
+            case Outcome():
+                yield AFTER[item.status]
+            case Finding():
+                yield FOUND.get(item.code, State.IN_ORDER)
+            case Keep():
+                yield State.IN_ORDER
+            case Delete():
+                yield State.DELETIONS
+            case _:
+                yield State.CHANGES
 
 
 def _known_states(known: BaselineShare | None, target: Target, section: str) -> Iterator[State]:

@@ -2,22 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from itertools import groupby
 
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Canary, Report, Requests, alike
+from reconciler.document.document import Canary, Requests, RunDocument, target_of
+from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
-from reconciler.model.plan import TargetPlan
+from reconciler.model.item import Finding, Item
+from reconciler.model.targets import Shard
 from reconciler.model.upkeep import Prospect
-from reconciler.planning.guard import NO_LIMITS, Limits
-from reconciler.planning.renames import united
-from reconciler.planning.selection import Shard
-
-Part = TypeVar("Part", SavedPlan, Report)
 
 
-def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> SavedPlan:
+def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) -> RunDocument:
     """Return the plans of shards as one. It is as old as the oldest of them.
 
     Args:
@@ -30,25 +26,62 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     _check(parts)
     plans = list(parts.values())
     return replace(
-        plans[0],
-        created_at=min(saved.created_at for saved in plans),
-        commit=plans[0].commit if len({saved.commit for saved in plans}) == 1 else None,
-        requests_made=sum(saved.requests_made for saved in plans),
-        shard=None,
-        narrowed=any(saved.narrowed in (True, None) for saved in plans),
+        _together(plans),
         limits=limits,
-        archived=sum(saved.archived for saved in plans),
-        hints=united(hint for saved in plans for hint in saved.hints),
-        inventory=_merged([saved.inventory for saved in plans]),
-        remarks=tuple(dict.fromkeys(remark for saved in plans for remark in saved.remarks)),
-        applies=max((saved.applies for saved in plans if saved.applies is not None), key=len, default=None),
-        targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
-        dependent=tuple(
-            sorted(
-                (section for saved in plans for section in saved.dependent), key=lambda section: section.target.order
-            )
-        ),
+        narrowed=any(plan.narrowed in (True, None) for plan in plans),
+        inventory=_merged([plan.inventory for plan in plans]),
+        applies=max((plan.applies for plan in plans if plan.applies is not None), key=len, default=None),
     )
+
+
+def _together(documents: Sequence[RunDocument]) -> RunDocument:
+    """Return what plans and reports of shards have in common, and all their targets and items."""
+    own: dict[object, list[Item]] = {}
+    for document in documents:
+        for target, several in groupby(document.items, key=_place):
+            own.setdefault(target, []).extend(several)
+    targets = sorted((seen for document in documents for seen in document.targets), key=lambda seen: seen.target.order)
+    items = [item for seen in targets for item in own.get(seen.target, ())]
+    return replace(
+        documents[0],
+        created_at=min(document.created_at for document in documents),
+        commit=documents[0].commit if len({document.commit for document in documents}) == 1 else None,
+        requests_made=sum(document.requests_made for document in documents),
+        shard=None,
+        archived=sum(document.archived for document in documents),
+        targets=tuple(targets),
+        items=(*items, *_said_once([item for item in own.get(None, ()) if isinstance(item, Finding)])),
+        tree=None,
+    )
+
+
+def _place(item: Item) -> object:
+    """Return the target of an item; None if it is about the run."""
+    return None if isinstance(item, Finding) and item.where is None else target_of(item)
+
+
+def _said_once(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return what is said of the run, each of it once; of one possible rename in several shards, all its targets."""
+    said: dict[object, Finding] = {}
+    for finding in findings:
+        names = {name: finding.data[name] for name in ("section", "name") if name in finding.data}
+        key = finding.code, finding.reason, finding.origin, *names.values()
+        before = said.get(key)
+        said[key] = _united(before, finding) if before and finding.code == "rename" else before or finding
+    return sorted(said.values(), key=_order)
+
+
+def _order(finding: Finding) -> tuple[str, int, str, str]:
+    """Return what is said of the run by file and line, as far as it is about one."""
+    file, _, line = finding.origin.rpartition(":")
+    return file, len(line), line, str(finding.data.get("name", ""))
+
+
+def _united(first: Finding, other: Finding) -> Finding:
+    """Return one possible rename that two shards have found."""
+    former = sorted({*first.data["renamed_from"], *other.data["renamed_from"]})
+    targets = first.data["targets"] + other.data["targets"]
+    return replace(first, data={**first.data, "renamed_from": former, "targets": targets})
 
 
 def _merged(prospects: Sequence[Prospect | None]) -> Prospect | None:
@@ -87,7 +120,7 @@ def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
     )
 
 
-def merge_reports(parts: Mapping[str, Report]) -> Report:
+def merge_reports(parts: Mapping[str, RunDocument]) -> RunDocument:
     """Return the reports of shards as one, from the first beginning to the last end.
 
     Args:
@@ -98,23 +131,18 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     """
     _check(parts)
     reports = list(parts.values())
-    requests = [report.requests for report in reports]
+    requests = [report.requests for report in reports if report.requests]
     reasons = sorted({reason for made in requests for reason in made.waited})
     return replace(
-        reports[0],
-        commit=reports[0].commit if len({report.commit for report in reports}) == 1 else None,
-        started_at=min(report.started_at for report in reports),
-        finished_at=max(report.finished_at for report in reports),
+        _together(reports),
+        started_at=min(report.started_at for report in reports if report.started_at),
+        finished_at=max(report.time for report in reports),
         requests=Requests(
             reads=sum(made.reads for made in requests),
             writes=sum(made.writes for made in requests),
             waited={reason: round(sum(made.waited.get(reason, 0.0) for made in requests), 1) for reason in reasons},
         ),
-        targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
-        in_order=alike(group for report in reports for group in report.in_order),
-        remarks=tuple(dict.fromkeys(remark for report in reports for remark in report.remarks)),
         canary=_merged_canary([report.canary for report in reports if report.canary]),
-        shard=None,
     )
 
 
@@ -132,11 +160,7 @@ def _merged_canary(canaries: Sequence[Canary]) -> Canary | None:
     )
 
 
-def _order(target: TargetPlan) -> tuple[object, ...]:
-    return target.target.order
-
-
-def _check(parts: Mapping[str, Part]) -> None:
+def _check(parts: Mapping[str, RunDocument]) -> None:
     """Refuse parts that do not come from one run."""
     _refuse_unless_alike("services", parts, lambda part: part.service)
     _refuse_unless_alike("manifests", parts, lambda part: part.manifests_digest)
@@ -145,13 +169,13 @@ def _check(parts: Mapping[str, Part]) -> None:
     _refuse_unless_all([part.shard for part in parts.values() if part.shard])
     files: dict[object, str] = {}
     for file, part in parts.items():
-        for target in part.all_targets:
-            first = files.setdefault(target.identity, file)
+        for seen in part.targets:
+            first = files.setdefault(seen.target.identity, file)
             if first != file:
-                raise PlanRefused(f"cannot merge: {target} is in {first} and in {file}")
+                raise PlanRefused(f"cannot merge: {seen.target} is in {first} and in {file}")
 
 
-def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:
+def _refuse_unless_alike(what: str, parts: Mapping[str, RunDocument], value: Callable[[RunDocument], object]) -> None:
     (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
     for file, other in rest:
         if other != wanted:

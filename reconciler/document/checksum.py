@@ -6,14 +6,12 @@ JSON schema.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
-from itertools import pairwise
 from json.encoder import encode_basestring_ascii
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from reconciler.errors import Outdated, PlanRefused
 from reconciler.model.protocols import Json
@@ -44,14 +42,8 @@ WRITTEN_BY = {
 }
 """The commands that write a document."""
 
-NESTED = frozenset({"address", "target"})
-"""Keys that `_nest_addresses` adds."""
-
-ALTERNATIVES = frozenset({"create", "update", "delete", "str", "int"})
+ALTERNATIVES = frozenset({"create", "update", "delete", "keep", "finding", "str", "int"})
 """Steps of pydantic's paths that tell which alternative it tried."""
-
-REPEATED = {("address", "target"), ("address", "section")}
-"""Steps to what `_nest_addresses` repeats: the target, or the section, has the same fault."""
 
 MEANINGS = {
     "missing": "is missing",
@@ -60,26 +52,9 @@ MEANINGS = {
     "int_type": "should be a number",
     "tuple_type": "should be a list",
     "dict_type": "should be an object",
+    "extra_forbidden": "is not known here",
     "dataclass_type": "should be an object",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Omissions:
-    """The attributes of targets and of their sections that a document does not hold.
-
-    A plan and a report are of the same types, and each has what the other has not.
-    """
-
-    target: Sequence[str] = ()
-    section: Sequence[str] = ()
-
-    @property
-    def paths(self) -> dict[str, Any]:
-        """It, as pydantic excludes it."""
-        section = dict.fromkeys(self.section, True)
-        target = {**dict.fromkeys(self.target, True), "sections": {"__all__": section}}
-        return {"targets": {"__all__": target}}
 
 
 def with_checksum(content: Mapping[str, Json]) -> str:
@@ -109,22 +84,22 @@ def _indented(value: Json, start: str = "\n") -> str:
 
 def read_checked(
     text: str,
-    shape: TypeAdapter[Shape],
     wanted: str,
+    read: Callable[[dict[str, Json]], Shape],
+    written: Callable[[Shape], Mapping[str, Json]],
     *,
-    computed: Mapping[str, bool],
-    omissions: Omissions | None = None,
-    context: object = None,
+    computed: Collection[str] = (),
+    free: Collection[str] = (),
 ) -> Shape:
     """Return the document in a text with a checksum.
 
     Args:
         text: what `with_checksum` returned.
-        shape: of the document's dataclass.
-        wanted: its format, such as `reconciler.plan/v3`.
-        computed: the keys that the dataclass computes, and whether the document must have the same values.
-        omissions: what it does not hold.
-        context: for validators.
+        wanted: its format, such as `reconciler.plan/v4`.
+        read: takes the content without the checksum, and raises `ValidationError` where that is not as it should be.
+        written: returns the content that a document would be written with.
+        computed: the keys that are not read: they must be there, with the values that would be written.
+        free: the keys that are not read, and may be anything.
 
     Raises:
         PlanRefused: it is no JSON, of another format or version, edited, or not as this reconciler would write it.
@@ -135,19 +110,14 @@ def read_checked(
     if claimed != _digest(content):
         fault = "has no checksum" if claimed is None else "was edited after it was saved: its checksum does not match"
         raise PlanRefused(f"{_the(wanted)} {fault}; make it again")
-    _nest_addresses(content)
-    stored = {name: value for name, value in content.items() if name not in computed}
     try:
-        document = shape.validate_json(json.dumps(stored), context=context)
+        document = read({name: value for name, value in content.items() if name not in (*computed, *free)})
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
-    free = {name for name, same in computed.items() if not same}
-    excluded = {**dict.fromkeys(free, True), **(omissions.paths if omissions else {})}
-    written = shape.dump_python(document, mode="json", exclude=excluded)
-    _nest_addresses(written)
+    expected = {name: value for name, value in written(document).items() if name not in free}
     compared = {name: value for name, value in content.items() if name not in free}
-    differences = [f"{name} is missing" for name in computed if name not in content and name not in free]
-    differences += _differences(compared, written)
+    differences = [f"{name} is missing" for name in computed if name not in content]
+    differences += _differences(compared, expected)
     if differences:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(differences)}")
     return document
@@ -193,42 +163,11 @@ def _no_such_document(wanted: str, reason: str) -> PlanRefused:
     return PlanRefused(advised(f"not {_a(wanted)}{reason}", WRITTEN_BY.get(_stem(wanted), "")))
 
 
-def _nest_addresses(content: dict[str, Json]) -> None:
-    """Give each object its whole address: the target and the section stand above it in the document."""
-    for target in _objects(content.get("targets")):
-        target["target"] = _taken(target, "level", "ref")
-        for section in _objects(target.get("sections")):
-            changes = [outcome.get("change") for outcome in _objects(section.get("outcomes"))]
-            for held in (
-                section.get("changes"),
-                changes,
-                section.get("problems"),
-                section.get("unmanaged"),
-                section.get("excepted"),
-                section.get("restored"),
-                section.get("inherited"),
-                section.get("hidden"),
-                section.get("widened"),
-            ):
-                for entry in _objects(held):
-                    place = {"target": target["target"], "section": section.get("section")}
-                    entry["address"] = place | _taken(entry, "part", "title", "name")
-
-
-def _objects(held: Json) -> Iterator[dict[str, Json]]:
-    return (member for member in held if isinstance(member, dict)) if isinstance(held, list) else iter(())
-
-
-def _taken(held: dict[str, Json], *names: str) -> dict[str, Json]:
-    return {name: held.pop(name) for name in names if name in held}
-
-
 def _faults(error: ValidationError) -> Iterator[str]:
     """Yield each fault with its place in the file, such as `targets[0].sections[1].section is missing`."""
     for fault in error.errors(include_url=False, include_input=False):
-        if not REPEATED & set(pairwise(fault["loc"])):
-            meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
-            yield f"{_place(step for step in fault['loc'] if step not in ALTERNATIVES)} {meaning}"
+        meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
+        yield f"{_place(step for step in fault['loc'] if step not in ALTERNATIVES)} {meaning}"
 
 
 def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
@@ -252,7 +191,7 @@ def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ())
 
 
 def _place(path: Iterable[str | int]) -> str:
-    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path if step not in NESTED)
+    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path)
     return "".join(steps).removeprefix(".")
 
 

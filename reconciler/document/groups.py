@@ -1,4 +1,4 @@
-"""Equal changes, problems and outcomes of several targets, put together: one decision is shown once. Pure.
+"""Equal changes, findings and outcomes of several targets, put together: one decision is shown once. Pure.
 
 Two changes are equal if they do the same to objects of the same name. What depends on the target's own path counts as
 equal: it is shown as `<path>`, `<namespace>` and `<name>`.
@@ -7,20 +7,33 @@ equal: it is shown as `<path>`, `<namespace>` and `<name>`.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from math import isinf
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import NonNegativeInt
-
-from reconciler.model.diff import Fields
-from reconciler.model.plan import ACTIONS, Action, Change, Create, Delete, Excepted, Outcome, Problem, Status, Update
+from reconciler.document.document import change_in, changes_in
+from reconciler.model.codes import code_of
+from reconciler.model.item import (
+    ACTIONS,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Item,
+    Keep,
+    Note,
+    Outcome,
+    Status,
+    Update,
+    sentences,
+)
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 
 GROUP_FROM_TARGETS = 3
@@ -36,8 +49,8 @@ VARIES = "<varies>"
 SHOWN_LOSSES = 3
 """How many of the losses are told that only some of several deletions have."""
 
-SHOWN_ATTRIBUTES = ("before", "after", "renamed_from", "former_names", "hint", "reason", "remedy")
-"""The attributes of entries that people see, beside their names."""
+SHOWN_ATTRIBUTES = ("before", "after", "renamed_from", "reason", "fix", "data")
+"""The attributes of entries that people see, beside their names and notes."""
 
 ID_IN_PATH = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
 """The ID of an object in the path of a request, known or not yet."""
@@ -45,7 +58,7 @@ ID_IN_PATH = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
 REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/\s:]+)((?:/[^\s:]*)?)(?=:|$)")
 """A request to a group or a project, as errors name it."""
 
-Subject = Change | Problem | Excepted
+Subject = Change | Finding
 """What an entry is about."""
 
 Entry = Subject | Outcome
@@ -70,7 +83,7 @@ class EntryGroup(Generic[One_co]):
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets, in the order of the plan."""
-        return tuple(dict.fromkeys(target_of(entry) for entry in self.entries))
+        return tuple(dict.fromkeys(address_of(entry).target for entry in self.entries))
 
     @property
     def origin(self) -> str:
@@ -95,47 +108,6 @@ class Block(Generic[One_co]):
     def ranked(self) -> list[EntryGroup[One_co]]:
         """The groups as people read them: creations first."""
         return sorted(self.groups, key=lambda group: rank(group.sample))
-
-
-@dataclass(frozen=True, slots=True)
-class SavedGroup:
-    """Equal changes of several targets, or their problems or failures of one reason.
-
-    Placeholders stand for what depends on the target: `<path>`, `<namespace>`, `<name>`.
-    """
-
-    level: Level
-    """The level of the targets."""
-    targets: tuple[Key | None, ...]
-    """Their full paths or numeric IDs."""
-    section: str
-    """The section's name; empty for the targets themselves: their creation, or why nothing of them can be read."""
-    part: str
-    """Which of the section's endpoints; the section's name if there is only one."""
-    title: str
-    """The word for such an object, such as `milestone`."""
-    name: Key | None
-    """The object's name; null for a settings section."""
-    others: NonNegativeInt
-    """How many objects of other names have the same problem or failure."""
-    action: Action | None
-    """The action; null for a problem."""
-    before: Fields
-    """The fields that are changed or lost, as they were read; `<varies>` if they are not the same everywhere."""
-    after: Fields
-    """The fields as they will be."""
-    renamed_from: Key | None
-    """The name before, or null if the name stays."""
-    losses: tuple[str, ...]
-    """The losses that come with a deletion; a loss that is not the same everywhere has its number of objects."""
-    field: str | None
-    """The field that a problem is about; null for the whole object."""
-    status: Status | None
-    """The outcome; null in a plan and for a problem."""
-    reason: str
-    """Why it cannot be planned, or is not done; else empty."""
-    remedy: str
-    """The fix of a problem; empty if the reason contains it."""
 
 
 def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
@@ -163,7 +135,7 @@ def arranged(
     shared: set[int] = set()
     for group in () if isinf(least) else groups:
         targets = group.targets
-        fewest = min(least, GROUP_FROM_PROBLEMS) if isinstance(group.sample, Problem) else least
+        fewest = min(least, GROUP_FROM_PROBLEMS) if _is_by_finding(group.sample) else least
         if len(targets) >= fewest:
             together.setdefault(targets, []).append(group)
             shared.update(map(id, group.entries))
@@ -174,7 +146,7 @@ def arranged(
     alone: dict[Target, list[EntryGroup[One]]] = {}
     for entry in entries:
         if id(entry) not in shared:
-            alone.setdefault(target_of(entry), []).append(EntryGroup((entry,), entry))
+            alone.setdefault(address_of(entry).target, []).append(EntryGroup((entry,), entry))
     return *blocks, *(Block((target,), tuple(own)) for target, own in alone.items())
 
 
@@ -189,7 +161,7 @@ def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
     spellings: dict[tuple[int, str], set[str]] = {}
     seen = Counter[tuple[Target, str]]()
     for position, entry in enumerate(entries):
-        target, spelling = target_of(entry), _key(entry)
+        target, spelling = address_of(entry).target, _key(entry)
         form = owns(target).canonical_key(entry, spelling)
         # the second of two equal changes of one target is in another group than the first
         seen[target, form] += not _is_by_reason(entry)
@@ -202,19 +174,27 @@ def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
         together.setdefault(place if others else (place[0], spelling, "everywhere"), []).extend(members)
     groups = sorted((sorted(members, key=itemgetter(0)) for members in together.values()), key=lambda own: own[0][0])
     return tuple(
-        _group([entry for _, entry in members], lambda entry: owns(target_of(entry)).canonical(entry))
+        _group([entry for _, entry in members], lambda entry: owns(address_of(entry).target).canonical(entry))
         for members in groups
     )
 
 
 def subject_of(entry: Entry) -> Subject:
-    """Return the change or the problem that an entry is about."""
+    """Return the change or the finding that an entry is about."""
     return entry.change if isinstance(entry, Outcome) else entry
 
 
-def target_of(entry: Entry) -> Target:
-    """Return the target of an entry."""
-    return subject_of(entry).address.target
+def address_of(entry: Entry) -> Address:
+    """Return the address of what an entry is about.
+
+    Raises:
+        ValueError: it is about the run.
+    """
+    subject = subject_of(entry)
+    address = subject.where if isinstance(subject, Finding) else subject.address
+    if address is None:
+        raise ValueError("about the run")
+    return address
 
 
 def is_done(entry: Entry) -> bool:
@@ -222,38 +202,34 @@ def is_done(entry: Entry) -> bool:
     return isinstance(entry, Outcome) and entry.status is Status.DONE
 
 
+def sort_of(entry: Entry) -> str:
+    """Return the sort of an entry, the same for equal ones: `change`, `unfinished`, or the code of a finding."""
+    if isinstance(entry, Finding):
+        return entry.code
+    return "unfinished" if isinstance(entry, Outcome) and not is_done(entry) else "change"
+
+
+def entries_of(items: Iterable[Item], *sorts: str) -> list[Entry]:
+    """Return the changes and findings of some sorts, by target: first changes, then findings in the order of sorts.
+
+    Args:
+        items: in the order of a document.
+        sorts: see `sort_of`.
+    """
+    rank = {sort: number for number, sort in enumerate(sorts)} | {"change": 0, "unfinished": 0}
+    meant = (item for item in items if not isinstance(item, Keep) and sort_of(item) in sorts)
+    entries: list[Entry] = []
+    for _, own in groupby(meant, key=lambda entry: address_of(entry).target):
+        entries += sorted(own, key=lambda entry: rank[sort_of(entry)])
+    return entries
+
+
 def rank(entry: Entry) -> int:
     """Return the position of an entry among those of the same targets: creations first, what is excepted last."""
-    subject = subject_of(entry)
-    if isinstance(subject, Problem | Excepted):
-        return len(ACTIONS) + isinstance(subject, Excepted)
-    return ACTIONS.index(subject.action)
-
-
-def saved_group(group: EntryGroup[Entry]) -> SavedGroup:
-    """Return a group as a document holds it."""
-    outcome = group.sample if isinstance(group.sample, Outcome) else None
-    subject = subject_of(group.sample)
-    problem = subject if isinstance(subject, Problem) else None
-    address = subject.address
-    return SavedGroup(
-        level=address.target.level,
-        targets=tuple(target.ref for target in group.targets),
-        section=address.section,
-        part=address.part,
-        title=address.title,
-        name=address.name,
-        others=group.others,
-        action=None if isinstance(subject, Problem) else subject.action,
-        before=subject.before if isinstance(subject, Update | Delete) else {},
-        after=subject.after if isinstance(subject, Create | Update) else {},
-        renamed_from=subject.renamed_from if isinstance(subject, Update) else None,
-        losses=subject.losses if isinstance(subject, Delete) else (),
-        field=problem.field if problem else None,
-        status=outcome.status if outcome else None,
-        reason=(outcome or problem or Problem(address, "")).reason,
-        remedy=problem.remedy if problem else "",
-    )
+    change = change_in(entry)
+    if change is None:
+        return len(ACTIONS) + (sort_of(entry) != "problem")
+    return ACTIONS.index(change.action)
 
 
 def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGroup[One]:
@@ -261,33 +237,49 @@ def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGrou
     if not others:
         return EntryGroup((first,), first)
     forms = [canonical(entry) for entry in entries]
-    subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
-    names, canonical_names = {_name(subject) for subject in subjects}, {_name(subject) for subject in shapes}
+    names, canonical_names = {_name(entry) for entry in entries}, {_name(form) for form in forms}
     is_spelt = len(names) == 1 or len(canonical_names) > 1
-    address = (subjects if is_spelt else shapes)[0].address
-    sample = _with(forms[0], {**_agreed_values(subjects, shapes), "address": address})
+    address = address_of((entries if is_spelt else forms)[0])
+    subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
+    sample = _with(forms[0], address, _agreed_values(subjects, shapes))
     if isinstance(sample, Outcome):
         sample = replace(sample, **_agreed_values(entries, forms))
     return EntryGroup(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
 def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
-    """Return what people see of equal changes or problems, by attribute."""
+    """Return what people see of equal changes or findings, by attribute."""
     values: dict[str, Any] = {}
     for name in SHOWN_ATTRIBUTES:
-        if not hasattr(forms[0], name):
-            continue
-        own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
-        if isinstance(canonical[0], Mapping):
-            values[name] = {
-                field: _agreed(*([fields.get(field, VARIES) for fields in some] for some in (own, canonical)))
-                for field in canonical[0]
-            }
-        else:
-            values[name] = _agreed(own, canonical)
-    if isinstance(forms[0], Delete):
-        values["losses"] = tuple(_losses(entries, forms))
+        if hasattr(forms[0], name):
+            own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
+            values[name] = _agreed_fields(own, canonical)
+    if isinstance(forms[0], Create | Update | Delete):
+        values["notes"] = _agreed_notes([*changes_in(entries)], [*changes_in(forms)])
     return values
+
+
+def _agreed_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return what values agree in, field by field of mappings; see `_agreed`."""
+    if not isinstance(forms[0], Mapping):
+        return _agreed(values, forms)
+    return {
+        field: _agreed_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))
+        for field in forms[0]
+    }
+
+
+def _agreed_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
+    """Return the notes of equal changes: those that all have, then their losses; of other notes those of the first."""
+    spelt, shaped = ([*map(_separating, some)] for some in (changes, forms))
+    others = (note for note in forms[0].notes if note.code != "loss" and not code_of(note.code).separates)
+    losses = (Note("loss", loss) for loss in _losses(changes, forms))
+    return (*(spelt[0] if all(own == spelt[0] for own in spelt) else shaped[0]), *losses, *others)
+
+
+def _separating(change: Change) -> tuple[Note, ...]:
+    """Return the notes in which equal changes do not differ."""
+    return tuple(Note(note.code, note.reason) for note in change.notes if code_of(note.code).separates)
 
 
 def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
@@ -298,27 +290,36 @@ def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
     return VARIES
 
 
+def _is_by_finding(entry: Entry) -> bool:
+    """Return whether an entry is a finding whose reason says all that matters, whatever it is about."""
+    return isinstance(entry, Finding) and code_of(entry.code).by_reason
+
+
 def _is_by_reason(entry: Entry) -> bool:
     """Return whether the reason of an entry says all that matters, whatever it is about."""
-    return isinstance(entry, Problem | Outcome) and not is_done(entry)
+    return _is_by_finding(entry) or (isinstance(entry, Outcome) and not is_done(entry))
 
 
-def _name(subject: Subject) -> object:
-    field = subject.field if isinstance(subject, Problem) else None
-    return subject.address.part, subject.address.title, subject.address.name, field
+def _name(entry: Entry) -> object:
+    address, subject = address_of(entry), subject_of(entry)
+    field = subject.field if isinstance(subject, Finding) else None
+    return address.part, address.title, address.name, field
 
 
-def _with(entry: One, values: Mapping[str, Any]) -> One:
-    """Return an entry with other values of what it is about."""
-    if isinstance(entry, Outcome):
-        return cast("One", replace(entry, change=replace(entry.change, **values)))
-    return cast("One", replace(entry, **values))
+def _with(entry: One, address: Address, values: Mapping[str, Any]) -> One:
+    """Return an entry with another address, and other values of what it is about."""
+    match entry:
+        case Outcome():
+            return cast("One", replace(entry, change=replace(entry.change, address=address, **values)))
+        case Finding():
+            return cast("One", replace(entry, where=address, **values))
+        case _:
+            return cast("One", replace(entry, address=address, **values))
 
 
-def _losses(entries: Iterable[Entry], forms: Sequence[Entry]) -> Iterator[str]:
-    """Yield the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
-    spelt = [entry.losses for entry in entries if isinstance(entry, Delete)]
-    shaped = [entry.losses for entry in forms if isinstance(entry, Delete)]
+def _losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
+    """Return the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
+    spelt, shaped = ([sentences(change, "loss") for change in some] for some in (changes, forms))
     shared = dict.fromkeys(loss for loss in spelt[0] if all(loss in own for own in spelt))
     numbers = Counter(
         form
@@ -326,12 +327,12 @@ def _losses(entries: Iterable[Entry], forms: Sequence[Entry]) -> Iterator[str]:
         for loss, form in zip(own, own_forms, strict=True)
         if loss not in shared
     ).most_common()
-    yield from shared
-    yield from (loss for loss, number in numbers if number == len(forms))
+    losses = [*shared, *(loss for loss, number in numbers if number == len(forms))]
     some = [f"{loss} ({number:,} of {len(forms):,})" for loss, number in numbers if number < len(forms)]
-    yield from some[:SHOWN_LOSSES]
+    losses += some[:SHOWN_LOSSES]
     if len(some) > SHOWN_LOSSES:
-        yield f"and {counted(len(some) - SHOWN_LOSSES, 'other')}"
+        losses.append(f"and {counted(len(some) - SHOWN_LOSSES, 'other')}")
+    return losses
 
 
 class _Placeholders:
@@ -362,35 +363,31 @@ class _Placeholders:
             case Outcome():
                 reason = self._text(self._in_reason(entry.reason))
                 form: Entry = replace(entry, change=self._change(entry.change), reason=reason)
-            case Problem():
-                reason, remedy = self._text(entry.reason), self._text(entry.remedy)
-                form = replace(entry, address=self._address(entry), reason=reason, remedy=remedy)
-            case Excepted():
-                before, after = self._value(entry.before), self._value(entry.after)
-                reason = self._text(entry.reason)
-                form = replace(entry, address=self._address(entry), before=before, after=after, reason=reason)
-                form = entry if _hides(before, after) else form
+            case Finding():
+                data = self._value(entry.data)
+                reason, fix = self._text(entry.reason), self._text(entry.fix)
+                form = replace(entry, where=self._address(address_of(entry)), reason=reason, fix=fix, data=data)
+                form = entry if _hides(data.get("before"), data.get("after")) else form
             case _:
                 form = self._change(entry)
         return cast("One", form)
 
     def _change(self, change: Change) -> Change:
         """Return a change with placeholders, unless they would hide what changes."""
-        address = self._address(change)
-        if isinstance(change, Delete):
-            losses = tuple(self._text(loss) for loss in change.losses)
-            return replace(change, address=address, before=self._value(change.before), losses=losses)
-        after, hint = self._value(change.after), self._text(change.hint)
-        if isinstance(change, Create):
-            former = tuple(self._value(name) for name in change.former_names)
-            return replace(change, address=address, after=after, former_names=former, hint=hint)
-        before, name = self._value(change.before), self._value(change.renamed_from)
+        address = self._address(change.address)
+        notes = tuple(replace(note, reason=self._text(note.reason)) if note.reason else note for note in change.notes)
+        match change:
+            case Create():
+                return replace(change, address=address, after=self._value(change.after), notes=notes)
+            case Delete():
+                return replace(change, address=address, before=self._value(change.before), notes=notes)
+        before, after, name = map(self._value, (change.before, change.after, change.renamed_from))
         if _hides(before, after) or name == address.name is not None:
             return change
-        return replace(change, address=address, before=before, after=after, renamed_from=name, hint=hint)
+        return replace(change, address=address, before=before, after=after, renamed_from=name, notes=notes)
 
-    def _address(self, entry: Change | Problem | Excepted) -> Address:
-        return replace(entry.address, name=self._value(entry.address.name))
+    def _address(self, address: Address) -> Address:
+        return replace(address, name=self._value(address.name))
 
     def _value(self, value: Json) -> Json:
         match value:
@@ -413,7 +410,9 @@ class _Placeholders:
         return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
 
 
-def _hides(before: Fields, after: Fields) -> bool:
+def _hides(before: Json, after: Json) -> bool:
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return False
     return any(before.get(field) == value for field, value in after.items())
 
 
@@ -447,19 +446,22 @@ def _split(text: str, word: str, placeholder: str) -> list[str]:
 
 def _key(entry: Entry) -> str:
     """Return text that is the same for equal entries."""
-    subject = subject_of(entry)
-    address = subject.address
+    subject, address = subject_of(entry), address_of(entry)
     about: list[Json] = [address.target.level, address.section]
-    if isinstance(subject, Problem):
-        return json.dumps([*about, subject.reason, subject.remedy])
+    if isinstance(subject, Finding):
+        about += [subject.code, subject.reason, subject.fix]
+        own = [] if _is_by_finding(subject) else [address.part, address.title, address.name, dict(subject.data)]
+        return json.dumps([*about, *own], sort_keys=True)
     about += [subject.action, address.part]
     if isinstance(entry, Outcome) and not is_done(entry):
         return json.dumps([*about, entry.status, entry.reason])
     about += [address.title, address.name]
-    if isinstance(subject, Create):
-        about += [subject.after, subject.former_names, subject.hint]
-    elif isinstance(subject, Update):
-        about += [subject.before, subject.after, subject.renamed_from, subject.hint]
-    elif isinstance(subject, Excepted):
-        about += [subject.before, subject.after, str(subject.until), subject.reason]
+    match subject:
+        case Create():
+            about.append(dict(subject.after))
+        case Update():
+            about += [dict(subject.before), dict(subject.after), subject.renamed_from]
+        case Delete():
+            return json.dumps(about)
+    about += [[note.code, note.reason] for note in _separating(subject)]
     return json.dumps(about, sort_keys=True)

@@ -3,6 +3,7 @@
 A history holds targets, sections, moments, numbers and fingerprints, and no value of a setting.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,13 +13,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
-from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
-from reconciler.documents.coverage import Share, counted_targets
-from reconciler.documents.ledger import ledger
-from reconciler.documents.plan_file import CLOCK_SKEW, SavedPlan, is_about
+from reconciler.document.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.document.compare import lines_of
+from reconciler.document.document import CLOCK_SKEW, RunDocument, is_about
+from reconciler.document.groups import address_of
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import Problem, SectionPlan
+from reconciler.model.item import Finding
+from reconciler.model.protocols import Json
 from reconciler.model.targets import Key, Level, Target
+from reconciler.render.coverage import Share, counted_targets
 
 FORMAT: Final = "reconciler.history/v1"
 
@@ -126,7 +129,12 @@ def _adapter() -> TypeAdapter[History]:
 
 def save_history(history: History) -> str:
     """Return a history as a document that `load_history` reads."""
-    return with_checksum(_adapter().dump_python(history, mode="json"))
+    return with_checksum(_content(history))
+
+
+def _content(history: History) -> dict[str, Json]:
+    content: dict[str, Json] = _adapter().dump_python(history, mode="json")
+    return content
 
 
 def load_history(text: str, service: str) -> History:
@@ -139,13 +147,13 @@ def load_history(text: str, service: str) -> History:
     Raises:
         PlanRefused: it is not a history, was edited, comes from another version, or is about another service.
     """
-    history = read_checked(text, _adapter(), FORMAT, computed={})
+    history = read_checked(text, FORMAT, lambda content: _adapter().validate_json(json.dumps(content)), _content)
     if not is_about(history.service, service):
         raise PlanRefused(f"the history is about {history.service!r}, and this is {service!r}")
     return history
 
 
-def with_run(history: History | None, saved: SavedPlan) -> History:
+def with_run(history: History | None, saved: RunDocument) -> History:
     """Return a history with one more run.
 
     A difference keeps the moment at which it was first seen for as long as it stays the same. It is gone if a run
@@ -168,19 +176,18 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
             replace(entry, since=min(entry.since, at)) if entry.mark in marks else entry for entry in _entries(past)
         ]
     else:
-        looked_at = {
-            target.target.identity: {section.section: section for section in target.sections}
-            for target in saved.targets
-        }
+        looked_at = {seen.target.identity: frozenset(seen.sections) for seen in saved.targets}
+        unread = _unread(saved)
         kept = (
             entry
             for entry in _entries(past)
-            if entry.mark not in marks and not _is_gone(entry, looked_at.get(entry.target.identity), is_whole=whole)
+            if entry.mark not in marks
+            and not _is_gone(entry, looked_at.get(entry.target.identity), unread, is_whole=whole)
         )
         entries = [*present, *(entry for entry in kept if at - entry.seen <= FORGOTTEN)]
     known = present if is_late else entries
     problems = sum(entry.is_problem for entry in known)
-    share = Share.of(counted_targets(saved.targets))
+    share = Share.of(counted_targets(saved), saved)
     run = Run(at, len(saved.targets), whole, len(known) - problems, problems, share.all, share.in_order)
     runs = {kept_run.at: kept_run for kept_run in (*past.runs, *([run] if whole or not is_late else []))}
     ordered = tuple(runs[moment] for moment in sorted(runs))[-MAX_RUNS:]
@@ -209,42 +216,53 @@ def is_ahead(moment: datetime, now: datetime) -> bool:
     return moment - now > CLOCK_SKEW
 
 
-def is_whole(saved: SavedPlan) -> bool:
+def is_whole(saved: RunDocument) -> bool:
     """Return whether a plan is about everything that the manifests declare."""
     return saved.narrowed is False and not saved.reverts and not saved.is_part
 
 
-def _is_gone(entry: _Entry, sections: Mapping[str, SectionPlan] | None, *, is_whole: bool) -> bool:
+def _is_gone(
+    entry: _Entry, sections: Collection[str] | None, unread: Collection[tuple[object, str, str]], *, is_whole: bool
+) -> bool:
     """Whether a run would have found a difference if it still were there, or nobody declares its place any more.
 
     Args:
         entry: a difference that the run has not found.
         sections: those of its target that the run looked at; None if it did not look at the target.
+        unread: see `_unread`.
         is_whole: whether it looked at everything that the manifests declare.
     """
     if sections is None:
         return is_whole
-    if not entry.section or ((target := sections.get("")) and target.problems):
+    target = entry.target.identity
+    if not entry.section or (target, "", ANY_PART) in unread:
         return not entry.section
-    section = sections.get(entry.section)
-    if section is None:
+    if entry.section not in sections:
         return is_whole
-    return entry.is_problem or entry.part not in _unread(section)
+    return entry.is_problem or (target, entry.section, entry.part) not in unread
 
 
-def _unread(section: SectionPlan) -> Collection[str]:
-    """Return the parts that could not be read, or not be planned."""
-    return {
-        problem.address.part for problem in section.problems if problem.address.name is None and problem.field is None
+ANY_PART = "*"
+"""Stands for the parts of a target of which all is a problem."""
+
+
+def _unread(saved: RunDocument) -> Collection[tuple[object, str, str]]:
+    """Return, by target and section, the parts that could not be read, or not be planned."""
+    problems = [(address_of(problem), problem) for problem in saved.findings("problem")]
+    parts = {
+        (address.target.identity, address.section, address.part)
+        for address, problem in problems
+        if address.name is None and problem.field is None
     }
+    return parts | {(address.target.identity, "", ANY_PART) for address, _ in problems if not address.section}
 
 
-def _differing(saved: SavedPlan) -> Iterator[_Entry]:
+def _differing(saved: RunDocument) -> Iterator[_Entry]:
     """Yield the changes and problems of a plan, as if it were the first."""
     at = saved.created_at
-    for line in ledger(saved.targets):
-        place = line.address
-        yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.item, Problem), line.mark)
+    for line in lines_of(saved):
+        place = address_of(line.entry)
+        yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.entry, Finding), line.mark)
 
 
 def _first_seen(entry: _Entry, before: Mapping[str, _Entry]) -> _Entry:
