@@ -9,9 +9,10 @@ from pathlib import Path
 from time import process_time
 
 from reconciler.document.document import RunDocument
+from reconciler.document.tree import with_plan
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan
@@ -22,14 +23,14 @@ EACH = 4
 
 def large_plan(count: int) -> RunDocument:
     """Return a plan of so many changes."""
-    return RunDocument(
+    empty = RunDocument(
         service="https://gitlab.example.com/api/v4",
         created_at=datetime(2026, 12, 1, tzinfo=UTC),
         tool_version="0",
         manifests_digest="",
         requests_made=count,
-        targets=tuple(map(_target, range(count // EACH))),
     )
+    return with_plan(empty, Plan(tuple(map(_target, range(count // EACH)))))
 
 
 def _target(number: int) -> TargetPlan:

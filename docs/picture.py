@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 
 from reconciler import __version__
 from reconciler.document.document import RunDocument
+from reconciler.document.tree import with_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
+from reconciler.model.plan import Plan
 from reconciler.render import Style, render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client
@@ -62,17 +64,18 @@ def the_plan() -> str:
         desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds)
-            saved = RunDocument(
+            empty = RunDocument(
                 service=client.api_url,
                 created_at=datetime.now(UTC),
                 tool_version=__version__,
                 manifests_digest=desired.digest,
                 requests_made=client.traffic.reads,
-                targets=tuple(
-                    target.with_origins(lambda *place: f"manifests/{Path(manifests.origin(*place)).name}")
-                    for target in plan.targets
-                ),
             )
+            targets = tuple(
+                target.with_origins(lambda *place: f"manifests/{Path(manifests.origin(*place)).name}")
+                for target in plan.targets
+            )
+            saved = with_plan(empty, Plan(targets))
     return render_plan(saved, "text", Style(colour=True, width=COLUMNS, deletions_last=True))
 
 

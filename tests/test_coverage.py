@@ -5,27 +5,23 @@ from datetime import date
 from typing import Any
 
 import pytest
+from reconciler.documents.report import InOrder
 
 from reconciler.apply import Outcome, Status
-from reconciler.document.compare import news_of
-from reconciler.render.coverage import Matrix, Row, State, matrix
-from reconciler.document.compare import marks
+from reconciler.document.compare import marks, news_of
+from reconciler.document.document import RunDocument
 from reconciler.document.merge import merge_reports
-from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_plan, save
-from reconciler.documents.report import InOrder
-from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Level, Shard, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.model.targets import Shard
+from reconciler.render.coverage import Matrix, Row, State, matrix
 from tests.building import KINDS, live, section
 from tests.render.samples import EMPTY, MINUTE, NOON, Traffic, milestone, saved_plan, spoilt
 

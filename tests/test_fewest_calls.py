@@ -22,7 +22,7 @@ from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan
+from tests.render.samples import saved_plan, tree
 from tests.states import a_small_service
 
 pytestmark = pytest.mark.untraced
@@ -419,7 +419,7 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
     expected = expect(live, wanted, dialect)
     with EngineDriver(sandbox, service(live, dialect)) as engine:
         saved = load_plan(save(saved_plan(engine.plan(*declared(wanted)))), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         assert found_in(sandbox.state()) == expected.after
 
 

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-
 from reconciler.documents import history as histories
+
 from reconciler.document.checksum import with_checksum
-from reconciler.render.history import History, load_history, save_history, until, with_run
 from reconciler.document.compare import fingerprint
 from reconciler.document.document import RunDocument
 from reconciler.errors import PlanRefused
 from reconciler.model.item import Create
 from reconciler.model.plan import Problem, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Level, Target
-from reconciler.model.targets import Shard
+from reconciler.model.targets import Address, Level, Shard, Target
+from reconciler.render.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.render.hostile import EVIL

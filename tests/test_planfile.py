@@ -13,8 +13,7 @@ from pydantic_core import PydanticSerializationError
 
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import PastApply, RunDocument, refuse_unless_current
-from reconciler.document.stored import load_plan, save
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
@@ -27,7 +26,7 @@ from tests.building import KINDS, section
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt
+from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt, tree
 
 NO_PART = "damaged, or made by another reconciler, or with a package that is not installed here: no section has the name '{}' and a part '{}'"
 
@@ -372,7 +371,7 @@ def test_a_request_that_leads_elsewhere_is_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["projects/12/milestones", "projects/acme%2Fpayments%2Fapi/milestones/{id}"])
 def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to_be_created(path: str) -> None:
     text = spoilt(save(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
-    assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes][1] == path
+    assert [change.requests[0].path for change in tree(load_plan(text, KINDS)).changes][1] == path
 
 
 @pytest.mark.parametrize(

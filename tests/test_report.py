@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import RESULT_UNKNOWN, Status
-from reconciler.document.stored import save
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_report, save
 from reconciler.document.tree import make_report
@@ -21,7 +20,7 @@ from reconciler.planning.planner import make_plan
 from reconciler.render import render_report
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports
-from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_plan, spoilt
+from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_plan, spoilt, tree
 
 NOTHING_COUNTED = dict.fromkeys(
     ("created", "updated", "deleted", "failed", "stale", "skipped", "dropped", "not_applicable", "excepted"), 0
@@ -102,7 +101,7 @@ def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
     found = live({(API, "milestones", "milestones"): Unreadable("403"), (LIB, "milestones", "milestones"): []})
     saved = saved_plan(make_plan(wanted, found, KINDS))
     report = make_report(saved, [], NOON, Traffic(2, 0))
-    assert [(target.target, [*target.problems]) for target in report.targets] == [(API, [*saved.plan.problems])]
+    assert [(target.target, [*target.problems]) for target in report.targets] == [(API, [*tree(saved).problems])]
     assert not report.complete
 
 

@@ -15,8 +15,6 @@ from reconciler import __version__
 from reconciler.configuration import read_configuration
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import save
-from reconciler.document.document import RunDocument
-from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic, OutputFailed
 from reconciler.model.targets import Level
 from reconciler.render import render_validation

@@ -425,7 +425,7 @@ def _carry_out(
     def report() -> "RunDocument":
         canary = canary_of(application.canary, flags.canary, plan)
         lost = sorted(application.imports.left_out)
-        return make_report(saved, plan, outcomes(), started, client.traffic, canary=canary, remarks=lost)
+        return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
 
     def finish() -> None:
         stop.cancel(RUN_ENDED)

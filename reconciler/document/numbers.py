@@ -62,9 +62,11 @@ def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
     """Return a document in the parts that people see.
 
     With `--since REV` they are what is of the change, then what differs already, by its reason. In the report of a
-    canary they are the targets that came first, and all others.
+    canary they are the targets that came first, and all others. A report shows nothing of targets that were in order.
     """
     about = [item for item in document.items if not (isinstance(item, Finding) and item.where is None)]
+    if not document.is_plan:
+        about = [item for item in about if target_of(item) in document.eventful]
     if document.since and document.is_plan:
         return tuple(_by_source(about))
     if document.canary is None:

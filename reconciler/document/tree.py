@@ -165,10 +165,10 @@ class RequestCounts(Protocol):
 
 def make_report(
     document: RunDocument,
-    plan: Plan,
     outcomes: Iterable[TargetPlan],
     started_at: datetime,
     traffic: RequestCounts,
+    finished_at: datetime | None = None,
     *,
     canary: Canary | None = None,
     remarks: Iterable[str] = (),
@@ -176,15 +176,15 @@ def make_report(
     """Put together what became of a plan.
 
     Args:
-        document: of the plan.
-        plan: what was to be done.
+        document: of the plan, with its tree.
         outcomes: the targets that had changes, with what became of these; of others it is unknown.
         started_at: with a time zone.
         traffic: the requests of the run.
+        finished_at: with a time zone; now, if left out.
         canary: what came first.
         remarks: sentences besides those of the plan.
     """
-    known = {target.target: target for target in outcomes}
+    plan, known = plan_of(document, {}), {target.target: target for target in outcomes}
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     targets = tuple(known.get(target.target) or _unknown(target) for target in plan.targets)
     reported = with_plan(document, replace(plan, targets=targets, dependent=()))
@@ -193,7 +193,7 @@ def make_report(
         reported,
         format=REPORT,
         started_at=started_at.astimezone(UTC).replace(microsecond=0),
-        finished_at=clock.now().replace(microsecond=0),
+        finished_at=finished_at or clock.now().replace(microsecond=0),
         requests=Requests(traffic.reads, traffic.writes, waited),
         canary=canary,
         inventory=None,

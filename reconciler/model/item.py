@@ -7,7 +7,8 @@ know none of them by name. Begin with `Create`, `Finding` and `Note`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -48,7 +49,7 @@ class Note:
 
     code: str
     reason: str = ""
-    data: Mapping[str, Json] = NOTHING
+    data: Mapping[str, Json] = dataclass_field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,9 @@ class Create:
     requests: tuple[Request, ...]
     target_id: int | None = None
     replaces_ids: tuple[int, ...] = ()
-    delivers: bool = field(default=False, compare=False)
-    notes: tuple[Note, ...] = field(default=(), compare=False)
-    origin: str = field(default="", compare=False)
+    delivers: bool = dataclass_field(default=False, compare=False)
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class Update:
     requests: tuple[Request, ...]
     read: AsRead
     renamed_from: Key | None = None
-    notes: tuple[Note, ...] = field(default=(), compare=False)
-    origin: str = field(default="", compare=False)
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class Delete:
     requests: tuple[Request, ...]
     read: AsRead
     successor_id: int | None = None
-    notes: tuple[Note, ...] = field(default=(), compare=False)
-    origin: str = field(default="", compare=False)
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
 
 
 Change = Create | Update | Delete
@@ -143,7 +144,7 @@ class Keep:
 
     address: Address
     id: int | None = None
-    after: Fields = NOTHING
+    after: Fields = dataclass_field(default_factory=lambda: NOTHING)
     prune: bool = False
 
 
@@ -166,7 +167,7 @@ class Finding:
     reason: str
     fix: str = ""
     field: str | None = None
-    data: Mapping[str, Json] = NOTHING
+    data: Mapping[str, Json] = dataclass_field(default_factory=lambda: NOTHING)
     origin: str = ""
 
 

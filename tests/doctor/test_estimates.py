@@ -5,8 +5,8 @@ import pytest
 from reconciler.doctor import (
     Costs,
     Diagnosis,
-    Estimate,
     DoctorFinding,
+    Estimate,
     Permission,
     SectionState,
     ServiceCheck,

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from reconciler.document.guard import Limits, refusals
 from reconciler.model.item import Create, Delete
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
-from reconciler.document.guard import Limits, refusals
 from tests.building import API, READ
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 
-from reconciler.document.stored import load_plan, save
 from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_part
@@ -27,7 +26,7 @@ from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
 from tests.inventory.killing import Killed, mortal
-from tests.render.samples import approvals, saved_plan
+from tests.render.samples import approvals, saved_plan, tree
 from tests.states import a_small_service
 from tests.test_fewest_calls import (
     DELETE,
@@ -57,7 +56,7 @@ def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetPlan]) 
 def planned_back(engine: EngineDriver, report: RunDocument) -> Plan:
     """Return the plan of the way back."""
     engine.sandbox.clear_log()
-    way_back = WayBack(report.targets, KINDS, "digest")
+    way_back = WayBack(tree(report).targets, KINDS, "digest")
     return draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
 
 
@@ -240,7 +239,7 @@ def test_whatever_others_change_since_stays_and_is_told(
         now = visible(found_in(sandbox.state()))
         back = planned_back(engine, report_of(engine, plan, outcomes))
         saved = load_plan(save(saved_plan(back)), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         expected = Expected()
         wanted_now = {number: expected.project(before[number], after[number], now[number]) for number in before}
         assert visible(found_in(sandbox.state())) == wanted_now

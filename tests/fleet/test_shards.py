@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.document.merge import merge_reports
 from reconciler.document.document import Requests
+from reconciler.document.merge import merge_reports
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation, Namespace
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Key, Level, Target
+from reconciler.model.targets import Key, Level, Shard, Target
 from reconciler.planning.creation import creation_of
-from reconciler.model.targets import Shard
 from reconciler.planning.selection import read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner

@@ -27,9 +27,8 @@ from reconciler.manifests import Inputs, read_contents
 from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
 from reconciler.model.state import Reference
-from reconciler.model.targets import Level
+from reconciler.model.targets import Level, Shard
 from reconciler.planning.selection import RunSelection
-from reconciler.model.targets import Shard
 from tests.building import KINDS
 from tests.engine_driver import EngineDriver
 from tests.states import a_small_service

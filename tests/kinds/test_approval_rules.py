@@ -17,7 +17,7 @@ from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.document.stored import load_plan, save
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
-from reconciler.model.item import Delete, Update
+from reconciler.model.item import Delete, Update, sentences
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
@@ -26,7 +26,7 @@ from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.fleet.repository import repository
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 
 RULES = "projects/acme%2Fapi/approval_rules"
@@ -243,7 +243,7 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     assert isinstance(update, Delete)
     *_, update = engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes
     assert isinstance(update, Update)
-    assert update.hint == "its branches are deleted: it holds for all branches then"
+    assert "; ".join(sentences(update, "hint")) == "its branches are deleted: it holds for all branches then"
     assert _widened(engine.plan(gone, rules({"a": {"approvals_required": 2}}))) == []
     assert _widened(engine.plan(gone, rules({"a": {}}))) == [("a", update.hint)]
     assert _widened(engine.plan(gone, rules({}))) == [("a", update.hint)]
@@ -261,7 +261,7 @@ def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_
     gone = section("protected_branches", {"stable": None}, ACME)
     plan = engine.plan(gone, rules({"a": {"branches": ["stable"]}}))
     assert _widened(plan) == [("a", "its branches are deleted: it holds for all branches then")]
-    assert [change.losses[1:] for change in plan.changes if isinstance(change, Delete)] == [
+    assert [sentences(change, "loss")[1:] for change in plan.changes if isinstance(change, Delete)] == [
         ("each approval rule for it alone holds for all branches then",)
     ]
     assert engine.problems(gone, rules({"b": {"branches": ["stable"]}})) == [
@@ -306,7 +306,7 @@ def test_a_rule_that_the_baseline_has_widened_too_is_not_told_again(cli_runner: 
 def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
     """Return what the plan says of the deletion of a branch, beside what it always says."""
     delete = next(each for each in engine.plan(*sections).changes if isinstance(each, Delete))
-    return [*delete.losses][1:]
+    return [*sentences(delete, "loss")][1:]
 
 
 def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDriver) -> None:
@@ -314,7 +314,7 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
     renamed = branches({"new": {"renamed_from": "old"}})
     (update,) = engine.plan(renamed, rules({"a": {}})).changes
     assert isinstance(update, Update)
-    assert update.hint == 'the approval rule "a" holds for all branches then'
+    assert "; ".join(sentences(update, "hint")) == 'the approval rule "a" holds for all branches then'
     writes = engine.step(renamed, rules({"a": {"branches": ["new"]}}))
     assert writes[2:] == [f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}']
 
@@ -322,7 +322,7 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
 def saved(engine: EngineDriver, *sections: Section) -> Any:
     """Return a plan as it comes from its file."""
     text = save(saved_plan(engine.plan(*sections)))
-    return load_plan(text, KINDS).plan
+    return tree(load_plan(text, KINDS))
 
 
 def test_a_saved_plan_deletes_a_branch_and_moves_its_rules(engine: EngineDriver) -> None:

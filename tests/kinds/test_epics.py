@@ -13,7 +13,7 @@ from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting, speaking_with
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 
 URL = "groups/acme/epics"
 LIST = f"GET {URL}?include_descendant_groups=false&order_by=created_at&sort=asc&per_page=100&page=1"
@@ -101,7 +101,7 @@ def test_a_saved_plan_may_refer_to_what_it_creates_and_renames(engine: EngineDri
         )
     )
     text = save(saved_plan(plan))
-    assert failures(engine.apply(load_plan(text, KINDS).plan, recheck=True)) == []
+    assert failures(engine.apply(tree(load_plan(text, KINDS)), recheck=True)) == []
     assert engine.writes() == [
         f'POST {URL} {{"title": "Above", "labels": "new"}}',
         f'PUT {URL}/1 {{"title": "Plan"}}',
@@ -119,7 +119,7 @@ def test_an_edited_reference_is_refused(engine: EngineDriver, parent_id: object)
     def edit(plan: dict[str, Any]) -> None:
         plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["body"] = {"parent_id": parent_id}
 
-    told = failures(engine.apply(load_plan(spoilt(text, edit), KINDS).plan, recheck=True))
+    told = failures(engine.apply(tree(load_plan(spoilt(text, edit), KINDS)), recheck=True))
     assert [each.partition(": the saved plan was edited")[0] for each in told] == ["stale: epic Child"]
     assert engine.writes() == []
 

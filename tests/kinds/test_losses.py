@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.document.stored import load_plan, save
 from reconciler.model.endpoints import Collection, Deletion
+from reconciler.model.item import Delete, sentences
 from reconciler.model.kind import Kind, Part
-from reconciler.model.item import Delete
 from reconciler.model.resource import Objects
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
@@ -107,7 +107,7 @@ def test_a_deletion_knows_what_is_lost(name: str) -> None:
     target, declared, answer, lost = LOST[name]
     kind, part = next((kind, part) for kind in KINDS.values() for part in kind.parts if part.name == name)
     first, *_ = planned(kind, part, target, declared, answer)
-    assert list(first.losses) == lost
+    assert list(sentences(first, "loss")) == lost
 
 
 def test_a_token_of_another_user_and_one_that_a_successor_replaced_say_so() -> None:
@@ -116,14 +116,14 @@ def test_a_token_of_another_user_and_one_that_a_successor_replaced_say_so() -> N
     owned = {"id": 1, "description": "a", "token": "6be9", "owner": {"username": "ada"}}
     (anothers,) = planned(kind, part, API, {"a": None}, [owned])
     (hidden,) = planned(kind, part, API, {"a": None}, [{**owned, "owner": None}])
-    assert anothers.losses == ("no use of it is recorded", "it belongs to ada", USELESS)
-    assert hidden.losses == ("no use of it is recorded", "it belongs to another user", USELESS)
+    assert sentences(anothers, "loss") == ("no use of it is recorded", "it belongs to ada", USELESS)
+    assert sentences(hidden, "loss") == ("no use of it is recorded", "it belongs to another user", USELESS)
     old, new = (
         {"id": number, "description": "a", "token": OURS, "created_at": f"2026-11-{number}T00:00:00Z"}
         for number in (10, 11)
     )
     (rotated,) = planned(kind, part, API, {"a": {"rotate_after": "36500d"}}, [old, new])
-    assert rotated.losses == ("no use of it is recorded", USELESS, "its successor has the ID 11")
+    assert sentences(rotated, "loss") == ("no use of it is recorded", USELESS, "its successor has the ID 11")
 
 
 def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
@@ -131,10 +131,10 @@ def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
     part = Collection("milestones", kind.parts[0].model, title="milestone", deletion=Deletion(lost="its comments"))
     entry = {"id": 1, "title": "a", "description": None, "state": "active"}
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
-    assert change.losses == ("does not come back: its comments",)
+    assert sentences(change, "loss") == ("does not come back: its comments",)
     part = replace(part, deletion=Deletion())
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
-    assert change.losses == ()
+    assert sentences(change, "loss") == ()
 
 
 DAYS = ["2026-11-20", "2026-11-20", "2026-11-20", "2026-11-19", "2026-11-19", "2026-11-18", "2026-11-17", None]

@@ -8,8 +8,7 @@ import pytest
 
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.recovery import recover
-from reconciler.document.stored import load_plan, save
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.fleet.stages import draw_plan
@@ -28,7 +27,7 @@ from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 
 TOOLS = Target(Level.GROUP, "acme/tools")
 CLI = Target(Level.PROJECT, "acme/tools/cli")
@@ -242,7 +241,7 @@ def test_a_plan_is_stale_once_others_have_the_title_or_somebody_has_promoted_it(
         ada.send(Request("POST", "projects/101/milestones", {"title": "1.0"}))
         ada.send(Request("POST", "projects/100/milestones/6/promote"))
         ada.send(Request("POST", "projects/102/milestones", {"title": "4.0"}))
-    assert failures(engine.apply(saved.plan, recheck=True)) == [
+    assert failures(engine.apply(tree(saved), recheck=True)) == [
         "failed: milestone 4.0: " + _taken(engine),
         'stale: milestone 1.0: it has changed since the plan was made: places below[1]: null -> "project acme/lib"',
     ]  # 2.0 is as wanted
@@ -276,7 +275,7 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
             change["read"] |= {name: changes[name] for name in changes.keys() & {"below"}}
             change |= {name: changes[name] for name in changes.keys() & {"hint"}}
 
-        return load_plan(spoilt(save(whole), edit), KINDS).plan
+        return tree(load_plan(spoilt(save(whole), edit), KINDS))
 
     for elsewhere in (
         "projects/100/milestones/6/promote",
@@ -299,7 +298,7 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
-    way_back = WayBack(load_report(save(report), KINDS).targets, KINDS, "digest")
+    way_back = WayBack(tree(load_report(save(report), KINDS)).targets, KINDS, "digest")
     back = draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []

@@ -16,7 +16,7 @@ from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.item import Create
+from reconciler.model.item import Create, sentences
 from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.wording import counted
@@ -207,7 +207,7 @@ def test_a_creation_says_what_the_service_adds(engine: EngineDriver) -> None:
     service(engine)
     (create,) = engine.plan(branches({"main": {"allowed_to_push": []}})).changes
     assert isinstance(create, Create)
-    assert create.hint == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+    assert "; ".join(sentences(create, "hint")) == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
 
 
 def test_the_rules_of_a_group_are_not_those_of_its_projects(engine: EngineDriver) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
 from reconciler.model.creation import Archive, Creation, Import, Namespace
 from reconciler.model.diff import AsRead
@@ -13,7 +12,7 @@ from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.creation import creation_of
-from tests.render.samples import MINUTE, NOON, Traffic, saved_plan
+from tests.render.samples import MINUTE, NOON, Traffic, saved_plan, tree
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TEAM = Target(Level.GROUP, "acme/new-team")
@@ -68,13 +67,13 @@ def became(**statuses: tuple[Status, str]) -> RunDocument:
     saved = creations()
     outcomes = [
         target.with_outcomes(Outcome(change, *_status(target, change, statuses)) for change in target.changes)
-        for target in saved.targets
+        for target in tree(saved).targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(9, 6), NOON + MINUTE)
 
 
 def _status(target: TargetPlan, change: Change, statuses: dict[str, tuple[Status, str]]) -> tuple[Status, str]:
-    own = statuses.get(str(target.ref).rpartition("/")[2], (Status.DONE, ""))
+    own = statuses.get(str(target.target.ref).rpartition("/")[2], (Status.DONE, ""))
     if own[0] is Status.DROPPED and change.address.section:
         return Status.DONE, ""
     return own

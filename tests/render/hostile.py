@@ -8,8 +8,8 @@ from reconciler.document.document import RunDocument
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.targets import Address, Level, Target
-from tests.building import READ
-from tests.render.samples import EMPTY
+from tests.building import READ, noted
+from tests.render.samples import EMPTY, about
 
 EVIL = (
     "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
@@ -33,7 +33,7 @@ def hostile(text: str) -> RunDocument:
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
         Update(
-            address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text, text
+            address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text, noted(hint=text)
         ),
         Delete(address, {text: text}, (), READ),
     )
@@ -41,4 +41,5 @@ def hostile(text: str) -> RunDocument:
         text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
     )
     targets = (TargetPlan(target, (section,), text),)
-    return replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1, targets=targets)
+    empty = replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1)
+    return about(empty, targets)

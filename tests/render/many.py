@@ -4,14 +4,13 @@ from datetime import timedelta
 
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
-from tests.render.samples import NOON, Traffic, saved_plan
+from tests.render.samples import NOON, Traffic, saved_plan, tree
 
 EACH = 5
 """How many changes a target has."""
@@ -35,7 +34,7 @@ def carried_out(saved: RunDocument, every: int = 10) -> RunDocument:
                 for change in each.changes
             ),
         )
-        for each in saved.plan.targets
+        for each in tree(saved).targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(900, 4000), NOON + timedelta(minutes=4))
 

@@ -8,23 +8,31 @@ from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument
+from reconciler.document.guard import Limits
 from reconciler.document.tree import make_report
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.kind import Kind, Part
 from reconciler.model.item import ACTIONS, Change, Create, Delete, Update
-from reconciler.model.plan import Excepted, HiddenEntries, InheritedObject, Problem, SectionPlan, TargetPlan, Unmanaged, WidenedObject
+from reconciler.model.kind import Kind, Part
+from reconciler.model.plan import (
+    Excepted,
+    HiddenEntries,
+    InheritedObject,
+    Problem,
+    SectionPlan,
+    TargetPlan,
+    Unmanaged,
+    WidenedObject,
+)
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.creation import creation_of
-from reconciler.document.guard import Limits
 from reconciler.planning.renames import RenameHint
-from tests.building import KINDS, section
-from tests.render.samples import Traffic
+from tests.building import KINDS, noted, section
+from tests.render.samples import Traffic, tree
 
 patiently = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For tests that may run on a busy machine."""
@@ -84,13 +92,13 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
             delivers = isinstance(part, Collection) and bool(part.secret_field)
             former = tuple(draw(st.lists(names, max_size=2)))
             target_id = draw(st.none() | numbers)
-            return Create(address, draw(fields), sent, target_id, delivers=delivers, former_names=former)
+            return Create(address, draw(fields), sent, target_id, delivers=delivers, notes=noted(former=former))
         case action if action is Update:
             old, new = draw(fields), draw(fields)
-            return Update(address, old, new, sent, draw(reads), draw(st.none() | names), page=draw(texts))
+            return Update(address, old, new, sent, draw(reads), draw(st.none() | names), noted(page=draw(texts)))
         case _:
             losses = tuple(draw(st.lists(texts, max_size=2)))
-            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers), losses, draw(texts))
+            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers), noted(losses=losses, page=draw(texts)))
 
 
 @st.composite
@@ -193,7 +201,7 @@ def saved_plans() -> st.SearchStrategy[RunDocument]:
 def reports(draw: st.DrawFn) -> RunDocument:
     """What became of a plan, of which some targets were never begun."""
     saved = draw(saved_plans())
-    begun = [target for target in saved.plan.targets if draw(st.booleans())]
+    begun = [target for target in tree(saved).targets if draw(st.booleans())]
     outcomes = [
         target.with_outcomes(
             tuple(Outcome(change, draw(st.sampled_from(Status)), draw(texts)) for change in target.changes)

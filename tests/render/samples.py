@@ -1,7 +1,7 @@
 """The plan of the users' contract, made by the planner, and ways to spoil what was saved of it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,9 +9,8 @@ from typing import Any
 from reconciler.apply import Outcome, Status
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument
-from reconciler.document.tree import make_report
-from reconciler.model.plan import Plan
+from reconciler.document.tree import make_report, plan_of, with_plan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
@@ -34,7 +33,17 @@ EMPTY = RunDocument(
 
 def saved_plan(plan: Plan, empty: RunDocument = EMPTY) -> RunDocument:
     """Return a plan as it is saved, with the particulars of an empty one."""
-    return replace(empty, targets=plan.targets, dependent=plan.dependent)
+    return with_plan(empty, plan)
+
+
+def tree(document: RunDocument) -> Plan:
+    """Return the plan of a document as the engine takes it."""
+    return plan_of(document, KINDS)
+
+
+def about(document: RunDocument, targets: Iterable[TargetPlan]) -> RunDocument:
+    """Return a document about other targets."""
+    return with_plan(document, replace(tree(document), targets=tuple(targets)))
 
 
 def sample() -> RunDocument:
@@ -62,11 +71,11 @@ def sample() -> RunDocument:
 def done(*statuses: tuple[Status, str]) -> RunDocument:
     """Return the report of the sample: its changes done, but for the statuses given to the first of them."""
     saved = sample()
-    changes = list(saved.plan.changes)
+    changes = list(saved.changes)
     became = [*statuses, *[(Status.DONE, "")] * (len(changes) - len(statuses))]
     outcomes = [Outcome(change, *each) for change, each in zip(changes, became, strict=True)]
     traffic = Traffic(reads=11, writes=4)
-    return make_report(saved, [saved.targets[0].with_outcomes(outcomes)], NOON, traffic, NOON + MINUTE)
+    return make_report(saved, [tree(saved).targets[0].with_outcomes(outcomes)], NOON, traffic, NOON + MINUTE)
 
 
 @dataclass

@@ -16,17 +16,25 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.render.coverage import Matrix, Share, matrix
-from reconciler.render.fleet_page import Division, EndingException, FleetPage, SectionAges, SectionCoverage, Task, Team, fleet_page
-from reconciler.render.history import History, Run, with_run
 from reconciler.document.document import PastApply, RunDocument
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, ChangedBy, Create, Delete, Update
 from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.model.targets import Shard
+from reconciler.model.targets import Address, Key, Level, Shard, Target
 from reconciler.render import Style, render_plan
+from reconciler.render.coverage import Matrix, Share, matrix
 from reconciler.render.fleet import page
+from reconciler.render.fleet_page import (
+    Division,
+    EndingException,
+    FleetPage,
+    SectionAges,
+    SectionCoverage,
+    Task,
+    Team,
+    fleet_page,
+)
+from reconciler.render.history import History, Run, with_run
 from reconciler.render.links import Links, Places
 from tests.building import KINDS, READ
 from tests.render.browser import DESKTOP, PHONE, Browser

@@ -8,8 +8,7 @@ from importlib import import_module
 import pytest
 
 from reconciler.apply import Status
-from reconciler.document.stored import load_plan, save
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.errors import LocatedDiagnostic, UsageError
 from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
 from tests.building import KINDS

@@ -13,11 +13,9 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import Outcome, Status
+from reconciler.document.document import RunDocument
 from reconciler.document.groups import Entry, grouped, subject_of
-from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_plan, save
-from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
 from reconciler.model.item import Change, Create, Delete, Update

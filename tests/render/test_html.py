@@ -13,13 +13,11 @@ from hypothesis import example, given
 
 from reconciler.apply import RUN_ENDED, Status
 from reconciler.document.document import BaselineShare, RunDocument
-from reconciler.document.document import RunDocument
+from reconciler.document.guard import Limits
 from reconciler.model.item import Create, Delete, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Level, Target
-from reconciler.document.guard import Limits
-from reconciler.model.targets import Shard
+from reconciler.model.targets import Address, Level, Shard, Target
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.building import READ
@@ -28,7 +26,7 @@ from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, LIB, done, sample, saved_plan
+from tests.render.samples import API, LIB, done, sample, saved_plan, tree
 
 EACH = Style(group_by="target")
 """Each change is a card of its own."""
@@ -671,7 +669,7 @@ def test_no_string_breaks_out(text: str) -> None:
 @patiently
 @given(saved_plans())
 def test_every_change_is_in_the_page(saved: RunDocument) -> None:
-    plan = saved.plan
+    plan = tree(saved)
     number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
     for style in (EACH, Style()):
         cards = [

@@ -8,8 +8,7 @@ import pytest
 
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
-from reconciler.document.stored import load_plan, save
-from reconciler.document.stored import load_report, save
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.model.item import Delete, Update
 from reconciler.model.plan import Problem, TargetPlan
@@ -142,7 +141,7 @@ def test_an_object_has_its_page_until_it_is_deleted() -> None:
     wanted = desired(section("milestones", {"a": {"state": "closed"}, "b": None, "c": None, "d": {}}, API))
     plan = make_plan(wanted, live({(API, "milestones", "milestones"): entries}), KINDS)
     saved = load_plan(save(saved_plan(plan)), KINDS)
-    create, update, deleted, unnumbered = saved.plan.changes
+    create, update, deleted, unnumbered = saved.changes
     assert isinstance(update, Update)
     assert isinstance(deleted, Delete)
     assert (update.page, deleted.page) == ("-/milestones/3", "-/milestones/4")

@@ -11,7 +11,6 @@ from markdown_it.token import Token
 
 from reconciler.apply import Status
 from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, WidenedObject
 from reconciler.model.targets import Address

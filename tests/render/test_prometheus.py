@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.document.document import RunDocument
-from reconciler.document.document import RunDocument, Requests
+from reconciler.document.document import Requests, RunDocument
 from reconciler.model.item import Create
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
@@ -118,7 +117,7 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 
 def test_an_apply_in_metrics() -> None:
-    outcomes = (Outcome(next(sample().plan.changes), Status.DONE),)
+    outcomes = (Outcome(next(sample().changes), Status.DONE),)
     target = TargetPlan(API, (SectionPlan("approval_settings", 1, outcomes=outcomes),))
     report = replace(done(), targets=(target,), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (

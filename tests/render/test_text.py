@@ -9,17 +9,17 @@ from hypothesis import given
 
 from reconciler.apply import Status
 from reconciler.document.document import RunDocument
+from reconciler.document.guard import Limits
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
-from reconciler.document.guard import Limits
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render.wording import access_notes, deletions_in_words, guard_notes, rename_notes
-from tests.building import READ
+from tests.building import READ, noted
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, LIB, done, sample, saved_plan
+from tests.render.samples import API, LIB, done, sample, saved_plan, tree
 
 NUMBERS = "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 writes to apply; 8 requests were made to plan."
 
@@ -83,7 +83,7 @@ def test_where_a_person_is_asked_deletions_stand_together_at_the_end() -> None:
         "project acme/payments/api",
         '  - milestone "b"',
     ]
-    assert deletions_in_words(saved.plan.changes) == "deletes 4 objects in 3 projects"
+    assert deletions_in_words(saved.changes) == "deletes 4 objects in 3 projects"
     of_a_group = replace(gone[0], address=replace(gone[0].address, target=Target(Level.GROUP, "acme")))
     assert deletions_in_words([gone[1], of_a_group]) == "deletes 2 objects in 1 group and 1 project"
     assert deletions_in_words([]) == ""
@@ -196,7 +196,7 @@ def test_a_plan_without_changes_is_one_line() -> None:
 
 
 def test_one_request_is_one_request() -> None:
-    created = Create(address("milestone", "x"), {}, next(sample().plan.changes).requests)
+    created = Create(address("milestone", "x"), {}, next(sample().changes).requests)
     text = render_plan(replace(saved_plan(plan_of(created)), requests_made=1))
     assert text.endswith("0 unmanaged. 1 write to apply; 1 request was made to plan.\n")
 
@@ -267,7 +267,7 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
 def test_values_are_plain_where_nobody_can_mistake_them(value: Json, shown: str) -> None:
     changed = Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), READ)
     (line,) = lines_of(changed)
-    (hinted,) = lines_of(replace(changed, hint="the service may refuse this"))
+    (hinted,) = lines_of(replace(changed, notes=noted(hint="the service may refuse this")))
     assert hinted == f"{line}, the service may refuse this"
     assert line == f'  ~ milestone "x"                             field: before -> {shown}'
 
@@ -333,10 +333,10 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.entries, *target.excepted, *target.widened] for target in saved.plan.targets]
+    lines = [[*target.entries, *target.excepted, *target.widened] for target in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
-    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved.plan.unmanaged)]
+    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved)]
     assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 

@@ -11,7 +11,7 @@ from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 from tests.trust.all_writes import essence, everything, service
 from tests.trust.test_settling import REFUSED_TOKEN
@@ -146,7 +146,7 @@ def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect
         result = essence(sandbox.state())
     with EngineDriver(sandbox, service(dialect)) as engine:
         saved = load_plan(save(saved_plan(engine.plan(*everything()))), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         assert essence(sandbox.state()) == result
 
 
@@ -161,7 +161,7 @@ def after_a_group(
         engine.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
         plan = engine.plan(section("approval_settings", group, ACME), section("approval_settings", project))
         saved = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS)
-        told = failures(engine.apply(saved.plan, recheck=True))
+        told = failures(engine.apply(tree(saved), recheck=True))
         return [*(write.partition("/merge")[0] for write in engine.writes()), *told]
 
 

@@ -15,7 +15,7 @@ from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan
+from tests.render.samples import saved_plan, tree
 from tests.states import a_small_service
 from tests.trust.test_settling import applied
 
@@ -114,7 +114,7 @@ def calls_of_an_apply(sandbox: Sandbox, live: list[Json], wanted: dict[str, Json
         threading.setprofile(count)
         sys.setprofile(count)
         try:
-            outcomes = engine.apply(load_plan(saved, KINDS).plan, recheck=True)
+            outcomes = engine.apply(tree(load_plan(saved, KINDS)), recheck=True)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
