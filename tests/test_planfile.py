@@ -12,11 +12,12 @@ from hypothesis import given
 from pydantic_core import PydanticSerializationError
 
 from reconciler.document.checksum import with_checksum
-from reconciler.document.document import PastApply, RunDocument, refuse_unless_current
+from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
+from reconciler.model.item import Finding
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
@@ -73,7 +74,7 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     prospect = Prospect(run, seen, (old,))
     apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
     remarks = ("1 object no longer declared stays",)
-    saved = replace(sample(), inventory=prospect, remarks=remarks, applies=(apply,))
+    saved = saying(replace(sample(), inventory=prospect, applies=(apply,)), Finding(None, "stays", *remarks))
     text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
@@ -287,10 +288,7 @@ def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> No
 
 
 def test_a_report_is_no_plan() -> None:
-    assert (
-        refusal(save(done()))
-        == f"not a saved plan but an apply report: its format is reconciler.report/v2; {WRITE}"
-    )
+    assert refusal(save(done())) == f"not a saved plan but an apply report: its format is reconciler.report/v2; {WRITE}"
 
 
 def test_no_depth_of_nesting_is_too_much() -> None:
@@ -447,7 +445,7 @@ def test_an_import_is_shown_in_the_words_of_manifests_and_sent_in_those_of_the_s
         created(plan, 2)["after"]["import"] = {"bitbucket_server": former}
         created(plan, 2)["requests"] = [{"method": "POST", "path": "import/bitbucket_server", "body": sent}]
 
-    loaded = load_plan(spoilt(save(creations()), earlier), KINDS).targets[2].creation
+    loaded = tree(load_plan(spoilt(save(creations()), earlier), KINDS)).targets[2].creation
     assert loaded is not None
     assert (loaded.after["import"], loaded.requests) == ({"bitbucket_server": former}, planned.requests)
 

@@ -45,9 +45,7 @@ class User:
             (TargetAfter(API, "acme/api", "1:abc", None, done=True),),
             declared=frozenset({(API, "milestones", "milestones")}),
         )
-        Path("plan.json").write_text(
-            save(replace(saved, inventory=Prospect(run, self.stored().inventory, absences)))
-        )
+        Path("plan.json").write_text(save(replace(saved, inventory=Prospect(run, self.stored().inventory, absences))))
 
 
 @pytest.fixture

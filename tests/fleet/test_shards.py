@@ -203,7 +203,7 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
 
 def test_waits_add_up_by_reason() -> None:
     one = replace(done(), requests=Requests(3, 4, {"rate limit": 1.25, "retry": 0.5}))
-    other = replace(done(), requests=Requests(3, 4, {"rate limit": 2.0}), targets=(), in_order=())
+    other = replace(done(), requests=Requests(3, 4, {"rate limit": 2.0}), targets=(), items=())
     assert merge_reports({"a": one, "b": other}).requests == Requests(6, 8, {"rate limit": 3.2, "retry": 0.5})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.document.groups import entries_of, grouped
 from reconciler.document.stored import load_plan, save
 from reconciler.model.endpoints import Collection, Deletion
 from reconciler.model.item import Delete, sentences
@@ -156,8 +157,9 @@ def test_equal_deletions_say_what_is_lost_in_how_many() -> None:
         "last used 2026-11-18 (1 of 8)",
         "and 2 others",
     )
-    (group,) = saved.groups
-    assert group.losses == lost
+    ((group,),) = (block.groups for block in grouped(entries_of(saved.items, "change")))
+    assert isinstance(group.sample, Delete)
+    assert sentences(group.sample, "loss") == lost
     assert render_plan(saved, "text", Style(verbose=True, group_by="change")).splitlines()[1:8] == [
         '  - trigger token "a"',
         *(f"      {each}" for each in lost),

@@ -25,7 +25,7 @@ from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 
 RULES = "projects/acme%2Fapi/protected_branches"
@@ -101,10 +101,10 @@ def test_a_saved_plan_is_stale_whose_entries_were_made_anew_and_edited_if_it_rem
     ]
 
     def edit(saved: Any) -> None:
-        (change,) = saved["targets"][0]["sections"][0]["changes"]
+        (change,) = saved["items"]
         change["requests"][0]["body"]["allowed_to_push"] = [{"id": 8, "_destroy": True}]
 
-    edited = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS).plan
+    edited = tree(load_plan(spoilt(save(saved_plan(plan)), edit), KINDS))
     assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {PLAN_WAS_EDITED}"]
     assert engine.writes() == []
 
@@ -207,7 +207,10 @@ def test_a_creation_says_what_the_service_adds(engine: EngineDriver) -> None:
     service(engine)
     (create,) = engine.plan(branches({"main": {"allowed_to_push": []}})).changes
     assert isinstance(create, Create)
-    assert "; ".join(sentences(create, "hint")) == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+    assert (
+        "; ".join(sentences(create, "hint"))
+        == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+    )
 
 
 def test_the_rules_of_a_group_are_not_those_of_its_projects(engine: EngineDriver) -> None:

@@ -33,7 +33,13 @@ def hostile(text: str) -> RunDocument:
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
         Update(
-            address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text, noted(hint=text)
+            address,
+            {text: text, "n": {"a": text}},
+            {text: f"{text}!", "n": {"a": "", text: 1}},
+            (),
+            READ,
+            text,
+            noted(hint=text),
         ),
         Delete(address, {text: text}, (), READ),
     )

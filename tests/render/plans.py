@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, saying
 from reconciler.document.guard import Limits
-from reconciler.document.tree import make_report
+from reconciler.document.tree import make_report, rename, with_plan
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
@@ -20,6 +20,7 @@ from reconciler.model.plan import (
     Excepted,
     HiddenEntries,
     InheritedObject,
+    Plan,
     Problem,
     SectionPlan,
     TargetPlan,
@@ -98,7 +99,14 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
             return Update(address, old, new, sent, draw(reads), draw(st.none() | names), noted(page=draw(texts)))
         case _:
             losses = tuple(draw(st.lists(texts, max_size=2)))
-            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers), noted(losses=losses, page=draw(texts)))
+            return Delete(
+                address,
+                draw(fields),
+                sent,
+                draw(reads),
+                draw(st.none() | numbers),
+                noted(losses=losses, page=draw(texts)),
+            )
 
 
 @st.composite
@@ -164,7 +172,7 @@ def target_plans(draw: st.DrawFn) -> TargetPlan:
     )
     return TargetPlan(
         target,
-        (*created, *draw(st.lists(section_plans(target), max_size=2))),
+        (*created, *draw(st.lists(section_plans(target), max_size=2, unique_by=lambda own: own.section))),
         draw(texts),
         tuple(draw(st.lists(exceptions, max_size=2))),
     )
@@ -179,22 +187,22 @@ def dependents(draw: st.DrawFn) -> Section:
     return section(kind.name, wanted, draw(scopes(Level.PROJECT)))
 
 
-def saved_plans() -> st.SearchStrategy[RunDocument]:
+@st.composite
+def saved_plans(draw: st.DrawFn) -> RunDocument:
     """A plan of up to three targets and its header."""
-    targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.target).map(tuple)
-    limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
-    return st.builds(
-        RunDocument,
-        service=texts,
-        created_at=moments,
-        tool_version=texts,
-        manifests_digest=texts,
-        requests_made=st.integers(0, 10**6),
-        limits=limits,
-        targets=targets,
-        dependent=st.lists(dependents(), max_size=2).map(tuple),
-        hints=st.lists(hints, max_size=2).map(tuple),
+    targets = draw(st.lists(target_plans(), max_size=3, unique_by=lambda target: str(target.target)))
+    places = {(target.target, own.section) for target in targets for own in target.sections}
+    again = draw(st.lists(dependents(), max_size=2, unique_by=lambda own: own.target))
+    empty = RunDocument(
+        service=draw(texts),
+        created_at=draw(moments),
+        tool_version=draw(texts),
+        manifests_digest=draw(texts),
+        requests_made=draw(st.integers(0, 10**6)),
+        limits=draw(st.builds(Limits, st.none() | numbers, st.none() | numbers)),
     )
+    plan = Plan(tuple(targets), tuple(own for own in again if (own.target, own.kind) in places))
+    return saying(with_plan(empty, plan), *map(rename, draw(st.lists(hints, max_size=2))))
 
 
 @st.composite

@@ -13,7 +13,7 @@ from reconciler.render import Style, render_comparison, render_plan, render_repo
 from reconciler.render.coverage import State, matrix
 from reconciler.render.links import Links, Places
 from tests.render.creations import API, DIGEST, TEAM, TOOLS, WEB, became, creations
-from tests.render.samples import LIB
+from tests.render.samples import LIB, about, tree
 
 TEXT = f"""\
 group acme/new-team
@@ -56,13 +56,13 @@ LOWERED = "visibility: asked for internal, the service made it private"
 def alike() -> RunDocument:
     """Return the plan with two projects that are created in the same way."""
     saved = creations()
-    web = saved.targets[3]
+    web = tree(saved).targets[3]
     lib = Target(WEB.level, "acme/new-team/lib")
     (create, *_) = web.changes
     assert isinstance(create, Create)
     made = replace(create, address=lib.address, after={**create.after, "name": "lib"})
     section = replace(web.sections[0], changes=(made,))
-    return replace(saved, targets=(web, replace(web, target=lib, sections=(section,))))
+    return about(saved, (web, replace(web, target=lib, sections=(section,))))
 
 
 def test_text_shows_targets_like_other_objects_and_only_what_unknown_settings_will_be() -> None:
@@ -163,7 +163,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = news_of(creations(), marks(creations().targets))
+    known = news_of(creations(), marks(creations()))
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)

@@ -18,7 +18,7 @@ from selenium.webdriver.support.select import Select
 
 from reconciler.document.document import PastApply, RunDocument
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, ChangedBy, Create, Delete, Update
+from reconciler.model.item import Change, ChangedBy, Create, Delete, Update, with_note
 from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Shard, Target
 from reconciler.render import Style, render_plan
@@ -40,7 +40,7 @@ from tests.building import KINDS, READ
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history
 from tests.render.hostile import EVIL, hostile
-from tests.render.samples import EMPTY, NOON
+from tests.render.samples import EMPTY, NOON, about, tree
 
 DAY = timedelta(days=1)
 LIST = "#list > li"
@@ -72,7 +72,7 @@ def planned(
 
 
 def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> RunDocument:
-    return replace(EMPTY, created_at=NOON + days * DAY, targets=targets, narrowed=narrowed)
+    return replace(about(EMPTY, targets), created_at=NOON + days * DAY, narrowed=narrowed)
 
 
 API = planned(Level.PROJECT, "acme/web/api", {"milestones": "c", "tokens": "d"})
@@ -118,7 +118,7 @@ FLEET = replace(
     run(40, *LABELLED[:2], excepted(LABELLED[2], OVER, LATER), *(excepted(each, PLANNED) for each in LABELLED[3:5])),
     applies=APPLIES,
 )
-FLEET = replace(FLEET, targets=(*FLEET.targets, LABELLED[5]))
+FLEET = about(FLEET, (*tree(FLEET).targets, LABELLED[5]))
 PAST = (run(0, API, CLI, LABELLED[5]), run(10, API, narrowed=True), run(38, API, CLI, LIB, *LABELLED[2:3]))
 PLACES = Places(
     web_url="https://git.example.com",
@@ -342,7 +342,9 @@ def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
 def test_what_was_merged_and_what_was_changed_on_the_service_are_two_things_to_do() -> None:
     section = API.sections[0]
     pending, changed = (
-        replace(API, sections=(replace(section, changes=(replace(section.changes[0], source=source),)),))
+        replace(
+            API, sections=(replace(section, changes=(with_note(section.changes[0], "source", {"source": source}),)),)
+        )
         for source in ("pending", "service")
     )
     changed = replace(changed, target=LIB.target)
@@ -446,7 +448,7 @@ def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
     mona = ChangedBy("mona", datetime(2026, 11, 22, 14, 2, tzinfo=UTC))
     ada = ChangedBy("<b>Ada", datetime(2026, 11, 23, 8, 30, tzinfo=UTC))
     changes, tokens = API.sections
-    change = replace(changes.changes[0], changed_by=mona)
+    change = with_note(changes.changes[0], "changed_by", mona.data)
     scope = Address(API.target, "job_token_scope", "job_token_scope", "job token scope")
     entry = Address(API.target, "job_token_scope", "projects", "allowlisted project", "acme/lib")
     restored = (

@@ -14,7 +14,8 @@ from hypothesis import given
 
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
-from reconciler.document.groups import Entry, grouped, subject_of
+from reconciler.document.groups import Entry, address_of, entries_of, grouped
+from reconciler.document.numbers import parts_of
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
@@ -209,7 +210,7 @@ def test_words_that_only_contain_a_name_stay_and_all_others_are_replaced() -> No
     assert [len(block.targets) for block in grouped(often)] == [1, 1, 1]
     often = [create(project(f"x/{name}"), " ".join([name] * 3000 + [f"(x/{name})"])) for name in "abc"]
     ((group,),) = [block.groups for block in grouped(often)]
-    assert subject_of(group.sample).address.name == "<name> " * 3000 + "(<path>)"
+    assert address_of(group.sample).name == "<name> " * 3000 + "(<path>)"
     short = [project(f"x/{name}") for name in "abc"]
     assert shown(*(create(each, f"m{each.ref}in") for each in short)) == [
         line for each in short for line in (f"project {each.ref}", f'  + milestone "m{each.ref}in"')
@@ -352,7 +353,10 @@ def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
 @patiently
 @given(saved_plans(), reports())
 def test_every_entry_is_in_one_group(saved: RunDocument, report: RunDocument) -> None:
-    both: list[list[Entry]] = [[*chapter.entries] for each in (saved, report) for chapter in each.chapters]
+    sorts = ("change", "unfinished", "problem", "excepted")
+    both: list[list[Entry]] = [
+        entries_of(part.items, *sorts) for document in (saved, report) for part in parts_of(document)
+    ]
     for entries in both:
         for least in (1, 2, 3):
             blocks = grouped(entries, least)

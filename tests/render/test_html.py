@@ -14,19 +14,19 @@ from hypothesis import example, given
 from reconciler.apply import RUN_ENDED, Status
 from reconciler.document.document import BaselineShare, RunDocument
 from reconciler.document.guard import Limits
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Shard, Target
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
-from tests.building import READ
+from tests.building import READ, noted
 from tests.cli_runner import BREAK
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, LIB, done, sample, saved_plan, tree
+from tests.render.samples import API, LIB, about, done, sample, saved_plan, tree
 
 EACH = Style(group_by="target")
 """Each change is a card of its own."""
@@ -248,16 +248,15 @@ def test_the_verdict_on_a_plan(page: str, tone: str, said: list[str]) -> None:
 def test_deletions_are_counted_by_level() -> None:
     group = Target(Level.GROUP, "acme")
     there = Delete(replace(AT, target=group), {}, (), READ)
-    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)), *saved_plan(Plan(())).targets)
+    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)),)
     own = TargetPlan(API, (SectionPlan("milestones", 1, (GONE,)),))
     page = render_plan(saved_plan(Plan((*targets, own))), "html")
     assert verdict_of(page)[0] == "Deletes 2 objects in 1 group and 1 project"
 
 
 def without_problems(report: RunDocument) -> RunDocument:
-    (target,) = report.targets
-    sections = tuple(replace(each, problems=()) for each in target.sections)
-    return replace(report, targets=(replace(target, sections=sections),))
+    items = (item for item in report.items if not (isinstance(item, Finding) and item.code == "problem"))
+    return replace(report, items=tuple(items))
 
 
 RETRY = "reconciler apply --retry-failed report.json"
@@ -315,7 +314,7 @@ def test_the_verdict_on_an_apply(report: RunDocument, tone: str, said: list[str]
 
 def test_a_report_begins_with_what_is_unfinished() -> None:
     report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, ""))
-    page = render_report(replace(report, requests=replace(report.requests, waited={"the rate limit": 2})), "html")
+    page = render_report(replace(report, requests=replace(report.made, waited={"the rate limit": 2})), "html")
     assert "<title>Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem</title>" in page
     assert "<p>15 requests made. Waited 2.0 s for the rate limit.</p>" in page
     assert tiles_of(page) == {
@@ -357,12 +356,12 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
 
 def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> None:
     alike = many(10)
-    one, two = alike.targets
+    one, two = tree(alike).targets
     settings, *others = two.sections
     (change,) = settings.changes
     assert isinstance(change, Update)
     changed = replace(settings, changes=(replace(change, after={**change.after, "allow_author_approval": True}),))
-    different = replace(alike, targets=(one, replace(two, sections=(changed, *others))))
+    different = about(alike, (one, replace(two, sections=(changed, *others))))
     for saved, shown in ((alike, True), (different, False)):
         (card,) = cards_of(render_report(carried_out(saved, 5), "html"), kind="failed")
         assert card["title"].startswith("Update approval settings: PUT projects/7/milestones/3: 500 ")
@@ -372,7 +371,7 @@ def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> N
 def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_target() -> None:
     def gone(path: str, *losses: str) -> TargetPlan:
         target = Target(Level.PROJECT, path)
-        change = Delete(replace(AT, target=target), {}, (), READ, losses=losses)
+        change = Delete(replace(AT, target=target), {}, (), READ, notes=noted(losses=losses))
         return TargetPlan(target, (SectionPlan("milestones", 1, (change,)),))
 
     page = render_plan(
@@ -503,7 +502,7 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
 
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
     origin = "manifests/<b>.yaml:12"
-    section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, page="-/milestones/1"), GONE))
+    section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, notes=noted(page="-/milestones/1")), GONE))
     saved = saved_plan(Plan((TargetPlan(API, (section,)),)))
     style = Style(links=lambda document: Links(document, PLACES))
     page = render_plan(saved, "html", style)
@@ -591,7 +590,9 @@ def test_values_are_shown_whole_and_without_special_characters() -> None:
 
 def test_a_creation_says_what_the_service_will_not_restore() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
-    section = SectionPlan("milestones", 0, (Create(address, {"state": "active"}, (), hint="none of its issues <b>"),))
+    section = SectionPlan(
+        "milestones", 0, (Create(address, {"state": "active"}, (), notes=noted(hint="none of its issues <b>")),)
+    )
     (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
     assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
 

@@ -10,9 +10,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reconciler.apply import Status
-from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, saying
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, WidenedObject
+from reconciler.model.item import Finding
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
@@ -20,7 +21,7 @@ from reconciler.render.wording import widening_notes
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import API, EMPTY, done, sample, saved_plan
+from tests.render.samples import API, EMPTY, about, done, sample, saved_plan
 
 EACH = Style(group_by="target")
 
@@ -68,7 +69,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 
 def test_a_plan_without_changes_says_so() -> None:
-    saved = replace(EMPTY, requests_made=1, targets=(TargetPlan(API, ()),))
+    saved = replace(about(EMPTY, [TargetPlan(API, ())]), requests_made=1)
     assert render_plan(saved, "markdown") == (
         """\
 ## Plan: nothing to change
@@ -130,9 +131,7 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 def test_a_report_of_nothing_says_so() -> None:
     empty = carried_out(saved_plan(Plan(())))
     assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4,900 requests made.\n")
-    waited = replace(
-        empty, requests=replace(empty.requests, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
-    )
+    waited = replace(empty, requests=replace(empty.made, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1}))
     assert "\n4,900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
         waited, "markdown"
     )
@@ -347,7 +346,8 @@ def test_groups_are_in_the_order_of_the_plan() -> None:
 
 def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
     at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
-    widened = [WidenedObject(address, "it holds for all branches then") for address in at]
-    first, second, third = ([*widening_notes(widened[:number])] for number in (5, 6, 7))
+    widened = [Finding(address, "widened", "it holds for all branches then") for address in at]
+    plans = (saying(EMPTY, *widened[:number]) for number in (5, 6, 7))
+    first, second, third = ([*widening_notes(plan)] for plan in plans)
     assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
     assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])
