@@ -52,6 +52,8 @@ def plan_collection(
         for record in matches.leftover
         # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
         if not unresolved
+        # A group above takes over what has its name: deleted here, it would be lost if its promotion fails.
+        and at.earlier.taken.keys().isdisjoint(map(at.part.identity, record.names))
         and (at.section.prune or at.declared_until(record) or not absent.isdisjoint(map(canonical, record.names)))
     ]
     steps = [step for name, problem in unresolved.items() for step in _unless_held(at, (name,), [problem])]
