@@ -95,7 +95,9 @@ def _section_error(
     error = level_error(name, levels[0], specs) if len(levels) == 1 else None
     if error is None and value is None:
         advice = ": leave it out" + (
-            ", or write `{}` and list it in `prune` if nothing may exist there" if specs[name].kind.prunable else ""
+            ", or write `{}` if none of yours may exist there, with `prune` if nothing may"
+            if specs[name].kind.prunable
+            else ""
         )
         return f"{name} has no value{advice}"
     return error

@@ -367,8 +367,8 @@ def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
     for field in spec.lists.keys() & section.keys():
         if section[field] == []:
             message = (
-                f"an empty list removes nothing: entries that are there stay; write `prune: [{spec.kind.name}]` if "
-                "nobody is to have access, or leave the list out"
+                "an empty list removes only what an apply of these manifests has recorded; write "
+                f"`prune: [{spec.kind.name}]` if nobody is to have access, or leave the list out"
             )
             yield Diagnostic((field,), message, "advice")
 
