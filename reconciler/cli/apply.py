@@ -166,7 +166,7 @@ def apply(given: Given, **own: Any) -> int:
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
-    given = job.reporting(given, job.REPORT)
+    given = job.reporting(given, job.REPORT, [flags.plan_file, Path(given.retry_failed or "")])
     _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())

@@ -15,6 +15,7 @@ from reconciler.planning.renames import united
 from reconciler.planning.selection import Shard
 
 Part = TypeVar("Part", SavedPlan, Report)
+Thing = TypeVar("Thing")
 
 
 def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> SavedPlan:
@@ -32,14 +33,13 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     return replace(
         plans[0],
         created_at=min(saved.created_at for saved in plans),
-        commit=plans[0].commit if len({saved.commit for saved in plans}) == 1 else None,
         requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
         narrowed=any(saved.narrowed in (True, None) for saved in plans),
         limits=limits,
         archived=sum(saved.archived for saved in plans),
         hints=united(hint for saved in plans for hint in saved.hints),
-        inventory=_merged([saved.inventory for saved in plans]),
+        inventory=_merged({file: saved.inventory for file, saved in parts.items()}),
         remarks=tuple(dict.fromkeys(remark for saved in plans for remark in saved.remarks)),
         applies=max((saved.applies for saved in plans if saved.applies is not None), key=len, default=None),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
@@ -51,15 +51,20 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     )
 
 
-def _merged(prospects: Sequence[Prospect | None]) -> Prospect | None:
-    """Return what an apply of all shards records; None if a shard does not know what its apply records."""
-    known = [prospect for prospect in prospects if prospect is not None]
-    if len(known) < len(prospects):
+def _merged(prospects: Mapping[str, Prospect | None]) -> Prospect | None:
+    """Return what an apply of all shards records; None if a shard does not know what its apply records.
+
+    Raises:
+        PlanRefused: it would be recorded of different commits.
+    """
+    recorded = {file: prospect for file, prospect in prospects.items() if prospect is not None}
+    if len(recorded) < len(prospects):
         return None
+    _refuse_unless_alike("commits", recorded, lambda prospect: prospect.run.commit)
+    known = list(recorded.values())
     runs = [prospect.run for prospect in known]
     run = replace(
         runs[0],
-        commit=runs[0].commit if len({run.commit for run in runs}) == 1 else "",
         parts=tuple(part for run in runs for part in run.parts),
         targets=tuple(target for run in runs for target in run.targets),
         whole=all(run.whole for run in runs),
@@ -102,7 +107,6 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     reasons = sorted({reason for made in requests for reason in made.waited})
     return replace(
         reports[0],
-        commit=reports[0].commit if len({report.commit for report in reports}) == 1 else None,
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
         requests=Requests(
@@ -140,9 +144,10 @@ def _check(parts: Mapping[str, Part]) -> None:
     """Refuse parts that do not come from one run."""
     _refuse_unless_alike("services", parts, lambda part: part.service)
     _refuse_unless_alike("manifests", parts, lambda part: part.manifests_digest)
+    _refuse_unless_alike("commits", parts, lambda part: part.commit)
     _refuse_unless_alike("versions of the reconciler", parts, lambda part: part.tool_version)
     _refuse_unless_alike("shard counts", parts, lambda part: part.shard and part.shard.total)
-    _refuse_unless_all([part.shard for part in parts.values() if part.shard])
+    _refuse_unless_each_once({file: part.shard for file, part in parts.items() if part.shard})
     files: dict[object, str] = {}
     for file, part in parts.items():
         for target in part.all_targets:
@@ -151,17 +156,21 @@ def _check(parts: Mapping[str, Part]) -> None:
                 raise PlanRefused(f"cannot merge: {target} is in {first} and in {file}")
 
 
-def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:
+def _refuse_unless_alike(what: str, parts: Mapping[str, Thing], value: Callable[[Thing], object]) -> None:
     (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
     for file, other in rest:
         if other != wanted:
             raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {what}")
 
 
-def _refuse_unless_all(shards: list[Shard]) -> None:
-    """Raise if a shard is missing. Unsharded plans may come in any number."""
-    totals = {shard.number: shard.total for shard in shards}
-    total = next(iter(totals.values()), 0)
-    missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in totals]
+def _refuse_unless_each_once(shards: Mapping[str, Shard]) -> None:
+    """Raise if a shard is missing, or there twice. Unsharded plans may come in any number."""
+    files: dict[Shard, str] = {}
+    for file, shard in shards.items():
+        first = files.setdefault(shard, file)
+        if first != file:
+            raise PlanRefused(f"cannot merge: {first} and {file} are both shard {shard}")
+    total = max((shard.total for shard in files), default=0)
+    missing = [str(shard) for number in range(1, total + 1) if (shard := Shard(number, total)) not in files]
     if missing:
         raise PlanRefused(f"cannot merge: missing shard {', '.join(missing)}")

@@ -1,7 +1,10 @@
 """The component `gitops-sharded`: the work of a fleet divided among jobs and put together again."""
 
+import json
+
 import pytest
 
+from reconciler.documents.checksum import with_checksum
 from tests.gitops.conftest import Project
 from tests.gitops.pipeline import Color
 from tests.gitops.test_gitops import MANIFEST
@@ -95,6 +98,36 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
         together.artifacts
     )
     assert 'failures="1"' in together.reports["junit"]
+
+
+def test_a_plan_that_a_merge_request_commits_is_no_part_of_the_plan_of_the_branch(project: Project) -> None:
+    project.commits(fleet=fleet("{}"))
+    crafted = project.runner.folder / "crafted"
+    (crafted / "manifests").mkdir(parents=True)
+    (crafted / "manifests" / "fleet.yaml").write_text(MANIFEST % ("web", "{crafted: {}}"))
+    url = project.sandbox.api_url
+    line = "plan --no-inventory --shard 1/2 --out plan.json"
+    done = project.runner.command(crafted, line, RECONCILER_API_URL=url, RECONCILER_TOKEN="ada-token")  # noqa: S106
+    assert done.returncode == 0
+    content = json.loads((crafted / "plan.json").read_text())
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0, 0]
+    real = json.loads(pipeline.ran[PLAN][0].artifacts[".reconciler/plan-1.json"])
+    content = real | {key: content[key] for key in ("targets", "summary", "hints", "requests_made") if key in content}
+    content.pop("checksum")
+    folder = project.repository.folder / ".reconciler"
+    folder.mkdir()
+    for name in ("plan-1.json", "plan-x.json", "drift-x.json", "report-x.json"):
+        (folder / name).write_text(with_checksum(content))
+    project.commits()
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0, 0]
+    assert [[*ran.artifacts] for ran in pipeline.ran[PLAN]] == [[f".reconciler/plan-{part}.json"] for part in (1, 2)]
+    assert pipeline.run(REVIEW) == [1]
+    assert "cannot merge: .reconciler/plan-1.json is committed, and whoever may push can write that" in (
+        pipeline.ran[REVIEW][0].log
+    )
+    assert project.writes() == []
 
 
 def test_a_shard_that_fails_is_told_in_the_note_and_fails_the_review(project: Project) -> None:
