@@ -146,10 +146,10 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
     given = job.reporting(given, job.REPORT, files)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    parts = {str(file): session.read_report(file) for file in files}
-    for name, report in parts.items():
+    read = {str(file): session.read_report(file) for file in files}
+    for name, report in read.items():
         _refuse_future(name, "report", max(report.started_at, report.finished_at))
-    whole = merging.merge_reports(parts)
+    whole = merging.merge_reports(read)
     return session.write_report(whole, out)
 
 

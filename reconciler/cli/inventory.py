@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
+from reconciler.cli.settings import on_command_line, trusted
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
@@ -146,7 +147,7 @@ def _remote(
     """
     from reconciler.gitops.remotes import checkout_remote, in_job, job_remote, nobody
 
-    name, ca_file = settings.get("remote"), given.ca_file or ""
+    name, ca_file = settings.get("remote"), trusted(given)[0] or ""
     if name is None:
         return None
     if in_job(os.environ):
@@ -178,7 +179,7 @@ def _obstacle(session: "Session", top: Path) -> str:
         "PATHS": given.paths and _real(given.paths) != _real(paths),
         "--values": [*given.values] != [*(defaults.get("values") or ())],
         "--set": {f"{key}={value}" for key, value in given.set} != {*(defaults.get("set") or ())},
-        "--env": {*given.env} != {*(defaults.get("env") or ())},
+        "--env": bool(on_command_line("env")) and {*given.env} != {*(defaults.get("env") or ())},
     }
     named = [name for name, differs in others.items() if differs]
     if named:

@@ -26,6 +26,7 @@ import click
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import FLEET, history_of
+from reconciler.cli.settings import trusted
 from reconciler.errors import ConfigurationError, InventoryUnreadable
 from reconciler.system.checkout import tracked
 from reconciler.system.files import naming, save
@@ -144,8 +145,7 @@ def post_failure(code: int) -> None:
     if code in PLAN_MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
-    given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))
-    _post_note(given, f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
+    _post_note(Given(), f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
 
 
 def keep_issue(session: "Session", saved: "SavedPlan") -> None:
@@ -243,12 +243,7 @@ def keeping_history(given: Given) -> Iterator[None]:
     from reconciler.gitops.histories import REF, Histories
 
     try:
-        remote = remotes.job_remote(
-            os.environ,
-            api_url="",
-            api_token="",
-            ca_file=os.environ.get("RECONCILER_CA_FILE") or os.environ.get("CI_SERVER_TLS_CA_FILE", ""),
-        )
+        remote = remotes.job_remote(os.environ, api_url="", api_token="", ca_file=trusted(given)[0] or "")
     except ConfigurationError as error:
         LOG.warning("no history is kept: %s", error)
         yield

@@ -21,7 +21,7 @@ from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, 
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
     ALLOW_DELETES_ENDED,
-    on_command_line,
+    given_outside,
     open_client,
     read_file,
     reading_token,
@@ -130,7 +130,7 @@ class Session:
                 name,
                 remedy,
             )
-        given = on_command_line("paths", "values", "set", "env")
+        given = given_outside("paths", "values", "set", "env")
         return read_revision(then, inputs, present, given=given)
 
     def limits(self) -> "Limits":

@@ -13,12 +13,17 @@ LEADS_OUT = (
 )
 
 
+def in_ci() -> bool:
+    """Whether this is a job of a CI system, whose files a merge request may have changed."""
+    return bool(os.environ.get("CI"))
+
+
 def lies_outside(path: Path | str) -> bool:
     """Whether this is a CI job, and a path leads to something outside of its checkout, or to what git keeps there.
 
     The checkout is the nearest folder around the working directory that has `.git`, or the working directory.
     """
-    return bool(os.environ.get("CI")) and not _is_inside(path, _checkout())
+    return in_ci() and not _is_inside(path, _checkout())
 
 
 def leads_out(path: Path | str) -> bool:

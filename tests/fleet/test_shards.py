@@ -284,7 +284,10 @@ def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_commit
     Path("link").symlink_to("parts")
     made.git("add", "other/plan-2.json", "link")
     refused = "is committed, and whoever may push can write that; name files that this pipeline or machine has made\n"
-    for parts, named in (("parts/plan-1.json other", "other/plan-2.json"), ("link/plan-1.json other", "link/plan-1.json")):
+    for parts, named in (
+        ("parts/plan-1.json other", "other/plan-2.json"),
+        ("link/plan-1.json other", "link/plan-1.json"),
+    ):
         assert cli_runner(f"merge {parts}/plan-2.json").err == f"reconciler: cannot merge: {named} {refused}"
     Path(".git/index").write_text("nonsense")
     done = cli_runner("merge parts/plan-1.json other/plan-2.json")

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from reconciler.documents.checksum import with_checksum
-from tests.gitops.conftest import Project
+from tests.gitops.conftest import CONFIGURATION, Project
 from tests.gitops.pipeline import Color
 from tests.gitops.test_gitops import MANIFEST
+from tests.service.test_connection import LOOPBACK
 
 pytestmark = pytest.mark.untraced
 
@@ -107,7 +108,7 @@ def test_a_plan_that_a_merge_request_commits_is_no_part_of_the_plan_of_the_branc
     (crafted / "manifests" / "fleet.yaml").write_text(MANIFEST % ("web", "{crafted: {}}"))
     url = project.sandbox.api_url
     line = "plan --no-inventory --shard 1/2 --out plan.json"
-    done = project.runner.command(crafted, line, RECONCILER_API_URL=url, RECONCILER_TOKEN="ada-token")  # noqa: S106
+    done = project.runner.command(crafted, line, RECONCILER_API_URL=url, RECONCILER_TOKEN="ada-token")
     assert done.returncode == 0
     content = json.loads((crafted / "plan.json").read_text())
     pipeline = project.on_main()
@@ -128,6 +129,30 @@ def test_a_plan_that_a_merge_request_commits_is_no_part_of_the_plan_of_the_branc
         pipeline.ran[REVIEW][0].log
     )
     assert project.writes() == []
+
+
+@pytest.mark.parametrize("named", ["CI_SERVER_TLS_CA_FILE", "RECONCILER_CA_FILE"])
+def test_each_request_of_each_job_trusts_the_authority_that_is_named_or_that_the_runner_knows(
+    project: Project, named: str
+) -> None:
+    project.uses("gitops-sharded", shards=1)
+    project.server.api = project.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
+    private = {"CI_API_V4_URL": f"{project.server.url}/api/v4", "RECONCILER_CA_FILE": "", named: str(LOOPBACK)}
+    (project.repository.folder / "reconciler.yaml").write_text(f"{CONFIGURATION}issue: {{}}\n")
+    first = project.commits(fleet=fleet("{}"))
+    project.commits(fleet=fleet('{"1.0": {}}'))
+    pipeline = project.in_merge_request(first, **private)
+    assert pipeline.run(PLAN, REVIEW) == [0, 0]
+    assert len(project.notes()) == 1
+    pipeline = project.on_main("schedule", **private)
+    assert pipeline.run(DRIFT, TOGETHER) == [2, 0]
+    assert "Issue drift opened" in pipeline.ran[DRIFT][0].log
+    assert "Issue drift unchanged" in pipeline.ran[TOGETHER][0].log
+    pipeline = project.on_main(**private)
+    assert pipeline.run(PLAN, REVIEW) == [0, 0]
+    child = pipeline.child(APPLY)
+    assert child.run(APPLY) == [0]
+    assert [name for _, _, name in project.owned()] == ["1.0"] * 4
 
 
 def test_a_shard_that_fails_is_told_in_the_note_and_fails_the_review(project: Project) -> None:
