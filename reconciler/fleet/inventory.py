@@ -10,7 +10,18 @@ from pathlib import Path
 from reconciler.fleet.survey import Absences, Added, FleetSurvey
 from reconciler.gitops.proof import Proof
 from reconciler.live.existence import There
-from reconciler.model.absence import PartNow, Standing, absent, departures, is_listed, judge, part_now, reasons
+from reconciler.model.absence import (
+    LastApplied,
+    PartNow,
+    Standing,
+    absent,
+    departures,
+    held_up,
+    is_listed,
+    judge,
+    part_now,
+    reasons,
+)
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
@@ -51,7 +62,12 @@ def absences(run: FleetSurvey) -> Added:
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)
         deleted.setdefault(place, {})[line.id] = line.at
-    remarks = (*opened.lines, *reasons(stays))
+    held = (
+        []
+        if opened.ancestry is None
+        else held_up(len(verdict.deletions), opened.ancestry.last_applied(inventory.applied))
+    )
+    remarks = (*opened.lines, *held, *reasons(stays))
     if run.scope.tells_of_the_whole and not opened.obstacle:
         left = departures(inventory, _declared(run, called), _released(run, called), _unknown(run, inventory))
         remarks = (*remarks, *left)
@@ -91,9 +107,6 @@ def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
         for change in planned[target.target].changes
         if isinstance(change, Delete)
     }
-    backwards = False
-    if commit and inventory.applied and opened.ancestry is not None:
-        backwards = opened.ancestry.standings([inventory.applied])[inventory.applied] is Standing.AHEAD
     applied = Applied(
         commit if not opened.obstacle else "",
         tuple(parts),
@@ -102,9 +115,17 @@ def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
         declared=_declared(run, called) if whole else frozenset(),
         released=_released(run, called) if whole else frozenset(),
         unknown=_unknown(run, inventory) if whole else frozenset(),
-        backwards=backwards,
+        backwards=commit != "" and _last_applied(run).may_be_newer,
     )
     return Prospect(applied, inventory, tuple(line for line in run.absences.deletions if line.key in deleted))
+
+
+def _last_applied(run: FleetSurvey) -> LastApplied:
+    """Return where the commit stands that was applied last, by the list."""
+    ancestry, stored = run.inventory.ancestry, run.inventory.stored
+    if ancestry is None or stored is None:
+        return LastApplied("", Standing.CONTAINED)
+    return ancestry.last_applied(stored.inventory.applied)
 
 
 def names(run: FleetSurvey) -> Names:

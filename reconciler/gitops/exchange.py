@@ -91,6 +91,16 @@ class Exchange:
         options = ["--quiet", "--no-tags", "--no-write-fetch-head", f"--depth={depth}"]
         self._fetching(["fetch", *options, "--", self.remote.url, f"+refs/heads/{branch}:refs/heads/{branch}"])
 
+    def history(self, commit: str) -> frozenset[str]:
+        """Fetch a commit with all that it descends from, without their files; return the IDs.
+
+        Raises:
+            InventoryUnreadable: the remote does not have it, all credentials were refused, or there is no connection.
+        """
+        options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0"]
+        self._fetching(["fetch", *options, "--", self.remote.url, commit])
+        return frozenset(self.run(["rev-list", commit, "--"]).stdout.decode().split())
+
     def fetch_ref(self, ref: str) -> None:
         """Fetch the commit at a ref, if there is one: git is silent about a pattern that nothing matches.
 
