@@ -59,7 +59,7 @@ class Clone:
         folder = self.folder / "reports"
         with naming(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = folder / f"{when:%Y%m%dT%H%M%S}-{apply}.json"
+        path = folder / report_name(apply, when)
         with replacing(path) as write:
             write(text.encode())
         for old in [*self.reports.values()][MAX_KEPT_REPORTS:]:
@@ -118,6 +118,11 @@ class Clone:
         with suppress(OSError):
             return sorted(path for path in (self.folder / "runs").iterdir() if not _is_held(path))
         return []
+
+
+def report_name(apply: str, when: datetime) -> str:
+    """Return the name of the file that keeps the report of an apply, by its full ID and its end."""
+    return f"{when:%Y%m%dT%H%M%S}-{apply}.json"
 
 
 def clone_here() -> Clone | None:
