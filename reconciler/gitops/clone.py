@@ -157,5 +157,5 @@ def _read(path: Path) -> KilledRun | None:
     try:
         began_at, manifests, reverts = json.loads(path.read_text(encoding="utf-8"))
         return KilledRun(datetime.fromisoformat(began_at).astimezone(UTC), str(manifests), str(reverts))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return None
