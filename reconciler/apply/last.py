@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Delete, Outcome, SectionPlan, Status, TargetPlan, Update, makes_anew
+from reconciler.model.plan import Change, Delete, Outcome, SectionPlan, TargetPlan, Update, makes_anew
 from reconciler.model.targets import Level
 
 
@@ -63,21 +63,19 @@ def late(change: Change) -> int:
     return next(place for place, request in enumerate(reversed(change.requests)) if request.method != "DELETE")
 
 
-def still_naming(change: Change, others: Iterable[Outcome], kinds: Kinds) -> str:
+def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str:
     """Return what still names the object that a change deletes, since it was not changed itself; empty if nothing.
 
     Args:
         change: the deletion, or the rename by a creation and a deletion.
-        others: what became of the changes that came before.
+        undone: the changes before that were not carried out.
         kinds: all kinds.
     """
     name = change.read.names[0] if isinstance(change, Update | Delete) else None
-    for outcome in others:
-        other = outcome.change
-        part = kinds[other.address.section].part(other.address.part) if other.address.section else None
-        if outcome.status is Status.DONE or not isinstance(other, Update | Delete) or not isinstance(part, Collection):
-            continue
-        for field, named in part.relations.named.items():
+    for other in (outcome.change for outcome in undone if isinstance(outcome.change, Update | Delete)):
+        part = kinds[other.address.section].part(other.address.part)
+        relations = part.relations.named if isinstance(part, Collection) else {}
+        for field, named in relations.items():
             listed = other.read.fields.get(field)
             if named.section == change.address.section and isinstance(listed, list) and name in listed:
                 return f'the {part.title} "{other.address.name}" still names it, for it was not {other.action}d'

@@ -24,6 +24,7 @@ from reconciler.apply.outcomes import (
     Fate,
 )
 from reconciler.apply.prepare import Preparation, Ready, planned_again
+from reconciler.apply.putting_back import put_back
 from reconciler.apply.refusals import Refusals
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
@@ -40,7 +41,7 @@ from reconciler.live.crew import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
-from reconciler.model.protocols import Service
+from reconciler.model.protocols import Request, Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 from reconciler.system import clock
@@ -363,7 +364,7 @@ class TargetRun:
                 if makes(change) and not sent:
                     made = recorded(self.options, change, request, partial(self.objects.create, change, request))
                 else:
-                    recorded(self.options, change, request, partial(self.service.send, request))
+                    self._recorded(change, request)
                 sent += 1
         except (LookupError, OutputFailed) as error:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
@@ -375,9 +376,17 @@ class TargetRun:
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
             reason = self.refusals.why(change, error)
+            if not error.ambiguous and error.sent and not self.options.stop.refused:
+                part = self.kinds[change.address.section].part(change.address.part)
+                back = put_back(change, part, sent, self.verifier, partial(self._recorded, change))
+                reason += f"; {back.told}" if back else ""
+                unconfirmed = unconfirmed and not (back and back.is_whole)
             failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
             return Attempt(failed, made, doubt)
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
+
+    def _recorded(self, change: Change, request: Request) -> None:
+        recorded(self.options, change, request, partial(self.service.send, request))
 
     def _verify(self, attempts: Iterable[Attempt]) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""

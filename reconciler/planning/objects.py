@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
-from reconciler.model.endpoints import NO_IDS, Collection, Existing, FieldIds, New, Singleton
+from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
 from reconciler.model.resource import LiveRecord, Resource, Rotated
@@ -38,6 +38,11 @@ OF_ANOTHER_USER = (
 
 MYSELF = Reference(Level.USER, "")
 """The user behind the token."""
+
+
+UNCOVERABLE = (
+    f"give it a name with fewer characters (at most {LONGEST_NAME} with those of the cover), by `renamed_from`"
+)
 
 
 NO_FIELDS = Resource()
@@ -123,6 +128,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     path = _path(at, name, record, wanted, ids)
     if not isinstance(path, str):
         return [*steps, path]
+    if writes.cover and not is_renamed and len(writes.cover.name(name)) > LONGEST_NAME:
+        reason = f"cannot be replaced: its cover, {writes.cover.name(name)}, would have too long a name"
+        return [*steps, at.problem(name, reason, UNCOVERABLE)]
     changed = only(difference.wanted, difference.after)
     requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
     change = Update(
