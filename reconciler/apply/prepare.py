@@ -27,7 +27,7 @@ from reconciler.apply.verify import (
     with_created,
 )
 from reconciler.model.diff import resource_of
-from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings
+from reconciler.model.endpoints import NO_SIBLINGS, Siblings
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
 from reconciler.model.resource import Resource, Wanted
@@ -92,21 +92,6 @@ class Preparation:
         prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
         return replace(prepared, settled=ready.settled) if self.options.stop.reason else prepared
-
-    def is_ahead(self, section: SectionPlan) -> bool:
-        """Return whether a section is prepared before any other is carried out.
-
-        Objects of a saved plan that name those of another section are as they were read before these are deleted.
-        """
-        changed = {section.section for section in self.target.sections if section.changes}
-        parts = self.kinds[section.section].parts if section.section and section.changes else ()
-        named = {
-            reference.section
-            for part in parts
-            if isinstance(part, Collection)
-            for reference in part.relations.named.values()
-        }
-        return not changed.isdisjoint(named) and self._strategy(section.section) == self._saved
 
     def _strategy(self, section: str) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck

@@ -14,10 +14,10 @@ from reconciler.live.records import look_up_id
 from reconciler.model.creation import ID_OF
 from reconciler.model.endpoints import CREATED, OWNER, SECTION
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Outcome, Status, TargetPlan
+from reconciler.model.plan import Change, Create, Status, TargetPlan
 from reconciler.model.protocols import Json, Reader, Service
 from reconciler.model.state import Reference
-from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.planning.creation import references
 
 
@@ -113,13 +113,12 @@ class Targets:
         with self._lock:
             self._states[target.identity] = replace(self[target], **changes)
 
-    def note_made(self, outcomes: Iterable[Outcome]) -> None:
+    def note_made(self, made: Iterable[tuple[Address, int | None]]) -> None:
         """Note the IDs of the objects of a group that this run has created, or has found as they were to be."""
-        for outcome in outcomes:
-            address, created = outcome.change.address, outcome.created
-            if address.target.level is Level.GROUP and created and created.id is not None and address.name is not None:
+        for address, number in made:
+            if address.target.level is Level.GROUP and number is not None and address.name is not None:
                 with self._lock:
-                    self._made[str(address.target).casefold(), address.section, address.name] = created.id
+                    self._made[str(address.target).casefold(), address.section, address.name] = number
 
     def with_made(self, change: Change) -> Change:
         """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""

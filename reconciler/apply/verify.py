@@ -98,8 +98,8 @@ def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> 
         name, cover = change.address.name, part.writes.cover
         if cover is None or name is None or isinstance(change, Delete):
             continue
-        for record in siblings.named(cover.name(str(name))):
-            if cover.is_one(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
+        for record in siblings.named(cover.name(name)):
+            if cover.covered(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
                 covers[part.identity(name)] = record
     return covers
 

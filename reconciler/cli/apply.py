@@ -251,7 +251,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     apply = chosen(given, named, last=last)
     if not flags.yes:
         with session.client() as client:
-            saved = draw_way_back(session, client, apply.file, apply.name, apply.manifests)
+            saved = draw_way_back(session, client, apply)
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
     with (
@@ -261,7 +261,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     ):
         if inventory.error is not None:
             raise inventory.error
-        drawn = draw_way_back(session, client, apply.file, apply.name, apply.manifests)
+        drawn = draw_way_back(session, client, apply)
         saved = _guarded(session, flags, _limited(session, flags, drawn))
         return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
 

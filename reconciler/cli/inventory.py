@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from shutil import which
@@ -45,6 +46,7 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
         DEFAULT_COMMITTER,
         INVENTORY_BRANCH,
         NO_INVENTORY,
+        Distant,
         OpenInventory,
         Store,
         checked_branch,
@@ -75,7 +77,10 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
     identity = DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)
     with open_place(top, branch, remote, identity, max(applies, 1)) as place:
         store = Store(place, client.api_url.removesuffix(API), [*session.kinds])
-        yield open_inventory(store, ancestry(top), _obstacle(session, top), applies)
+        history = ancestry(top)
+        if history is not None and isinstance(place, Distant):
+            history = replace(history, remote=settings["remote"], fetched=cache(place.history))
+        yield open_inventory(store, history, _obstacle(session, top), applies)
 
 
 def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":

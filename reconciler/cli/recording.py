@@ -63,9 +63,11 @@ class Recording:
         """
         from reconciler.apply.aftermath import without
         from reconciler.gitops.inventory import NO_LIST
-        from reconciler.model.absence import stale_absences
+        from reconciler.model.absence import HELD_UP, stale_absences
 
-        self.saved = replace(self.saved, remarks=tuple(each for each in self.saved.remarks if each != NO_LIST))
+        kept = (each for each in self.saved.remarks if each != NO_LIST and not each.startswith(HELD_UP))
+        self.saved = replace(self.saved, remarks=tuple(kept))
+        self._warn_of_newer()
         prospect = self.saved.inventory
         if prospect is None or not prospect.absences:
             return self.saved
@@ -74,11 +76,20 @@ class Recording:
             stale = dict.fromkeys((line.key for line in prospect.absences), NO_CHECKOUT)
         else:
             now = store.read().inventory
-            stale = stale_absences(prospect.absences, now, ancestry.standings([now.applied]))
+            stale = stale_absences(prospect.absences, now, ancestry.last_applied(now.applied))
         if stale:
             plan, self.left = without(self.saved.plan, stale, self._names)
             self.saved = replace(self.saved, targets=plan.targets)
         return self.saved
+
+    def _warn_of_newer(self) -> None:
+        """Warn where manifests were applied that may be newer than the plan's: it may set back what they changed."""
+        ancestry, stored = self._ancestry, self.inventory.stored
+        if ancestry is None or stored is None or self.saved.reverts:
+            return
+        last = ancestry.last_applied(stored.inventory.applied)
+        if last.may_be_newer:
+            LOG.warning("%s; this apply may set back what they changed", last.obstacle)
 
     def marked(self, began_at: "datetime") -> "AbstractContextManager[None]":
         """Mark in this clone that the run writes, so that `log` can show it as killed."""

@@ -43,7 +43,7 @@ TAGS = Collection(
     writes=Writes(
         renames=False,
         defaults={"allowed_to_create": "maintainer"},
-        cover=Cover(lambda name: f"{name}*", ProtectedTag(allowed_to_create=())),
+        cover=Cover("***", ProtectedTag(allowed_to_create=())),
     ),
     relations=Relations(entries={"allowed_to_create": "create_access_levels"}),
     losses=losses,

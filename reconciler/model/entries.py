@@ -207,6 +207,16 @@ def _row(entry: Mapping[str, Json]) -> EntryRow:
     return EntryRow(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
 
 
+WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "deploy key"}
+
+
+def word(entry: Role | Subject) -> str:
+    """Return an entry as people say it: `developer`, `user ada`, `deploy key release`."""
+    if isinstance(entry, str):
+        return entry
+    return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry, who)) is not None)
+
+
 LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}
 
 Numbers = Mapping[tuple[str, str | int], int]

@@ -41,11 +41,12 @@ def with_bared(
             if kept and named.section in sections:
                 sections[named.section] = _keeping(sections[named.section], kept)
             ending -= kept.keys()
-            bared = [record for record in objects.own if _is_bared(record, field, ending)]
+            moved = _moved(naming.changes, field)
+            bared = [record for record in objects.own if record.id not in moved and _is_bared(record, field, ending)]
             lost = _losses(part, field, named, bared)
             address = Address(target, part.name, part.name, part.title)
             alone = f"its {field} are deleted: it {named.bare}"
-            sections[part.name] = _with_widened(naming, bared, address, alone, field)
+            sections[part.name] = _with_widened(naming, bared, address, alone)
         else:
             lost = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
         if named.section in sections:
@@ -104,6 +105,15 @@ def _ids(record: LiveRecord, field: str) -> set[int]:
     return {row.id for row in record.entries.get(field, ())}
 
 
+def _moved(changes: Iterable[Change], field: str) -> set[int | None]:
+    """Return the IDs of the objects that are deleted, or name others in a field, before what they name is deleted."""
+    return {
+        change.read.id
+        for change in changes
+        if isinstance(change, Delete) or (isinstance(change, Update) and field in change.after)
+    }
+
+
 def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
     """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
     return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
@@ -150,9 +160,7 @@ def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveReco
     return {number: ", ".join(words) for number, words in told.items()}
 
 
-def _with_widened(
-    section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str, field: str
-) -> SectionPlan:
+def _with_widened(section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str) -> SectionPlan:
     """Return the section of the objects that name what is deleted, which tells what they become.
 
     Args:
@@ -160,25 +168,24 @@ def _with_widened(
         bared: the objects.
         address: of their collection.
         alone: what each of them becomes.
-        field: the one that names what is deleted.
     """
     changed = {change.read.id for change in section.changes if isinstance(change, Update | Delete)}
     widened = (
         WidenedObject(replace(address, name=record.names[0]), alone) for record in bared if record.id not in changed
     )
-    told = _told(section, {record.id: alone for record in bared}, unless=field)
+    told = _told(section, {record.id: alone for record in bared})
     return replace(told, widened=tuple(widened))
 
 
-def _told(section: SectionPlan, words: dict[int | None, str], *, unless: str = "") -> SectionPlan:
-    """Return a section whose changes say more, by the ID of their object; not those that change a field."""
+def _told(section: SectionPlan, words: dict[int | None, str]) -> SectionPlan:
+    """Return a section whose changes say more, by the ID of their object."""
 
     def told(change: Change) -> Change:
         more = words.get(change.read.id, "") if isinstance(change, Update | Delete) else ""
         match change:
             case Delete() if more:
                 return replace(change, losses=(*change.losses, more))
-            case Update(after=after) if more and unless not in after:
+            case Update() if more:
                 return replace(change, hint="; ".join(filter(None, (change.hint, more))))
         return change
 

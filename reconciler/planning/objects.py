@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
-from reconciler.model.endpoints import NO_IDS, Collection, Existing, FieldIds, New, Singleton
+from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Update
 from reconciler.model.resource import LiveRecord, Resource, Rotated
@@ -33,6 +33,11 @@ PROMOTE = "declare `promote: true` to make it the group's, or choose another nam
 OF_ANOTHER_USER = (
     "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
     "a new one"
+)
+
+
+UNCOVERABLE = (
+    f"give it a name with fewer characters (at most {LONGEST_NAME} with those of the cover), by `renamed_from`"
 )
 
 
@@ -127,7 +132,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
     if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
         return steps
-    way = _path(at, name, record, wanted, ids)
+    way = (None if is_renamed else _uncoverable(at, name)) or _path(at, name, record, wanted, ids)
     if not isinstance(way, tuple):
         return [*steps, way]
     path, told = way
@@ -144,6 +149,14 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         page=at.part.page_of(record),
     )
     return [*steps, change]
+
+
+def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Problem | None:
+    """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
+    cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
+    if not cover or len(cover) <= LONGEST_NAME:
+        return None
+    return at.problem(name, f"cannot be replaced: its cover, {cover}, would have too long a name", UNCOVERABLE)
 
 
 def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:

@@ -341,8 +341,14 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
     (update,) = engine.plan(renamed, rules({"a": {}})).changes
     assert isinstance(update, Update)
     assert update.hint == 'the approval rule "a" holds for all branches then'
-    writes = engine.step(renamed, rules({"a": {"branches": ["new"]}}))
-    assert writes[2:] == [f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}']
+    both = renamed, rules({"a": {"branches": ["new"]}})
+    update, _ = engine.plan(*both).changes
+    assert isinstance(update, Update)
+    assert update.hint == ""
+    assert engine.step(*both)[1:] == [
+        f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}',
+        "DELETE projects/acme%2Fapi/protected_branches/old",
+    ]
 
 
 def saved(engine: EngineDriver, *sections: Section) -> Any:
