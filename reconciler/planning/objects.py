@@ -336,7 +336,7 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
     """Return a problem for each field that differs and that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
-        remedy = "leave out `renamed_from` to create a new object"
+        remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
     elif at.section.prune:
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     return {
