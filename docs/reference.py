@@ -169,8 +169,9 @@ def _manifests() -> Iterator[str]:
     yield (
         "# Manifests\n\n"
         "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no "
-        "default: it is not managed, and keeps its value on the service. `null` clears a field, or states that an "
-        "object must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
+        "default: it is not managed, and keeps its value on the service. An item that is taken out later is [deleted]"
+        "(../how-to/stop-managing.md). `null` clears a field, or states that an object must not exist. See [how "
+        "manifests are read](../explanation/manifests.md).\n\n"
         "## Documents\n\n"
     )
     yield table(["kind", "is about"], ((f"`{name}`", definitions[name]["description"]) for name in documents))
