@@ -201,11 +201,11 @@ class Session:
         Raises:
             UsageError: there is no such section.
         """
-        from reconciler.model.wording import unknown
+        from reconciler.model.kind import unknown_kind
 
         for name in self.given.sections:
             if name not in self.kinds:
-                raise UsageError(unknown("section", name, self.kinds))
+                raise UsageError(unknown_kind(name, self.kinds.values(), self.kinds))
 
     @property
     def selection(self) -> "RunSelection":

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Writes
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Key, Level, Target
@@ -27,6 +28,12 @@ REPEATED_LETTER = re.compile(r"[A-Za-z0-9/_-]\*")
 
 class TagProtectionRule(Item):
     """The roles that may push and delete the image tags that match a pattern."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(("tag_name_pattern", "tag_name_regex", "name"), "the pattern of a protection rule is its key"),
+        "immutable": "rules that make tags immutable are made by hand: only roles are managed",
+        "protection_rule_id": "the service sets this: leave it out",
+    }
 
     minimum_access_level_for_push: AccessLevel = Field(
         default="maintainer",
@@ -91,6 +98,7 @@ RULES = Collection(
 
 KIND = Kind(
     name="container_tag_protection_rules",
+    foreign_names=("project_container_tag_protection", "container_registry_tag_protection_rules"),
     summary="Which roles may push and delete image tags, by `tag_name_pattern`, a regular expression (RE2).",
     models={Level.PROJECT: dict[str, TagProtectionRule | None]},
     parts=(RULES,),

@@ -82,6 +82,9 @@ INVITED = "groups?with_shared=true&shared_min_access_level=30"
 The project's own record leaves out those that the token cannot see; this list names them.
 """
 
+ENTRY_IDS: Mapping[str, Who] = {f"{who}_id": who for who in SUBJECT_KEYS}
+"""By the key of the service's API, that of an entry."""
+
 AN_ENTRY = (
     "an entry is a role (developer, maintainer or admin), or one of {user: NAME}, {group: PATH} and {deploy_key: TITLE}"
 )
@@ -119,8 +122,20 @@ def _as_tuple(value: object) -> object:
             and not _is_blank(*entry.values())
         )
         if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
-            raise ValueError(AN_ENTRY)
+            raise ValueError(_entry_advice(entry))
     return tuple(value)
+
+
+def _entry_advice(entry: object) -> str:
+    """Return what is wrong with an entry; of one in the words of the service's API, what to write."""
+    if not (isinstance(entry, dict) and len(entry) == 1):
+        return AN_ENTRY
+    ((key, value),) = entry.items()
+    if key in ENTRY_IDS and type(value) is int:
+        return f"`{key}: {value}` is `{{{ENTRY_IDS[key]}: {value}}}` here"
+    role = ROLES.get(value) if type(value) is int else value
+    is_role = key == "access_level" and role in ROLES.values()
+    return f"`access_level: {value}` is the entry `{role}` here" if is_role else AN_ENTRY
 
 
 def _is_blank(name: object) -> bool:
