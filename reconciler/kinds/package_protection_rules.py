@@ -35,7 +35,6 @@ class PackageProtectionRule(Item):
             ("package_name_pattern", "package_type", "name"), "type and pattern are the key of a rule: `npm:@acme/*`"
         ),
         **above("push"),
-        **above("delete"),
         "package_protection_rule_id": "the service sets this: leave it out",
     }
 
