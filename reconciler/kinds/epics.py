@@ -118,7 +118,7 @@ class Epic(Item):
         description="Fixed last day, YYYY-MM-DD, not before `start_date`. Null: as of `start_date`.",
         examples=["2027-12-31"],
     )
-    parent: Annotated[str | int | None, BeforeValidator(_as_parent)] = Field(
+    parent: Annotated[str | Annotated[int, Field(gt=0)] | None, BeforeValidator(_as_parent)] = Field(
         default=None,
         description="The epic above: its title in this group, or the numeric ID of one of any group. Null: none.",
         examples=["Roadmap 2027"],

@@ -89,7 +89,7 @@ def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
 
 def _is_about_form(errors: list[Any]) -> bool:
     """Whether a value is of another form: not reported if it is nearly right in one of its forms."""
-    return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in errors)
+    return all(error["type"] in {*EXPECTED, "extra_forbidden", "literal_error"} for error in errors)
 
 
 def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_: Any) -> Diagnostic:

@@ -90,14 +90,18 @@ AN_ENTRY = (
 )
 
 
+Number = Annotated[int, Field(gt=0)]
+"""An ID of the service."""
+
+
 class Subject(BaseModel):
     """A user, a group or a deploy key, by name; by numeric ID where the token cannot see the name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    user: str | int | None = Field(default=None, description="The username.", examples=["ada"])
-    group: str | int | None = Field(default=None, description="The full path.", examples=["acme/leads"])
-    deploy_key: str | int | None = Field(default=None, description="The title.", examples=["release"])
+    user: str | Number | None = Field(default=None, description="The username.", examples=["ada"])
+    group: str | Number | None = Field(default=None, description="The full path.", examples=["acme/leads"])
+    deploy_key: str | Number | None = Field(default=None, description="The title.", examples=["release"])
 
     @model_serializer
     def named(self) -> dict[str, str | int]:
