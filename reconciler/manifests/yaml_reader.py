@@ -58,8 +58,8 @@ def resolve(text: str) -> Scalar:
         raise ValueError(f"a number of more than {MAX_NUMBER_LENGTH} characters: quote it if it is meant as text")
     if integer and not PLAIN_INTEGER.fullmatch(text):
         raise ValueError(
-            f"`{short(text)}` is not a number in plain decimal: leave out leading zeros, `+` and prefixes such as `0x`, "
-            "or quote it if it is meant as text"
+            f"`{short(text)}` is not a number in plain decimal: leave out leading zeros, `+` and prefixes such as "
+            "`0x`, or quote it if it is meant as text"
         )
     return int(text) if integer else float(text)
 
