@@ -133,7 +133,8 @@ ENVIRONMENT = {
     ),
     "CI_COMMIT_SHORT_SHA": "The commit that the note names if there is no plan.",
     "CI_RUNNER_TAGS": "The tags of the jobs in the pipeline that applies a plan.",
-    "CI_SERVER_TLS_CA_FILE": "Certificates for git, which keeps the history of fleet pages in jobs.",
+    "CI_SERVER_TLS_CA_FILE": "Certificates that every request of a job trusts besides the system's, where `ca_file` is "
+    "not set; the runner sets it.",
     "RECONCILER_TRIGGER_TOKEN": "The trigger token with which `apply --trigger` starts a pipeline.",
     **dict.fromkeys(
         ("CI_NODE_INDEX", "CI_NODE_TOTAL"), "The default of `--shard I/N`. CI sets both in jobs with `parallel`."
@@ -168,8 +169,9 @@ def _manifests() -> Iterator[str]:
     yield (
         "# Manifests\n\n"
         "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no "
-        "default: it is not managed, and keeps its value on the service. `null` clears a field, or states that an "
-        "object must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
+        "default: it is not managed, and keeps its value on the service. An item that is taken out later is [deleted]"
+        "(../how-to/stop-managing.md). `null` clears a field, or states that an object must not exist. See [how "
+        "manifests are read](../explanation/manifests.md).\n\n"
         "## Documents\n\n"
     )
     yield table(["kind", "is about"], ((f"`{name}`", definitions[name]["description"]) for name in documents))

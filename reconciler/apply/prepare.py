@@ -26,15 +26,15 @@ from reconciler.apply.verify import (
     stale_reason,
     with_created,
 )
-from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
-from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings
+from reconciler.model.endpoints import NO_SIBLINGS, Siblings
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key, Target
+from reconciler.planning.creation import references
 from reconciler.planning.earlier import Earlier
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import plan_section
@@ -93,21 +93,6 @@ class Preparation:
         prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
         return replace(prepared, settled=ready.settled) if self.options.stop.reason else prepared
-
-    def is_ahead(self, section: SectionPlan) -> bool:
-        """Return whether a section is prepared before any other is carried out.
-
-        Objects of a saved plan that name those of another section are as they were read before these are deleted.
-        """
-        changed = {section.section for section in self.target.sections if section.changes}
-        parts = self.kinds[section.section].parts if section.section and section.changes else ()
-        named = {
-            reference.section
-            for part in parts
-            if isinstance(part, Collection)
-            for reference in part.relations.named.values()
-        }
-        return not changed.isdisjoint(named) and self._strategy(section.section) == self._saved
 
     def _strategy(self, section: str) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
@@ -257,8 +242,7 @@ def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
 
 def refers_to_new(change: Change) -> bool:
     """Return whether the requests of a change lack the ID of a target that a run creates."""
-    values = (value for request in change.requests for value in (request.body or {}).values())
-    return any(isinstance(value, dict) and ID_OF in value for value in values)
+    return any(True for request in change.requests for _ in references(request.body))
 
 
 def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds) -> Section:

@@ -13,6 +13,7 @@ from itertools import chain, groupby
 from reconciler.apply.creation import NewTarget, tokens_of
 from reconciler.apply.imports import Imports
 from reconciler.apply.journal import recorded
+from reconciler.apply.last import Referring, late, still_naming
 from reconciler.apply.objects import Made, ObjectCreation
 from reconciler.apply.outcomes import (
     RESULT_UNKNOWN,
@@ -20,10 +21,10 @@ from reconciler.apply.outcomes import (
     UNVERIFIED,
     ApplyOptions,
     CanaryRun,
-    FailureLimit,
     Fate,
 )
 from reconciler.apply.prepare import Preparation, Ready, planned_again
+from reconciler.apply.putting_back import put_back
 from reconciler.apply.refusals import Refusals
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
@@ -41,7 +42,7 @@ from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, makes
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
-from reconciler.model.protocols import Service
+from reconciler.model.protocols import Request, Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 from reconciler.system import clock
@@ -68,6 +69,7 @@ class Application:
             self.numbers.learn(plan.ids)
         self.imports = Imports(self._targets, kinds)
         self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
+        self._referring = Referring(self._busy, kinds)
         self.canary: CanaryRun | None = None
 
     def run(self) -> None:
@@ -88,6 +90,15 @@ class Application:
         if sick:
             others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
             options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
+        self._end()
+
+    def _end(self) -> None:
+        """Delete in groups what projects below them have referred to."""
+        waiting = [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun) and run.waiting]
+        if waiting:
+            below = [target for target in self.outcomes if target.target.level is Level.PROJECT]
+            outcomes = [outcome for target in below for outcome in target.outcomes]
+            side_by_side(lambda run: run.end(outcomes), waiting, self._targets.service.concurrency)
 
     def _stages(self) -> tuple[list[TargetPlan], list[TargetPlan]]:
         """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
@@ -113,7 +124,7 @@ class Application:
     def _sick(self) -> list[str]:
         """Return the targets of the canary that are not in order by now."""
         canary = [target for target in self._plan.targets if target.target in self._options.canary]
-        return [str(target.target) for target in canary if not self._outcome(target).in_order]
+        return [str(target.target) for target in canary if not self._outcome(target, waiting=False).in_order]
 
     def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
         """Carry out one stage: creations, then what is declared, then what an import fills."""
@@ -136,7 +147,7 @@ class Application:
             side_by_side(self._apply_one, wave, self._targets.service.concurrency)
 
     def _apply_one(self, plan: TargetPlan) -> None:
-        run = TargetRun(plan, self._kinds, self._targets)
+        run = TargetRun(plan, self._kinds, self._targets, self._referring)
         self._begun.setdefault(plan.target, []).append(run)
         kinds = {section.section for section in plan.sections}
         run.run([section for section in self._again.get(plan.target, []) if section.kind in kinds])
@@ -154,9 +165,21 @@ class Application:
         runs = [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun)]
         return {(run.target.target, *place): live for run in runs for place, live in run.verifier.read_last.items()}
 
-    def _outcome(self, target: TargetPlan) -> TargetPlan:
-        """Return what became of a target, some of whose sections may not have been begun."""
+    def _outcome(self, target: TargetPlan, *, waiting: bool = True) -> TargetPlan:
+        """Return what became of a target, some of whose sections may not have been begun.
+
+        Args:
+            target: as it was planned.
+            waiting: whether to include the changes that wait for other targets.
+        """
         sections = [section for run in self._begun.get(target.target, ()) for section in run.outcome.sections]
+        if not waiting:
+            runs = [run for run in self._begun.get(target.target, ()) if isinstance(run, TargetRun)]
+            left = {id(outcome) for run in runs for outcome in run.waiting}
+            sections = [
+                replace(section, outcomes=tuple(each for each in section.outcomes if id(each) not in left))
+                for section in sections
+            ]
         begun = {section.section for section in sections}
         skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
         sections += [
@@ -184,18 +207,26 @@ class Attempt:
         made: the object that it created, if that is known; None where it stands for another target, whose ID it has.
         doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
         was_done: whether it was as wanted before anything was sent, so that it is not read once more.
+        waits: whether its last requests are not sent yet: they delete what others refer to.
     """
 
     outcome: Outcome
     made: Made | None = None
     doubt: ServiceError | None = None
     was_done: bool = False
+    waits: bool = False
+
+    @property
+    def number(self) -> int | None:
+        """The ID of the object that it has created, if that is known."""
+        known = self.made or self.outcome.created
+        return known.id if known else None
 
 
 class TargetRun:
     """The application of one target's plan."""
 
-    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets) -> None:
+    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: Referring) -> None:
         self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
         is_new = targets[target.target].is_new
         self.service = PatientService(targets.service, target.target) if is_new else targets.service
@@ -205,6 +236,13 @@ class TargetRun:
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
         self.doubtful: list[int] = []
+        self._below = referring.below(target)
+        self._referred = referring.here(target) | self._below
+
+    @property
+    def waiting(self) -> list[Outcome]:
+        """The changes that wait for other targets, as far as they are carried out."""
+        return [attempt.outcome for attempt in self.attempts if attempt.waits]
 
     @property
     def outcome(self) -> TargetPlan:
@@ -227,22 +265,49 @@ class TargetRun:
         """
         wanted = {section.kind: section for section in again}
         preparation = Preparation(self.target, self.targets, self.verifier, wanted)
-        ahead = {
-            section.section: preparation.prepare(section)
-            for section in self.target.sections
-            if preparation.is_ahead(section)
-        }
         for section in self.target.sections:
-            ready = ahead.get(section.section) or preparation.prepare(section)
+            ready = preparation.prepare(section)
             self.sections.append(ready.section)
             for change in ready.section.changes:
-                attempt = self._attempted(change, ready)
-                self.attempts.append(attempt)
-                if self.options.failures is not None:
-                    self._count(attempt, self.options.failures)
+                self.attempts.append(self._attempted(change, ready))
+                self._count(len(self.attempts) - 1)
+        if not self._below:
+            self._end(attempt.outcome for attempt in self.attempts)
         if self.options.verify:
-            self._verify()
-        self.targets.note_made(attempt.outcome for attempt in self.attempts)
+            self._verify(self.attempts)
+        self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
+
+    def end(self, outcomes: Iterable[Outcome]) -> None:
+        """Carry out what waits for other targets.
+
+        Args:
+            outcomes: of these.
+        """
+        places = self._end([*outcomes, *(attempt.outcome for attempt in self.attempts)])
+        if self.options.verify:
+            self._verify([self.attempts[place] for place in places])
+
+    def _end(self, outcomes: Iterable[Outcome]) -> list[int]:
+        """Delete what others have referred to, unless one of them was left as it was; return which attempts that are.
+
+        Args:
+            outcomes: of the changes that may end such a reference.
+        """
+        places = [place for place, attempt in enumerate(self.attempts) if attempt.waits]
+        undone = [outcome for outcome in outcomes if outcome.status is not Status.DONE] if places else []
+        for place in places:
+            attempt = self.attempts[place]
+            change = attempt.outcome.change
+            reason = self.options.stop.reason or still_naming(change, undone, self.kinds)
+            if reason:
+                self.attempts[place] = replace(attempt, outcome=replace(attempt.outcome, reason=reason), waits=False)
+            else:
+                unknown = Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
+                self.attempts[place] = Attempt(unknown, attempt.made)
+                first, end = len(change.requests) - late(change), len(change.requests)
+                self.attempts[place] = self._send(change, first, end, attempt.made)
+            self._count(place)
+        return places
 
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
         """Carry out a change, unless it is settled before; of a run that ends, only refusals are."""
@@ -253,35 +318,54 @@ class TargetRun:
             return Attempt(self.objects.delivered_again(settled), was_done=True)
         return Attempt(settled)
 
-    def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
+    def _count(self, place: int) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
+        attempt, failures = self.attempts[place], self.options.failures
+        if failures is None or attempt.waits:
+            return
         if attempt.doubt is None or not self.options.verify:
             failures.count(attempt.outcome, self.options.stop)
             return
-        self.doubtful.append(len(self.attempts) - 1)
+        self.doubtful.append(place)
         if not failures.suspect():
             return
-        live = self.verifier.again(self.attempts[place].outcome.change for place in self.doubtful)
-        for place in self.doubtful:
-            self.attempts[place] = self._looked_at(self.attempts[place], live)
-            failures.count(self.attempts[place].outcome, self.options.stop, suspected=True)
+        live = self.verifier.again(self.attempts[doubtful].outcome.change for doubtful in self.doubtful)
+        for doubtful in self.doubtful:
+            self.attempts[doubtful] = self._looked_at(self.attempts[doubtful], live)
+            failures.count(self.attempts[doubtful].outcome, self.options.stop, suspected=True)
         self.doubtful = []
 
     def _carry_out(self, change: Change) -> Attempt:
+        """Send the requests of a change; those that delete what others refer to are left for later."""
         skipped = self.options.stop.reason or self.refusals.closed.get(change.address.section)
         if skipped:
             return Attempt(Outcome(change, Status.SKIPPED, skipped))
         if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
             return Attempt(obstacle)
-        made: Made | None = None
-        sent = 0
+        waiting = late(change) if change.address.section in self._referred else 0
+        attempt = self._send(change, 0, len(change.requests) - waiting)
+        if not waiting or attempt.outcome.status is not Status.DONE:
+            return attempt
+        is_begun = waiting < len(change.requests)
+        status = Status.FAILED if is_begun else Status.SKIPPED
+        return Attempt(Outcome(change, status, RUN_ENDED, unconfirmed=is_begun), attempt.made, waits=True)
+
+    def _send(self, change: Change, first: int, end: int, made: Made | None = None) -> Attempt:
+        """Send some requests of a change.
+
+        Args:
+            change: the change.
+            first, end: the place of the first of them, and that after the last.
+            made: the object that those before have created, if that is known.
+        """
+        sent = first
         try:
-            for template in change.requests:
+            for template in change.requests[first:end]:
                 request = self.objects.completed(change, template, made)
                 if makes(change) and not sent:
                     made = recorded(self.options, change, request, partial(self.objects.create, change, request))
                 else:
-                    recorded(self.options, change, request, partial(self.service.send, request))
+                    self._recorded(change, request)
                 sent += 1
         except (LookupError, OutputFailed) as error:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
@@ -293,15 +377,23 @@ class TargetRun:
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
             reason = self.refusals.why(change, error)
+            if not error.ambiguous and error.sent and not self.options.stop.refused:
+                part = self.kinds[change.address.section].part(change.address.part)
+                back = put_back(change, part, sent, self.verifier, partial(self._recorded, change))
+                reason += f"; {back.told}" if back else ""
+                unconfirmed = unconfirmed and not (back and back.is_whole)
             failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
             return Attempt(failed, made, doubt)
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
-    def _verify(self) -> None:
+    def _recorded(self, change: Change, request: Request) -> None:
+        recorded(self.options, change, request, partial(self.service.send, request))
+
+    def _verify(self, attempts: Iterable[Attempt]) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
         open_ones = [
             attempt
-            for attempt in self.attempts
+            for attempt in attempts
             if (attempt.outcome.status is Status.DONE and not attempt.was_done) or attempt.doubt is not None
         ]
         live = self.verifier.again(attempt.outcome.change for attempt in open_ones)
@@ -313,7 +405,7 @@ class TargetRun:
         self.attempts = [settled.get(id(attempt), attempt) for attempt in self.attempts]
 
     def _looked_at(self, attempt: Attempt, live: Reread) -> Attempt:
-        return Attempt(with_created(self._settled(attempt, live), live))
+        return Attempt(with_created(self._settled(attempt, live), live), attempt.made)
 
     def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
         """Return what became of a change by what the service shows of it."""

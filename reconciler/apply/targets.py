@@ -11,13 +11,14 @@ from typing import Any
 from reconciler.apply.outcomes import ApplyOptions, Fate
 from reconciler.errors import ServiceError
 from reconciler.live.records import look_up_id
+from reconciler.model.creation import ID_OF
 from reconciler.model.endpoints import CREATED, OWNER, SECTION
-from reconciler.model.item import Change, Create, Outcome, Status
+from reconciler.model.item import Change, Create, Status
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json, Reader, Service
 from reconciler.model.state import Reference
-from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.planning.creation import references
 
 
@@ -113,13 +114,12 @@ class Targets:
         with self._lock:
             self._states[target.identity] = replace(self[target], **changes)
 
-    def note_made(self, outcomes: Iterable[Outcome]) -> None:
+    def note_made(self, made: Iterable[tuple[Address, int | None]]) -> None:
         """Note the IDs of the objects of a group that this run has created, or has found as they were to be."""
-        for outcome in outcomes:
-            address, created = outcome.change.address, outcome.created
-            if address.target.level is Level.GROUP and created and created.id is not None and address.name is not None:
+        for address, number in made:
+            if address.target.level is Level.GROUP and number is not None and address.name is not None:
                 with self._lock:
-                    self._made[str(address.target).casefold(), address.section, address.name] = created.id
+                    self._made[str(address.target).casefold(), address.section, address.name] = number
 
     def with_made(self, change: Change) -> Change:
         """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""
@@ -150,7 +150,7 @@ class Targets:
         if not ids:
             return change
         requests = tuple(replace(request, body=_filled(request.body, ids)) for request in change.requests)
-        if isinstance(change, Create) and change.address.section:
+        if isinstance(change, Create) and change.address.section and _is_named_by_id(change):
             return replace(change, requests=requests, target_id=next(iter(ids.values())))
         return replace(change, requests=requests)
 
@@ -188,6 +188,11 @@ def apart(target: TargetPlan) -> Iterator[TargetPlan]:
         yield replace(target, sections=declared)
 
 
+def _is_named_by_id(change: Create) -> bool:
+    """Return whether what is created stands for a target that this run creates, and does not just mention it."""
+    return any(isinstance(value, dict) and ID_OF in value for value in (change.requests[0].body or {}).values())
+
+
 def _filled(body: Json, ids: Mapping[str, int]) -> Json:
     """Return a body with IDs in the place of names."""
     match body:
@@ -195,6 +200,8 @@ def _filled(body: Json, ids: Mapping[str, int]) -> Json:
             return ids[name]
         case dict():
             return {key: _filled(value, ids) for key, value in body.items()}
+        case list():
+            return [_filled(value, ids) for value in body]
     return body
 
 

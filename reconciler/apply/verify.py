@@ -11,7 +11,7 @@ from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_names
-from reconciler.model.diff import as_read, fields_of, moved, resource_of
+from reconciler.model.diff import as_read, called_alike, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
@@ -24,7 +24,7 @@ from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import Pair, by_birth
 from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair, plan_settings
 from reconciler.planning.part import DeclaredPart
-from reconciler.planning.references import resolve
+from reconciler.planning.references import resolve, with_names
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
@@ -99,8 +99,8 @@ def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> 
         name, cover = change.address.name, part.writes.cover
         if cover is None or name is None or isinstance(change, Delete):
             continue
-        for record in siblings.named(cover.name(str(name))):
-            if cover.is_one(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
+        for record in siblings.named(cover.name(name)):
+            if cover.covered(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
                 covers[part.identity(name)] = record
     return covers
 
@@ -392,17 +392,51 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     else:
         known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
         records = [] if known is None else [known]
+    records = [_as_sent(record, change) if record.entries else record for record in records]
     if not records:
         return "it does not exist"
-    shown = [(fields_of(record.resource), record.unshown) for record in records]
+    shown = [(called_alike(change.after, record), record.unshown) for record in records]
     lost = [
-        name
+        name + _lost_of(value, [fields.get(name) for fields, _ in shown])
         for name, value in change.after.items()
         if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
     ]
     if not objects.has_name(records[0], change.address.name, change.target_id if isinstance(change, Create) else None):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""
+
+
+def _as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
+    """Return an object with the names of the entries that a change has sent by number.
+
+    Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
+    lacking, these are theirs.
+    """
+    bodies = [value for request in change.requests for value in (request.body or {}).values()]
+    sent = {str(entry) for value in bodies if isinstance(value, list) for entry in value}
+    names: dict[tuple[str, str | int], int] = {}
+    for field, rows in record.entries.items():
+        wanted = change.after.get(field)
+        words = (
+            [word for entry in wanted if isinstance(entry, dict) for word in entry.items()]
+            if isinstance(wanted, list)
+            else []
+        )
+        lacking = sorted(word for word in words if all(word not in row.spellings for row in rows))
+        hidden = {row.identity for row in rows if row.identity[1] == row.number and row.identity not in words}
+        bare = sorted((who, number) for who, number in hidden if str({f"{who}_id": number}) in sent)
+        if [who for who, _ in lacking] == [who for who, _ in bare]:
+            names |= {word: number for word, (_, number) in zip(lacking, bare, strict=True)}
+    return with_names(record, names)
+
+
+def _lost_of(wanted: Json, shown: Sequence[Json]) -> str:
+    """Say who or what of a wanted list is not in any of those that are shown; empty where that is not known."""
+    if not (isinstance(wanted, list) and all(isinstance(there, list) for there in shown)):
+        return ""
+    lost = [entry for entry in wanted if all(entry not in there for there in shown)]
+    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
+    return f" (without {', '.join(words)})" if lost else ""
 
 
 def with_created(outcome: Outcome, live: Reread) -> Outcome:

@@ -67,12 +67,12 @@ class ChosenApply:
     Attributes:
         file: its JSON report.
         name: its full ID in the log; the name of the file where the command gives that.
-        manifests: the commit of its manifests, by the log; empty if the log does not tell.
+        logged: what the log tells of it; None if it does not.
     """
 
     file: Path
     name: str
-    manifests: str = ""
+    logged: "Apply | None" = None
 
 
 def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
@@ -86,7 +86,7 @@ def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
     Raises:
         ConfigurationError: there is no such apply, or its report is not in this clone.
     """
-    if named is not None and (Path(named).exists() or not SHA_PREFIX.fullmatch(named)):
+    if named is not None and not SHA_PREFIX.fullmatch(named):
         return ChosenApply(Path(named), named)
     applies = last_applies(given, DEPTH)
     return _latest(applies) if last else _named(applies, str(named))
@@ -123,6 +123,12 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
 
     killed = _killed()
     name = latest(applies, killed)
+    if name and not COMMIT_SHA.fullmatch(name):
+        # Whoever can push writes what the log says, and no file is read because of that.
+        raise ConfigurationError(
+            "the last revert is not finished, and was made from a report: give that report again, or the ID of an "
+            "apply in `reconciler log`"
+        )
     if not name:
         raise ConfigurationError("no apply to revert is recorded; with its JSON report: reconciler revert REPORT")
     if killed and not killed[0].reverts:
@@ -131,8 +137,6 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
             "commit, and apply",
             f"{killed[0].began_at:%Y-%m-%d %H:%M} UTC",
         )
-    if not COMMIT_SHA.fullmatch(name):
-        return ChosenApply(Path(name), name)
     change = latest_change(applies)
     if any(apply.id == name and not apply.counts for apply in applies):
         before = f"; the latest that did, and was not reverted: reconciler revert {short(change)}" if change else ""
@@ -141,13 +145,18 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
 
 
 def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
-    """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old."""
+    """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old.
+
+    A file comes after them: a commit can bring one of any name, and `./NAME` names it.
+    """
     from reconciler.gitops.apply_log import named
     from reconciler.gitops.clone import clone_here
 
     clone = clone_here()
     ids = {apply.id for apply in named(applies, name)}
     ids |= {apply for apply in (clone.reports if clone else ()) if apply.startswith(name.lower())}
+    if not ids and Path(name).exists():
+        return ChosenApply(Path(name), name)
     if not ids:
         raise ConfigurationError(
             f"no recorded apply begins with {name}, and there is no such file; see `reconciler log`"
@@ -170,13 +179,22 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
     file = clone.report_of(name) if clone else None
     logged = next((apply for apply in applies if apply.id == name), None)
     if file is not None:
-        return ChosenApply(file, name, logged.manifests if logged else "")
-    job = logged.job if logged else ""
-    where = f"among the artifacts of {job}" if job else "where that apply ran"
+        return ChosenApply(file, name, logged)
     raise ConfigurationError(
-        f"the report of the apply {short(name)} is not in this clone; look for its JSON report {where}, then: "
+        f"the report of the apply {short(name)} is not in this clone; look for its JSON report {_where(logged)}, then: "
         "reconciler revert REPORT"
     )
+
+
+def _where(logged: "Apply | None") -> str:
+    """Return where the report of an apply is: among the artifacts of its job, or in the clone where it ran."""
+    from reconciler.gitops.clone import report_name
+
+    if logged is None:
+        return "where that apply ran"
+    if logged.job:
+        return f"among the artifacts of {logged.job}"
+    return f"in the clone of {logged.author}, at .git/reconciler/reports/{report_name(logged.id, logged.when)}"
 
 
 def _killed() -> "list[KilledRun]":

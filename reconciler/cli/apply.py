@@ -158,7 +158,7 @@ def apply(given: Given, **own: Any) -> int:
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
-    given = job.reporting(given, job.REPORT)
+    given = job.reporting(given, job.REPORT, [flags.plan_file, Path(given.retry_failed or "")])
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook = Session(given), webhook(given)
@@ -241,7 +241,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     apply = chosen(given, named, last=last)
     if not flags.yes:
         with session.client() as client:
-            saved = draw_way_back(session, client, apply.file, apply.name, apply.manifests)
+            saved = draw_way_back(session, client, apply)
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
     with (
@@ -251,7 +251,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     ):
         if inventory.error is not None:
             raise inventory.error
-        drawn = draw_way_back(session, client, apply.file, apply.name, apply.manifests)
+        drawn = draw_way_back(session, client, apply)
         saved = _guarded(session, flags, _limited(session, flags, drawn))
         return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
 

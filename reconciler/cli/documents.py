@@ -15,8 +15,12 @@ from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
 from reconciler.errors import PlanRefused, ReconcilerError, UsageError
+from reconciler.system import clock
+from reconciler.system.checkout import tracked
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from reconciler.document.document import RunDocument
 
 
@@ -126,16 +130,25 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
         raise UsageError(
             f"--parts {parts}: there {'is' if number == 1 else 'are'} {number}: {', '.join(map(str, files))}"
         )
+    committed = tracked(files)
+    if committed:
+        raise PlanRefused(
+            f"cannot merge: {committed[0]} is committed, and whoever may push can write that; name files that this "
+            "pipeline or machine has made"
+        )
     reports = [file for file in files if _is_report(read_file(file))]
     if not reports:
         return _merge_plans(given, files, out)
     if len(reports) < len(files):
         other = next(file for file in files if file not in reports)
         raise PlanRefused(f"{reports[0]} is an apply report, and {other} is not; merge plans, or reports")
-    given = job.reporting(given, job.REPORT)
+    given = job.reporting(given, job.REPORT, files)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    whole = merging.merge_reports({str(file): session.read_report(file) for file in files})
+    read = {str(file): session.read_report(file) for file in files}
+    for name, report in read.items():
+        _refuse_future(name, "report", max(report.began_at, report.time))
+    whole = merging.merge_reports(read)
     return session.write_report(whole, out)
 
 
@@ -143,10 +156,13 @@ def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int
     from reconciler.document import merge as merging
 
     is_drift = all(file.name.startswith(job.DRIFT) for file in files)
-    given = job.reporting(given, job.DRIFT if is_drift else job.PLAN)
+    given = job.reporting(given, job.DRIFT if is_drift else job.PLAN, files)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    whole = merging.merge_plans({str(file): session.read_plan(file) for file in files}, session.limits())
+    parts = {str(file): session.read_plan(file) for file in files}
+    for name, saved in parts.items():
+        _refuse_future(name, "plan", saved.created_at)
+    whole = merging.merge_plans(parts, session.limits())
     with job.keeping_history(given):
         code = session.write_plan(whole, out)
     if is_drift:
@@ -155,3 +171,11 @@ def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int
         job.write_pipeline(whole, len(files))
         job.post_note(session, whole)
     return code
+
+
+def _refuse_future(name: str, document: str, made_at: "datetime") -> None:
+    """Refuse a part that was made in the future: the whole is as old as its oldest part, so nobody would see it."""
+    from reconciler.document.document import refuse_future
+
+    with naming_document(Path(name)):
+        refuse_future(document, made_at, clock.now())

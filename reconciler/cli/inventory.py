@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from shutil import which
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
+from reconciler.cli.settings import on_command_line, trusted
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
@@ -44,6 +46,7 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
         DEFAULT_COMMITTER,
         INVENTORY_BRANCH,
         NO_INVENTORY,
+        Distant,
         OpenInventory,
         Store,
         checked_branch,
@@ -74,7 +77,10 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
     identity = DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)
     with open_place(top, branch, remote, identity, max(applies, 1)) as place:
         store = Store(place, client.api_url.removesuffix(API), [*session.kinds])
-        yield open_inventory(store, ancestry(top), _obstacle(session, top), applies)
+        history = ancestry(top)
+        if history is not None and isinstance(place, Distant):
+            history = replace(history, remote=settings["remote"], fetched=cache(place.history))
+        yield open_inventory(store, history, _obstacle(session, top), applies)
 
 
 def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
@@ -146,7 +152,7 @@ def _remote(
     """
     from reconciler.gitops.remotes import checkout_remote, in_job, job_remote, nobody
 
-    name, ca_file = settings.get("remote"), given.ca_file or ""
+    name, ca_file = settings.get("remote"), trusted(given)[0] or ""
     if name is None:
         return None
     if in_job(os.environ):
@@ -178,7 +184,7 @@ def _obstacle(session: "Session", top: Path) -> str:
         "PATHS": given.paths and _real(given.paths) != _real(paths),
         "--values": [*given.values] != [*(defaults.get("values") or ())],
         "--set": {f"{key}={value}" for key, value in given.set} != {*(defaults.get("set") or ())},
-        "--env": {*given.env} != {*(defaults.get("env") or ())},
+        "--env": bool(on_command_line("env")) and {*given.env} != {*(defaults.get("env") or ())},
     }
     named = [name for name, differs in others.items() if differs]
     if named:

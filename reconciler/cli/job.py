@@ -15,7 +15,7 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,9 @@ import click
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import FLEET, history_of
+from reconciler.cli.settings import trusted
 from reconciler.errors import ConfigurationError, InventoryUnreadable
+from reconciler.system.checkout import tracked
 from reconciler.system.files import naming, save
 
 if TYPE_CHECKING:
@@ -73,16 +75,23 @@ def part() -> str | None:
     return f"{number}/{total}" if in_job() and number and total else None
 
 
-def reporting(given: Given, subject: str) -> Given:
-    """Return the options of a command in a job with the reports of the job, for which there is an empty folder.
+def reporting(given: Given, subject: str, reads: Collection[Path | None] = ()) -> Given:
+    """Return the options of a command in a job with the reports of the job, of which none is there yet.
+
+    Nothing that is committed stays in their folder: it would be in the artifacts of this job, as if it had made it.
 
     Args:
         given: the options.
         subject: what the reports are about, a key of `FILES`.
+        reads: files that the command reads.
     """
     if not in_job():
         return given
     _unlink_below(FOLDER)
+    _remove_committed()
+    for own in {FOLDER / file for file in _files(subject).values()} - {*reads}:
+        with naming(own):
+            own.unlink(missing_ok=True)
     taken = {format_ for format_, _ in given.reports}
     files = [(format_, FOLDER / file) for format_, file in _files(subject).items() if format_ not in taken]
     for format_, file in files:
@@ -113,13 +122,12 @@ def drifting(given: Given, baseline: Path | None) -> tuple[Given, Path | None]:
     """Return the options of `drift` in a job, and its baseline: the last report of the job makes room for the next."""
     if not in_job():
         return given, baseline
-    given = divided(reporting(given, DRIFT))
     last = FOLDER / _files(DRIFT)["json"]
     is_baseline = baseline == LAST_DRIFT
+    given = divided(reporting(given, DRIFT, [last] if is_baseline else []))
     with naming(last):
-        if last.exists() and is_baseline:
+        if is_baseline and last.exists():
             last.replace(BASELINE)
-        last.unlink(missing_ok=True)
     return given, BASELINE if is_baseline else baseline
 
 
@@ -137,8 +145,7 @@ def post_failure(code: int) -> None:
     if code in PLAN_MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
-    given = Given(ca_file=os.environ.get("RECONCILER_CA_FILE"))
-    _post_note(given, f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
+    _post_note(Given(), f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
 
 
 def keep_issue(session: "Session", saved: "RunDocument") -> None:
@@ -236,12 +243,7 @@ def keeping_history(given: Given) -> Iterator[None]:
     from reconciler.gitops.histories import REF, Histories
 
     try:
-        remote = remotes.job_remote(
-            os.environ,
-            api_url="",
-            api_token="",
-            ca_file=os.environ.get("RECONCILER_CA_FILE") or os.environ.get("CI_SERVER_TLS_CA_FILE", ""),
-        )
+        remote = remotes.job_remote(os.environ, api_url="", api_token="", ca_file=trusted(given)[0] or "")
     except ConfigurationError as error:
         LOG.warning("no history is kept: %s", error)
         yield
@@ -286,6 +288,20 @@ def _unlink_below(folder: Path) -> None:
     with naming(folder):
         for path in folder.iterdir() if folder != Path() else ():
             if path.is_symlink():
+                path.unlink()
+
+
+def _remove_committed() -> None:
+    """Remove what git tracks below the folder: whoever may push a branch can write it."""
+    try:
+        committed = tracked(sorted(FOLDER.rglob("*")))
+    except ConfigurationError as error:
+        LOG.debug("%s", error)  # without git there is no inventory either, and `merge` refuses
+        return
+    for path in committed:
+        if path.is_symlink() or not path.is_dir():
+            LOG.warning("%s is committed, and a job takes nothing from there: git rm --cached %s", path, path)
+            with naming(path):
                 path.unlink()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import heeding
+from reconciler.cli.settings import trusted
 from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def webhook(given: "Given") -> "Webhook | None":
         return None
     from reconciler.service.webhook import Webhook
 
-    return Webhook(given.notify, insecure_http=given.insecure_http, ca_file=given.ca_file)
+    return Webhook(given.notify, insecure_http=given.insecure_http, ca_file=trusted(given)[0])
 
 
 def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:

@@ -104,7 +104,7 @@ class OptionGroup:
     def _option(self, name: str, flag: str, settings: Mapping[str, Any], **_: Any) -> click.Option:
         takes_value = "metavar" in settings and not settings.keys() & {"multiple", "count"}
         variable = f"RECONCILER_{name.upper()}" if self.environment and takes_value else None
-        return click.Option([*flag.split(), name], envvar=variable, **settings)
+        return click.Option([*flag.split(), name], **{"envvar": variable, **settings})
 
 
 MANIFESTS = OptionGroup("Manifests")
@@ -138,7 +138,10 @@ class Given:
         "--set", "KEY=VALUE", "One value for templates; repeatable.", callback=_pair
     )
     env: tuple[str, ...] = MANIFESTS.values(
-        "--env", "NAME", "Let templates read this environment variable as env.NAME; repeatable."
+        "--env",
+        "NAME",
+        "Let templates read this environment variable as env.NAME; repeatable.  [env: RECONCILER_ENV, several]",
+        envvar="RECONCILER_ENV",
     )
 
     targets: tuple[str, ...] = PLACES.values(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import heeding
 from reconciler.cli.session import Session
+from reconciler.cli.settings import trusted
 from reconciler.errors import NotFound, ServiceError, UsageError
 from reconciler.model.wording import advised
 
@@ -46,7 +47,9 @@ def start(session: Session, pipeline: "PipelineTrigger", api_url: str) -> None:
     failure = ""
     try:
         with heeding(patience=1):
-            page = pipeline.start(api_url, {REPORT: reports[0]} if reports else {}, ca_file=session.given.ca_file)
+            variables = {REPORT: reports[0]} if reports else {}
+            ca_file, besides = trusted(session.given)
+            page = pipeline.start(api_url, variables, ca_file=ca_file, besides=besides)
     except ServiceError as error:
         failure = _not_started(pipeline, error)
     if failure:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from reconciler import __version__
+from reconciler.cli.applies import ChosenApply
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
@@ -22,6 +23,7 @@ from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect
 from reconciler.fleet.stages import GIVEN, STAGES, survey
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
+from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.model.item import Finding, Status
@@ -96,20 +98,18 @@ def _warn_of_variables(plan: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, file: Path, name: str, commit: str) -> RunDocument:
+def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDocument:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
 
     Args:
         session: the run.
         client: the service.
-        file: the report.
-        name: see `RunDocument.reverts`.
-        commit: of the manifests of the apply; empty for the one in its report.
+        apply: which one.
 
     Raises:
-        PlanRefused: the file is not such a report, was edited, or is about another service.
+        PlanRefused: the file is not such a report, was edited, or is about another service or another apply.
     """
-    given = session.given
+    given, file, logged = session.given, apply.file, apply.logged
     try:
         text = read_file(file)
         with naming_document(file):
@@ -119,6 +119,11 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
     if not is_about(report.service, client.api_url):
         there = f"revert it there, with --api-url {report.service} and a token of that service"
         raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {there}")
+    if logged and logged.when != report.finished_at:
+        raise PlanRefused(
+            f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
+            f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
+        )
     way_back = WayBack(plan_of(report, session.kinds).targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client.traffic) as progress:
@@ -133,7 +138,8 @@ def draw_way_back(session: Session, client: Client, file: Path, name: str, commi
         )
         plan = survey(run, GIVEN).plan
     saved = _saved(session, client, plan, left.digest)
-    return replace(saved, reverts=name, commit=commit or report.commit, narrowed=given.narrowed)
+    commit = (logged.manifests if logged else "") or report.commit
+    return replace(saved, reverts=apply.name, commit=commit, narrowed=given.narrowed)
 
 
 def _saved(session: Session, client: Client, plan: Plan, digest: str) -> RunDocument:

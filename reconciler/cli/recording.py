@@ -64,11 +64,17 @@ class Recording:
         from reconciler.document.tree import plan_of, with_plan
         from reconciler.gitops.inventory import NO_LIST
         from reconciler.kinds import all_kinds
-        from reconciler.model.absence import stale_absences
+        from reconciler.model.absence import HELD_UP, stale_absences
         from reconciler.model.item import Finding
 
-        said = (item for item in self.saved.items if not (isinstance(item, Finding) and item.reason == NO_LIST))
+        passing = {
+            finding.reason
+            for finding in self.saved.findings("stays")
+            if finding.reason == NO_LIST or finding.reason.startswith(HELD_UP)
+        }
+        said = (item for item in self.saved.items if not (isinstance(item, Finding) and item.reason in passing))
         self.saved = replace(self.saved, items=tuple(said))
+        self._warn_of_newer()
         prospect = self.saved.inventory
         if prospect is None or not prospect.absences:
             return self.saved
@@ -77,11 +83,20 @@ class Recording:
             stale = dict.fromkeys((line.key for line in prospect.absences), NO_CHECKOUT)
         else:
             now = store.read().inventory
-            stale = stale_absences(prospect.absences, now, ancestry.standings([now.applied]))
+            stale = stale_absences(prospect.absences, now, ancestry.last_applied(now.applied))
         if stale:
             plan, self.left = without(plan_of(self.saved, all_kinds()), stale, self._names)
             self.saved = with_plan(self.saved, plan)
         return self.saved
+
+    def _warn_of_newer(self) -> None:
+        """Warn where manifests were applied that may be newer than the plan's: it may set back what they changed."""
+        ancestry, stored = self._ancestry, self.inventory.stored
+        if ancestry is None or stored is None or self.saved.reverts:
+            return
+        last = ancestry.last_applied(stored.inventory.applied)
+        if last.may_be_newer:
+            LOG.warning("%s; this apply may set back what they changed", last.obstacle)
 
     def marked(self, began_at: "datetime") -> "AbstractContextManager[None]":
         """Mark in this clone that the run writes, so that `log` can show it as killed."""

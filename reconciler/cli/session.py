@@ -21,7 +21,7 @@ from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, 
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
     ALLOW_DELETES_ENDED,
-    on_command_line,
+    given_outside,
     open_client,
     read_file,
     reading_token,
@@ -129,7 +129,7 @@ class Session:
                 name,
                 remedy,
             )
-        given = on_command_line("paths", "values", "set", "env")
+        given = given_outside("paths", "values", "set", "env")
         return read_revision(then, inputs, present, given=given)
 
     def limits(self) -> "Limits":
@@ -200,11 +200,11 @@ class Session:
         Raises:
             UsageError: there is no such section.
         """
-        from reconciler.model.wording import unknown
+        from reconciler.model.kind import unknown_kind
 
         for name in self.given.sections:
             if name not in self.kinds:
-                raise UsageError(unknown("section", name, self.kinds))
+                raise UsageError(unknown_kind(name, self.kinds.values(), self.kinds))
 
     @property
     def selection(self) -> "RunSelection":

@@ -19,7 +19,7 @@ from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.wording import advised
 from reconciler.system import clock
-from reconciler.system.checkout import lies_outside
+from reconciler.system.checkout import in_ci, lies_outside
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
 
@@ -90,6 +90,21 @@ def on_command_line(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if source(name) is ParameterSource.COMMANDLINE)
 
 
+def given_outside(*names: str) -> tuple[str, ...]:
+    """Return those of some parameters that the command line or the environment gives, and not `reconciler.yaml`."""
+    source = click.get_current_context().get_parameter_source
+    return tuple(name for name in names if source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT))
+
+
+def trusted(given: Given) -> tuple[str | None, bool]:
+    """Return the file of the certificates that every request of this run trusts, and whether the system's count too.
+
+    The runner of a CI job knows those of the service that runs it, which may be another one than the managed one.
+    """
+    file = given.ca_file or os.environ.get("RECONCILER_CA_FILE")
+    return (file, False) if file else (os.environ.get("CI_SERVER_TLS_CA_FILE") or None, True)
+
+
 def open_client(given: Given, *, brisk: bool = False, token: str | None = None, reads_moved: bool = True) -> "Client":
     """Return a client for the configured service; no request is made yet.
 
@@ -118,7 +133,8 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None, 
     )
     if brisk:
         policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
-    return Client(checked_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
+    url, (ca_file, besides) = checked_api_url(given), trusted(given)
+    return Client(url, token or _token(given), ca_file=ca_file, besides=besides, policy=policy)
 
 
 def duration(option: str, text: str) -> "timedelta":
@@ -139,8 +155,15 @@ def template_variables(given: Given) -> tuple[str, ...]:
     """Return the names of the environment variables that templates may read.
 
     Raises:
-        ConfigurationError: one of them holds one of our own tokens.
+        ConfigurationError: one of them holds one of our own tokens; or this is a CI job, and `reconciler.yaml` names
+            them: with a template, a merge request would show any secret of the job.
     """
+    if given.env and in_ci() and not given_outside("env"):
+        raise ConfigurationError(
+            f"{CONFIGURATION}: env is not accepted in a CI job, where a merge request can change that file, and plans "
+            f"show what templates read; set RECONCILER_ENV to {' '.join(given.env)!r} in the CI/CD settings, "
+            "or give --env"
+        )
     tokens = tokens_of(given) if given.env else ()
     for name in given.env:
         if reveals_token(name, os.environ.get(name, ""), tokens):

@@ -92,7 +92,8 @@ def _findings(reader: Reader, project: PipelineProject) -> Iterator[DoctorFindin
     if project.branch:
         names = {*project.known, *(variables or ())}
         yield _push(names, record, whole=variables is not None)
-        yield _branch(_ask(reader.get, f"{path}/protected_branches/{quote(project.branch, safe='')}"), project.branch)
+        yield _branch(reader, path, project.branch)
+    yield _overruling(record.get("ci_pipeline_variables_minimum_override_role"))
     environment = _ask(reader.get, f"{path}/protected_environments/{quote(project.environment, safe='')}")
     yield _environment(environment, project.environment)
     yield from _pieces(reader, project.configuration)
@@ -138,17 +139,45 @@ def _push(names: Collection[str], record: Json, *, whole: bool) -> DoctorFinding
     return DoctorFinding(Verdict.WARNING if whole and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
 
 
-def _branch(answer: Json | ServiceError, branch: str) -> DoctorFinding:
-    match answer:
-        case NotFound():
-            remedy = "protect it under Settings > Repository > Protected branches: see templates/README.md"
-            said = f"{branch} is not protected: everybody who may push can hide changes from plan"
-            return DoctorFinding(Verdict.WARNING, "branch", said, remedy)
-        case ServiceError():
-            return DoctorFinding(Verdict.UNKNOWN, "branch", f"{branch}: {answer}")
-        case {"allow_force_push": True}:
-            return DoctorFinding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
+def _overruling(role: Json) -> DoctorFinding:
+    """Return whether people who may not see the tokens can set variables of the pipelines that have them."""
+    if role == "developer":
+        said = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
+        remedy = f"allow only Maintainers, as the minimum role for pipeline variables, under {WHERE}"
+        return DoctorFinding(Verdict.WARNING, "pipeline variables", said, remedy)
+    if not isinstance(role, str):
+        return DoctorFinding(
+            Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it"
+        )
+    who = "nobody" if role == "no_one_allowed" else f"only the role {role} and above"
+    return DoctorFinding(Verdict.OK, "pipeline variables", f"{who} may set them")
+
+
+def _branch(reader: Reader, path: str, branch: str) -> DoctorFinding:
+    """Return whether the branch is protected, be it by a wildcard or by a rule of a group.
+
+    The branch itself knows best; before the first apply has made it, there are only the rules of the project.
+    """
+    shown = _ask(reader.get, f"{path}/repository/branches/{quote(branch, safe='')}")
+    listed = _ask(reader.pages, f"{path}/protected_branches")
+    rules = [rule for rule in listed if _covers(rule, branch)] if isinstance(listed, list) else []
+    if isinstance(shown, NotFound):
+        shown = listed if isinstance(listed, ServiceError) else {"protected": bool(rules)}
+    if isinstance(shown, ServiceError):
+        return DoctorFinding(Verdict.UNKNOWN, "branch", f"{branch}: {shown}")
+    if shown.get("protected") is False:
+        remedy = "protect it under Settings > Repository > Protected branches: see templates/README.md"
+        said = f"{branch} is not protected: everybody who may push can hide changes from plan"
+        return DoctorFinding(Verdict.WARNING, "branch", said, remedy)
+    if any(rule.get("allow_force_push") for rule in rules):
+        return DoctorFinding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
     return DoctorFinding(Verdict.OK, "branch", f"{branch} is protected")
+
+
+def _covers(rule: Json, branch: str) -> bool:
+    """Whether a rule is about a branch; `*` in its name stands for any text."""
+    name = str(rule.get("name"))
+    return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
 def _environment(answer: Json | ServiceError, environment: str) -> DoctorFinding:

@@ -386,14 +386,23 @@ def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, ma
             f"the plan is for {saved.service!r}, and this is {api_url!r}: "
             "make a plan for this service, or apply it there"
         )
-    if made_at - now > CLOCK_SKEW:
-        raise PlanRefused(
-            f"the plan was made in the future, at {utc(made_at)}, and it is {utc(now)}: set the clock right"
-        )
+    refuse_future("plan", made_at, now)
     if now - made_at > max_age:
         raise PlanRefused(
             f"the plan was made at {utc(made_at)}, {_words(now - made_at)} ago, and plans older than {_words(max_age)} "
             "are refused: make a new one, or allow its age with --max-age"
+        )
+
+
+def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
+    """Refuse a document that was made later than the clocks of two machines may differ.
+
+    Raises:
+        PlanRefused: it was.
+    """
+    if made_at - now > CLOCK_SKEW:
+        raise PlanRefused(
+            f"the {document} was made in the future, at {utc(made_at)}, and it is {utc(now)}: set the clock right"
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TypeVar
 
 from reconciler.document.document import Canary, Requests, RunDocument, target_of
 from reconciler.document.guard import NO_LIMITS, Limits
@@ -11,6 +12,8 @@ from reconciler.model.inventory import Inventory
 from reconciler.model.item import Finding, Item
 from reconciler.model.targets import Shard
 from reconciler.model.upkeep import Prospect
+
+Thing = TypeVar("Thing")
 
 
 def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) -> RunDocument:
@@ -29,7 +32,7 @@ def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) ->
         _together(plans),
         limits=limits,
         narrowed=any(plan.narrowed in (True, None) for plan in plans),
-        inventory=_merged([plan.inventory for plan in plans]),
+        inventory=_merged({file: plan.inventory for file, plan in parts.items()}),
         applies=max((plan.applies for plan in plans if plan.applies is not None), key=len, default=None),
     )
 
@@ -45,7 +48,6 @@ def _together(documents: Sequence[RunDocument]) -> RunDocument:
     return replace(
         documents[0],
         created_at=min(document.created_at for document in documents),
-        commit=documents[0].commit if len({document.commit for document in documents}) == 1 else None,
         requests_made=sum(document.requests_made for document in documents),
         shard=None,
         archived=sum(document.archived for document in documents),
@@ -84,15 +86,20 @@ def _united(first: Finding, other: Finding) -> Finding:
     return replace(first, data={**first.data, "renamed_from": former, "targets": targets})
 
 
-def _merged(prospects: Sequence[Prospect | None]) -> Prospect | None:
-    """Return what an apply of all shards records; None if a shard does not know what its apply records."""
-    known = [prospect for prospect in prospects if prospect is not None]
-    if len(known) < len(prospects):
+def _merged(prospects: Mapping[str, Prospect | None]) -> Prospect | None:
+    """Return what an apply of all shards records; None if a shard does not know what its apply records.
+
+    Raises:
+        PlanRefused: it would be recorded of different commits.
+    """
+    recorded = {file: prospect for file, prospect in prospects.items() if prospect is not None}
+    if len(recorded) < len(prospects):
         return None
+    _refuse_unless_alike("commits", recorded, lambda prospect: prospect.run.commit)
+    known = list(recorded.values())
     runs = [prospect.run for prospect in known]
     run = replace(
         runs[0],
-        commit=runs[0].commit if len({run.commit for run in runs}) == 1 else "",
         parts=tuple(part for run in runs for part in run.parts),
         targets=tuple(target for run in runs for target in run.targets),
         whole=all(run.whole for run in runs),
@@ -164,9 +171,10 @@ def _check(parts: Mapping[str, RunDocument]) -> None:
     """Refuse parts that do not come from one run."""
     _refuse_unless_alike("services", parts, lambda part: part.service)
     _refuse_unless_alike("manifests", parts, lambda part: part.manifests_digest)
+    _refuse_unless_alike("commits", parts, lambda part: part.commit)
     _refuse_unless_alike("versions of the reconciler", parts, lambda part: part.tool_version)
     _refuse_unless_alike("shard counts", parts, lambda part: part.shard and part.shard.total)
-    _refuse_unless_all([part.shard for part in parts.values() if part.shard])
+    _refuse_unless_each_once({file: part.shard for file, part in parts.items() if part.shard})
     files: dict[object, str] = {}
     for file, part in parts.items():
         for seen in part.targets:
@@ -175,17 +183,21 @@ def _check(parts: Mapping[str, RunDocument]) -> None:
                 raise PlanRefused(f"cannot merge: {seen.target} is in {first} and in {file}")
 
 
-def _refuse_unless_alike(what: str, parts: Mapping[str, RunDocument], value: Callable[[RunDocument], object]) -> None:
+def _refuse_unless_alike(what: str, parts: Mapping[str, Thing], value: Callable[[Thing], object]) -> None:
     (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
     for file, other in rest:
         if other != wanted:
             raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {what}")
 
 
-def _refuse_unless_all(shards: list[Shard]) -> None:
-    """Raise if a shard is missing. Unsharded plans may come in any number."""
-    totals = {shard.number: shard.total for shard in shards}
-    total = next(iter(totals.values()), 0)
-    missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in totals]
+def _refuse_unless_each_once(shards: Mapping[str, Shard]) -> None:
+    """Raise if a shard is missing, or there twice. Unsharded plans may come in any number."""
+    files: dict[Shard, str] = {}
+    for file, shard in shards.items():
+        first = files.setdefault(shard, file)
+        if first != file:
+            raise PlanRefused(f"cannot merge: {first} and {file} are both shard {shard}")
+    total = max((shard.total for shard in files), default=0)
+    missing = [str(shard) for number in range(1, total + 1) if (shard := Shard(number, total)) not in files]
     if missing:
         raise PlanRefused(f"cannot merge: missing shard {', '.join(missing)}")

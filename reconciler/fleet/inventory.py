@@ -1,16 +1,32 @@
 """The stage of the inventory: what is no longer declared, and is deleted by it; and what an apply will write down.
 
-It asks the service for nothing. A target whose number nothing that was read shows, nor the list, has no line there.
+It asks the service for nothing, but where only a former path of a target proves a deletion. A target whose number
+nothing that was read shows, nor the list, has no line there.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+from reconciler.errors import NotFound
 from reconciler.fleet.survey import Absences, Added, FleetSurvey
 from reconciler.gitops.proof import Proof
 from reconciler.live.existence import There
-from reconciler.model.absence import PartNow, Standing, absent, departures, is_listed, judge, part_now, reasons
+from reconciler.live.read import answer_or_error
+from reconciler.live.records import fetch_record
+from reconciler.model.absence import (
+    LastApplied,
+    PartNow,
+    Standing,
+    absent,
+    departures,
+    held_up,
+    is_listed,
+    judge,
+    part_now,
+    reasons,
+)
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
@@ -43,7 +59,8 @@ def absences(run: FleetSurvey) -> Added:
     standings = dict.fromkeys(commits, Standing.UNKNOWN)
     if opened.ancestry is not None:
         standings = opened.ancestry.standings(commits)
-    verdict = judge(candidates, standings, proof(run, inventory, called).declares, opened.obstacle)
+    proved = proof(run, inventory, called)
+    verdict = judge(candidates, standings, proved.declares, opened.obstacle)
     pruned = {
         (called(target), section.kind) for target in run.desired.targets for section in target.sections if section.prune
     }
@@ -52,7 +69,12 @@ def absences(run: FleetSurvey) -> Added:
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)
         deleted.setdefault(place, {})[line.id] = line.at
-    remarks = (*opened.lines, *reasons(stays))
+    held = (
+        []
+        if opened.ancestry is None
+        else held_up(len(verdict.deletions), opened.ancestry.last_applied(inventory.applied))
+    )
+    remarks = (*opened.lines, *held, *reasons(stays))
     if run.scope.tells_of_the_whole and not opened.obstacle:
         left = departures(inventory, _declared(run, called), _released(run, called), _unknown(run, inventory))
         remarks = (*remarks, *left)
@@ -60,6 +82,7 @@ def absences(run: FleetSurvey) -> Added:
     return {
         "live": replace(run.live, absences=deleted),
         "absences": Absences(verdict.deletions, staying, remarks),
+        "former": frozenset(proved.asked),
     }
 
 
@@ -92,9 +115,6 @@ def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
         for change in planned[target.target].changes
         if isinstance(change, Delete)
     }
-    backwards = False
-    if commit and inventory.applied and opened.ancestry is not None:
-        backwards = opened.ancestry.standings([inventory.applied])[inventory.applied] is Standing.AHEAD
     applied = Applied(
         commit if not opened.obstacle else "",
         tuple(parts),
@@ -103,9 +123,17 @@ def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
         declared=_declared(run, called) if whole else frozenset(),
         released=_released(run, called) if whole else frozenset(),
         unknown=_unknown(run, inventory) if whole else frozenset(),
-        backwards=backwards,
+        backwards=commit != "" and _last_applied(run).may_be_newer,
     )
     return Prospect(applied, inventory, tuple(line for line in run.absences.deletions if line.key in deleted))
+
+
+def _last_applied(run: FleetSurvey) -> LastApplied:
+    """Return where the commit stands that was applied last, by the list."""
+    ancestry, stored = run.inventory.ancestry, run.inventory.stored
+    if ancestry is None or stored is None:
+        return LastApplied("", Standing.CONTAINED)
+    return ancestry.last_applied(stored.inventory.applied)
 
 
 def names(run: FleetSurvey) -> Names:
@@ -190,20 +218,34 @@ def _unknown(run: FleetSurvey, inventory: Inventory) -> frozenset[str]:
 
 def proof(run: FleetSurvey, inventory: Inventory, called: Names) -> Proof:
     """Return what reads the manifests of earlier commits."""
-    paths: dict[str, set[str]] = {line.target: {line.path} for line in inventory.targets.values() if line.path}
-    for target in run.desired.targets:
+    paths: dict[str, set[str]] = {}
+    for target in run.whole.targets:
         shown = {target.path, target.target.ref if isinstance(target.target.ref, str) else None}
         paths.setdefault(called(target), set()).update(path for path in shown if path)
+    owners = {Target(Level(name.partition(" ")[0]), path).identity: name for name in paths for path in paths[name]}
 
     def known_as(name: str) -> set[Identity]:
         level, _, number = name.partition(" ")
         refs: list[Key | None] = [int(number) if number else None, *paths.get(name, ())]
         return {Target(Level(level), ref).identity for ref in refs}
 
+    def listed_as(name: str) -> Target | None:
+        path = inventory.targets[name].path if name in inventory.targets else ""
+        return Target(Level(name.partition(" ")[0]), path) if path else None
+
+    @cache
+    def was_called(name: str, former: Target) -> bool:
+        others = {line.target for line in inventory.targets.values() if line.path.casefold() == former.identity[1]}
+        if others != {name} or owners.get(former.identity, name) != name:
+            return False
+        answer = answer_or_error(lambda: fetch_record(former, run.reader).id)
+        # The path of a project that was renamed redirects; that of a group leads nowhere.
+        return answer == int(name.partition(" ")[2]) or (former.level is Level.GROUP and isinstance(answer, NotFound))
+
     discovered = {
         group: () if isinstance(members, Obstacle) else members for group, members in run.discovery.groups.items()
     }
-    return Proof(Path(), run.inputs, run.manifests, discovered, run.discovery.paths, known_as)
+    return Proof(Path(), run.inputs, run.manifests, discovered, run.discovery.paths, known_as, listed_as, was_called)
 
 
 def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator[PartAfter]:

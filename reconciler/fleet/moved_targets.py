@@ -23,7 +23,7 @@ def moved_targets(run: Survey) -> Added:
     moved: dict[Target, Move] = {}
     for (level, path), number in run.reader.moved.items():
         target = Target(level, path)
-        if target in run.moved:
+        if target in run.moved or target in run.former:
             continue
         try:
             record = fetch_record(Target(level, number), run.reader)

@@ -75,6 +75,7 @@ class Survey:
         planned: the plan of what was read, without regard to the obstacles.
         plan: the plan that is shown, with what is in its way.
         moved: the projects whose paths redirect.
+        former: paths that nothing declares any more, and that were asked for all the same.
     """
 
     reader: FleetReader
@@ -91,6 +92,7 @@ class Survey:
     planned: Plan = field(default=Plan(()), kw_only=True)
     plan: Plan = field(default=Plan(()), kw_only=True)
     moved: Mapping[Target, Move] = field(default_factory=dict, kw_only=True)
+    former: frozenset[Target] = field(default=frozenset(), kw_only=True)
 
     @property
     def whole(self) -> DesiredState:

@@ -1,16 +1,20 @@
 """The history of a checkout, as deletions by absence need it: what HEAD contains, and what the checkout lacks."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from reconciler.model.absence import Standing
+from reconciler.model.absence import LastApplied, Standing
 from reconciler.system.processes import git
 
 SUBMODULE = "160000"
 """The mode of a submodule in the index."""
+
+
+Fetched = Callable[[str], Collection[str]]
+"""Returns the IDs of a commit and of all that it descends from, as the remote has them; none if they cannot be had."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +24,14 @@ class Ancestry:
     Attributes:
         top: the top folder of the checkout.
         head: the full ID of the commit that its manifests are of.
+        remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
+        fetched: asks the remote for what this clone lacks.
     """
 
     top: Path
     head: str
+    remote: str = ""
+    fetched: Fetched = field(default=lambda _commit: (), compare=False)
 
     def contains(self, commit: str) -> bool:
         """Return whether the head is a commit or descends from it."""
@@ -32,6 +40,13 @@ class Ancestry:
     def standings(self, commits: Iterable[str]) -> dict[str, Standing]:
         """Return where each commit stands. The history is read once, and only for commits other than the head."""
         return {commit: self._standing(commit) for commit in {*commits}}
+
+    def last_applied(self, commit: str) -> LastApplied:
+        """Return where the commit of the last apply stands; one that this clone lacks is fetched, and judged.
+
+        A list that lives in this repository names commits that were made here: one that is gone was given up.
+        """
+        return LastApplied(commit, self._judged(commit) if commit else Standing.CONTAINED, self.remote)
 
     @cached_property
     def _below(self) -> frozenset[str]:
@@ -50,6 +65,22 @@ class Ancestry:
             return Standing.CUT_OFF
         known = git(self.top, ["cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
         return Standing.ELSEWHERE if known else Standing.UNKNOWN
+
+    def _judged(self, commit: str) -> Standing:
+        here = self._standing(commit)
+        if here is Standing.UNKNOWN and not self.remote:
+            return Standing.ELSEWHERE
+        if here not in (Standing.UNKNOWN, Standing.CUT_OFF):
+            return here
+        its = self.fetched(commit)
+        if self.head in its:
+            return Standing.AHEAD
+        if not its or here is Standing.UNKNOWN:
+            return Standing.ELSEWHERE if its else here
+        ours = self.fetched(self.head)  # a shallow clone does not know what its own commit descends from
+        if not ours:
+            return here
+        return Standing.CONTAINED if commit in ours else Standing.ELSEWHERE
 
     def _lines(self, *arguments: str) -> list[str]:
         return git(self.top, arguments).stdout.decode().split()

@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 from pydantic import AwareDatetime, NonNegativeInt
 
 from reconciler.model.absence import SHORT_SHA_LENGTH
-from reconciler.model.inventory import COMMIT_SHA
+from reconciler.model.inventory import COMMIT_SHA, is_web_address
 
-SUBJECT = re.compile(r"apply: (.*?)(?: \([0-9a-f]{7,}\))?")
-COUNT = re.compile(r"([0-9]+) ([a-z]+)")
-TRAILER = re.compile(r"([A-Z][a-z]+): (.*)")
-IDENTITY = re.compile(r"(.*) <(.*)> ([0-9]+) [+-][0-9]{4}")
+SUBJECT = re.compile(r"apply: (.{1,200}?)(?: \([0-9a-f]{7,64}\))?")
+COUNT = re.compile(r"([0-9]{1,9}) (created|updated|deleted)")
+TRAILER = re.compile(r"([A-Z][a-z]{1,20}): (.{1,2000})")
+IDENTITY = re.compile(r"(.{0,500}) <(.{0,500})> ([0-9]{1,11}) [+-][0-9]{4}")
+EXIT_CODE = re.compile(r"[0-9]{1,3}")
+MOST_READ = 20_000
+"""Characters that are read of a commit."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,15 +79,18 @@ class KilledRun:
 
 
 def read_apply(name: str, commit: str) -> Apply:
-    """Return an apply from the ID and the text of its commit; whatever that does not say is empty."""
-    head, _, message = commit.partition("\n\n")
+    """Return an apply from the ID and the text of its commit; whatever that does not say is empty.
+
+    Whoever can push to the branch writes the text.
+    """
+    head, _, message = commit[:MOST_READ].partition("\n\n")
     headers = dict(line.partition(" ")[::2] for line in reversed(head.split("\n")))
     author, email, when = _identity(headers.get("author", ""))
     committer, _, stored = _identity(headers.get("committer", ""))
     subject, *lines = message.split("\n")
     trailers = {trailer[1]: trailer[2] for line in lines if (trailer := TRAILER.fullmatch(line))}
     done = SUBJECT.fullmatch(subject)
-    result = trailers.get("Result", "")
+    result, manifests = trailers.get("Result", ""), trailers.get("Manifests", "")
     return Apply(
         id=name,
         when=when or stored or EPOCH,
@@ -92,10 +98,10 @@ def read_apply(name: str, commit: str) -> Apply:
         author_email=email,
         committer=committer,
         counts={verb: int(number) for number, verb in COUNT.findall(done[1])} if done else {},
-        manifests=trailers.get("Manifests", ""),
-        service=trailers.get("Service", ""),
-        result=int(result) if result.isdecimal() and result.isascii() else None,
-        job=trailers.get("Job", ""),
+        manifests=manifests if COMMIT_SHA.fullmatch(manifests) else "",
+        service=_web_address(trailers.get("Service", "")),
+        result=int(result) if EXIT_CODE.fullmatch(result) else None,
+        job=_web_address(trailers.get("Job", "")),
         canary=trailers.get("Canary", ""),
         reverts=trailers.get("Reverts", ""),
     )
@@ -135,9 +141,13 @@ def revert_words(name: str) -> list[str]:
     return ["reconciler", "revert", short(name)] if name else []
 
 
+def _web_address(text: str) -> str:
+    return text if is_web_address(text) else ""
+
+
 def _identity(text: str) -> tuple[str, str, datetime | None]:
     """Return the name, the e-mail address and the time of an author or committer."""
     parts = IDENTITY.fullmatch(text)
-    if parts is None or len(parts[3]) > 11:
+    if parts is None:
         return "", "", None
     return parts[1], parts[2], datetime.fromtimestamp(int(parts[3]), UTC)

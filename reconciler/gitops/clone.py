@@ -59,7 +59,7 @@ class Clone:
         folder = self.folder / "reports"
         with naming(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = folder / f"{when:%Y%m%dT%H%M%S}-{apply}.json"
+        path = folder / report_name(apply, when)
         with replacing(path) as write:
             write(text.encode())
         for old in [*self.reports.values()][MAX_KEPT_REPORTS:]:
@@ -120,6 +120,11 @@ class Clone:
         return []
 
 
+def report_name(apply: str, when: datetime) -> str:
+    """Return the name of the file that keeps the report of an apply, by its full ID and its end."""
+    return f"{when:%Y%m%dT%H%M%S}-{apply}.json"
+
+
 def clone_here() -> Clone | None:
     """Return the clone around the working directory; None outside of one, and without git."""
     top = repository(Path())
@@ -152,5 +157,5 @@ def _read(path: Path) -> KilledRun | None:
     try:
         began_at, manifests, reverts = json.loads(path.read_text(encoding="utf-8"))
         return KilledRun(datetime.fromisoformat(began_at).astimezone(UTC), str(manifests), str(reverts))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError, InventoryUnreadable
 from reconciler.gitops.remotes import Login, Remote
+from reconciler.model.inventory import COMMIT_SHA
 from reconciler.system.processes import CONFIG_KEY, CONFIG_VALUE, HARMLESS_GIT_SETTINGS, inherited
 from reconciler.system.terminal import escaped
 
@@ -80,7 +81,10 @@ class Exchange:
             InventoryUnreadable: all credentials were refused, or there is no connection.
         """
         said = self._fetching(["ls-remote", "--", self.remote.url, f"refs/heads/{branch}"])
-        return said.decode().partition("\t")[0]
+        commit = said.decode(errors="replace").partition("\t")[0]
+        if commit and not COMMIT_SHA.fullmatch(commit):
+            raise InventoryUnreadable(f"the remote does not answer as git does: {escaped(commit[:100])}")
+        return commit
 
     def fetch(self, branch: str, depth: int = 1) -> None:
         """Fetch the last commits of a branch.
@@ -90,6 +94,16 @@ class Exchange:
         """
         options = ["--quiet", "--no-tags", "--no-write-fetch-head", f"--depth={depth}"]
         self._fetching(["fetch", *options, "--", self.remote.url, f"+refs/heads/{branch}:refs/heads/{branch}"])
+
+    def history(self, commit: str) -> frozenset[str]:
+        """Fetch a commit with all that it descends from, without their files; return the IDs.
+
+        Raises:
+            InventoryUnreadable: the remote does not have it, all credentials were refused, or there is no connection.
+        """
+        options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0"]
+        self._fetching(["fetch", *options, "--", self.remote.url, commit])
+        return frozenset(self.run(["rev-list", commit, "--"]).stdout.decode().split())
 
     def fetch_ref(self, ref: str) -> None:
         """Fetch the commit at a ref, if there is one: git is silent about a pattern that nothing matches.

@@ -254,6 +254,14 @@ class Distant:
         """See `InventoryPlace`."""
         return applies(self.exchange, commit, most)
 
+    def history(self, commit: str) -> Collection[str]:
+        """Return the IDs of a commit of the manifests and of all that it descends from; none if it cannot be had."""
+        try:
+            return self.exchange.history(commit)
+        except InventoryUnreadable as error:
+            LOG.debug("%s", error)
+            return ()
+
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `InventoryPlace`. A server that takes no options of a push gets it once more without any."""
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds

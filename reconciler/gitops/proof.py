@@ -30,7 +30,11 @@ class Proof:
         present: the present manifests.
         discovered: the members of groups. Of a group that no present set names, they are the present targets below it.
         paths: the known full paths of targets that are named by ID.
-        called: returns all that a target of the inventory is known as: its ID, and its paths.
+        called: returns all that a target of the inventory is known as: its ID, and its path.
+        listed_as: returns the path that the list alone knows of it, such as a former one; None if there is none.
+        was_called: returns whether a target had that path, as far as anything but the list shows: whoever can push
+            writes what the list says. It is asked only if the path would prove a deletion.
+        asked: the paths of which it was asked.
     """
 
     folder: Path
@@ -39,6 +43,9 @@ class Proof:
     discovered: Discovered
     paths: Mapping[Target, str]
     called: Callable[[str], Collection[Identity]]
+    listed_as: Callable[[str], Target | None] = lambda _name: None
+    was_called: Callable[[str, Target], bool] = lambda _name, _former: False
+    asked: set[Target] = field(default_factory=set, repr=False)
     _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
 
     def declares(self, line: ObjectLine) -> bool:
@@ -48,7 +55,14 @@ class Proof:
         """
         if line.at not in self._read:
             self._read[line.at] = self._declared_at(line.at)
-        return is_declared(line, self.called(line.target), self._read[line.at], self.inputs.kinds)
+        then, kinds = self._read[line.at], self.inputs.kinds
+        if is_declared(line, self.called(line.target), then, kinds):
+            return True
+        former = self.listed_as(line.target)
+        if former is None or not is_declared(line, {former.identity}, then, kinds):
+            return False
+        self.asked.add(former)
+        return self.was_called(line.target, former)
 
     def revision(self, commit: str) -> Revision:
         """Return the manifests of a commit, with what is known of groups and paths.

@@ -9,11 +9,12 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import sha1, sha256
 from urllib.parse import quote, urlencode
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound
-from reconciler.gitops.keeping import Board, Keeper, Record, Result, as_stored, project_path, until_certain
+from reconciler.gitops.keeping import Board, Keeper, Record, Result, as_stored, own_user, project_path, until_certain
 from reconciler.model.protocols import Json, Request
 
 BYTE_ORDER_MARK = "\ufeff".encode()
@@ -72,8 +73,7 @@ def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Re
     target = _default_branch(board, place)
     changes, actions = _planned(board, place, proposal, target)
     committed = _committed(_Branch(board, place, target), proposal.title, _digest(changes), actions)
-    query = _query(state="opened", source_branch=place.branch, target_branch=target, sort="asc")
-    keeper = Keeper(board, "merge request", f"{place.url}/merge_requests", f"?{query}", "iid", lambda _: True)
+    keeper = _keeper(board, place, target_branch=target, sort="asc")
     texts = {"title": proposal.title, "description": as_stored(proposal.description)}
 
     def wanted(merge_request: Record | None) -> Record:
@@ -86,11 +86,26 @@ def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Re
 
 
 def open_merge_request(board: Board, place: ProposalTarget) -> int | None:
-    """Return the number of the open merge request of the branch; None if there is none."""
-    numbers = _numbers(
-        board.visible(f"{place.url}/merge_requests?{_query(state='opened', source_branch=place.branch)}")
-    )
-    return next(iter(numbers), None)
+    """Return the number of our open merge request of the branch; None if there is none."""
+    keeper = _keeper(board, place)
+    return next(map(keeper.number_of, keeper.existing()), None)
+
+
+def _keeper(board: Board, place: ProposalTarget, **narrowed: str) -> Keeper:
+    """Return the keeper of our open merge request of the branch.
+
+    That of a fork may have a branch of the same name, and anybody may have opened another one of ours: neither is ours.
+    """
+    query = _query(state="opened", source_branch=place.branch, **narrowed)
+    user = cache(partial(own_user, board))
+
+    def is_ours(merge_request: Record) -> bool:
+        match merge_request:
+            case {"source_project_id": int(source), "project_id": int(own), "author": {"id": int(author)}}:
+                return source == own and author == user()
+        return False
+
+    return Keeper(board, "merge request", f"{place.url}/merge_requests", f"?{query}", "iid", is_ours)
 
 
 def _default_branch(board: Board, place: ProposalTarget) -> str:
@@ -301,8 +316,3 @@ def _fault(there: bool, expected: bool) -> str:
 
 def _query(**values: str) -> str:
     return urlencode(values, quote_via=quote, safe="")
-
-
-def _numbers(merge_requests: Sequence[Json]) -> list[int]:
-    numbers = (entry.get("iid") for entry in merge_requests if isinstance(entry, dict))
-    return [number for number in numbers if isinstance(number, int)]

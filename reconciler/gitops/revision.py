@@ -20,6 +20,7 @@ from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
+from reconciler.system.checkout import in_ci
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.terminal import escaped
 
@@ -103,7 +104,8 @@ def _inputs(then: Snapshot, now: Inputs, given: Collection[str]) -> Inputs:
     paths = now.paths if "paths" in given else [Path(path) for path in _texts(settings, "paths") or DEFAULT_PATHS]
     values = now.values_files if "values" in given else _texts(settings, "values")
     tokens = own_tokens(os.environ) | frozenset(now.secrets())
-    named = now.env_names if "env" in given else _texts(settings, "env")
+    # In a CI job, the repository does not decide which variables templates read.
+    named = now.env_names if "env" in given or in_ci() else _texts(settings, "env")
     env_names = [name for name in named if not reveals_token(name, os.environ.get(name, ""), tokens)]
     pairs = now.settings if "set" in given else _pairs(settings, "set")
     return Inputs(paths, now.kinds, values, pairs, env_names, now.secrets)

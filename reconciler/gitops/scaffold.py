@@ -71,6 +71,7 @@ EDITOR = {
 
 INVENTORY_LINES = """\
 # Each apply lists what is live because these manifests declare it, and pushes that to the branch reconciler/applied.
+# An item that is taken out of them later is deleted.
 inventory: {remote: origin}
 """
 

@@ -19,6 +19,7 @@ from reconciler.model.endpoints import (
     Requests,
     Writes,
 )
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
@@ -83,11 +84,21 @@ Branches = Annotated[
 class ApprovalRule(Item):
     """The approvals that a merge request needs."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "name": "the name of an approval rule is its key",
         "rule_type": f"the key tells the type: `{ANY}` is the rule for any approver, all others are regular",
-        "usernames": "declare the names in `users`, such as [ada]",
+        **dict.fromkeys(("usernames", "user_ids", "approvers"), "declare usernames in `users`, such as [ada]"),
+        **dict.fromkeys(("group_ids", "approver_groups"), "declare full paths in `groups`, such as [acme/security]"),
         "protected_branches": "declare the names in `branches`, such as [main]",
+        "protected_branch_ids": "declare the names in `branches`, such as [main]",
+        PROTECTED: Alias("branches", {True: "branches: protected", False: "branches: any"}),
+        "approvals_before_merge": Alias("approvals_required"),
+        "report_type": "rules about reports are made by hand: only rules for approvers are managed",
+        **dict.fromkeys(
+            ("eligible_approvers", "contains_hidden_groups", "source_rule", "overridden"),
+            "the service derives this: leave it out",
+        ),
+        "disable_importing_default_any_approver_rule_on_create": f"declare `{ANY}` to manage the rule for any approver",
     }
 
     approvals_required: int = Field(
@@ -257,6 +268,12 @@ def _numbers(record: LiveRecord, field: str) -> list[int]:
 
 KIND = Kind(
     name=PART,
+    foreign_names=(
+        "merge_requests_approval_rules",
+        "merge_request_approval_rules",
+        "project_approval_rule",
+        "project_approval_rules",
+    ),
     summary="How many of whom must approve merge requests, by name.",
     models={Level.PROJECT: dict[str, ApprovalRule | None]},
     parts=(RULES,),

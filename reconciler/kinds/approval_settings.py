@@ -2,19 +2,55 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from pydantic import Field
 
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Singleton
+from reconciler.model.foreign_keys import Alias, ForeignKeys, opposite
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
 
+RETAIN = "retain_approvals_on_push"
+
+PREVENTED_AUTHOR = ("prevent_author_approval", "prevent_approval_by_author", "prevent_merge_requests_author_approval")
+PREVENTED_COMMITTERS = (
+    "merge_requests_disable_committers_approval",
+    "disable_committers_approval",
+    "prevent_committer_approval",
+    "prevent_committers_approval",
+    "prevent_approval_by_commit_author",
+    "prevent_merge_requests_committers_approval",
+)
+PREVENTED_OVERRIDES = (
+    "disable_overriding_approvers_per_merge_request",
+    "disable_overriding_approvers",
+    "prevent_editing_approval_rules",
+    "prevent_overrides_to_approver_list_per_merge_request",
+)
+"""What projects, the instance, security policies and other tools call the opposite of a setting here."""
+
 
 class ApprovalSettings(Resource):
     """Settings of who may approve merge requests, and of when approvals are removed."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(("reset_approvals_on_push", "remove_approvals_with_new_commit"), opposite(RETAIN)),
+        **dict.fromkeys(PREVENTED_AUTHOR, opposite("allow_author_approval")),
+        "merge_requests_author_approval": Alias("allow_author_approval"),
+        **dict.fromkeys(PREVENTED_COMMITTERS, opposite("allow_committer_approval")),
+        **dict.fromkeys(PREVENTED_OVERRIDES, opposite("allow_overrides_to_approver_list_per_merge_request")),
+        "allow_overrides_approver_list_per_merge_request": Alias("allow_overrides_to_approver_list_per_merge_request"),
+        "require_password_to_approve": Alias("require_reauthentication_to_approve"),
+        **dict.fromkeys(
+            ("approvals_before_merge", "approvals_required", "approvers", "approver_groups"),
+            "the number of approvals and the approvers belong to a rule in `approval_rules`",
+        ),
+        "keep_settings_on_destroy": "a document that is removed resets nothing: leave it out",
+    }
 
     allow_author_approval: bool = Field(
         default=False, description="Allow authors to approve their own merge requests.", examples=[False]
@@ -168,6 +204,14 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="approval_settings",
+    foreign_names=(
+        "merge_requests_approvals",
+        "merge_request_approvals",
+        "merge_request_approval_setting",
+        "merge_request_approval_settings",
+        "project_level_mr_approvals",
+        "group_level_mr_approvals",
+    ),
     summary="Who may approve merge requests, and when approvals are removed, in a group or a project.",
     spec="4.10",
     models={Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings},

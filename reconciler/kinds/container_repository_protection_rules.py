@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Requests, Writes
+from reconciler.model.foreign_keys import ForeignKeys, above
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, recognized
@@ -19,6 +20,15 @@ PATTERN = re.compile(r"[a-z0-9*]+(([._/]|__|-*)[a-z0-9*])*", re.IGNORECASE | re.
 
 class ProtectionRule(Item):
     """The roles that may push to and delete from the container repositories that match a pattern."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(
+            ("repository_path_pattern", "container_path_pattern", "name"), "the pattern of a protection rule is its key"
+        ),
+        **above("push"),
+        **above("delete"),
+        "protection_rule_id": "the service sets this: leave it out",
+    }
 
     minimum_access_level_for_push: AccessLevel | None = Field(
         default=None,
@@ -109,6 +119,7 @@ RULES = Collection(
 
 KIND = Kind(
     name="container_repository_protection_rules",
+    foreign_names=("project_container_repository_protection", "container_registry_protection_rules"),
     summary="Which roles may push to and delete from container repositories, by `repository_path_pattern`.",
     spec="4.18",
     models={Level.PROJECT: dict[str, ProtectionRule | None]},

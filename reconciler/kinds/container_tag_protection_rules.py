@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Writes
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Archived, Kind, Needs, Role
+from reconciler.model.re2 import re2_error
 from reconciler.model.resource import Item
 from reconciler.model.targets import Key, Level, Target
 
@@ -18,15 +20,18 @@ MAX_PATTERN_LENGTH = 100
 MAX_RULES = 5
 """Rules that a project may have, with those that make tags immutable, which no list shows."""
 
-NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|\\[1-9]")
-"""What other regular expressions have: looks ahead and behind, and references to groups."""
-
 REPEATED_LETTER = re.compile(r"[A-Za-z0-9/_-]\*")
 """What people write who think of a glob."""
 
 
 class TagProtectionRule(Item):
     """The roles that may push and delete the image tags that match a pattern."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(("tag_name_pattern", "tag_name_regex", "name"), "the pattern of a protection rule is its key"),
+        "immutable": "rules that make tags immutable are made by hand: only roles are managed",
+        "protection_rule_id": "the service sets this: leave it out",
+    }
 
     minimum_access_level_for_push: AccessLevel = Field(
         default="maintainer",
@@ -45,17 +50,10 @@ def pattern_error(pattern: Key) -> str | None:
     pattern = str(pattern)
     if len(pattern) > MAX_PATTERN_LENGTH:
         return f"a pattern has at most {MAX_PATTERN_LENGTH} characters; this one has {len(pattern)}"
-    foreign = NOT_IN_RE2.search(pattern)
-    if foreign:
-        return f"a pattern is a regular expression (RE2), which has no `{foreign[0]}`"
     if pattern[0] in "*+?":
         return f"a pattern is a regular expression (RE2), which cannot begin with `{pattern[0]}`; `.*` matches any tag"
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        unclosed = error.msg.startswith(("missing )", "unbalanced", "unterminated character set"))
-        return f"a pattern is a regular expression (RE2); this one is none: {error.msg}" if unclosed else None
-    return None
+    error = re2_error(pattern)
+    return error and f"a pattern is a regular expression (RE2): {error}"
 
 
 def pattern_warning(_target: Target, pattern: Key) -> str | None:
@@ -91,6 +89,7 @@ RULES = Collection(
 
 KIND = Kind(
     name="container_tag_protection_rules",
+    foreign_names=("project_container_tag_protection", "container_registry_tag_protection_rules"),
     summary="Which roles may push and delete image tags, by `tag_name_pattern`, a regular expression (RE2).",
     models={Level.PROJECT: dict[str, TagProtectionRule | None]},
     parts=(RULES,),

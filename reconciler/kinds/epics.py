@@ -20,6 +20,7 @@ from reconciler.model.endpoints import (
     as_json,
     stripped,
 )
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Item, LiveRecord, Resource, recognized
@@ -27,6 +28,9 @@ from reconciler.model.targets import Level
 
 QUICK_ACTION = re.compile(r"^/[A-Za-z_]+", re.MULTILINE)
 LONGEST_DESCRIPTION = 1_048_576
+
+
+DATES = ("start_date", "due_date")
 
 
 def _without_quick_actions(text: str | None) -> str | None:
@@ -64,8 +68,22 @@ def _as_parent(value: object) -> object:
 class Epic(Item):
     """An epic of a group."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "title": "the title of an epic is its key",
+        "name": "the title of an epic is its key",
+        "state_event": Alias("state", {"reopen": "state: opened", "close": "state: closed"}),
+        "start_date_fixed": Alias("start_date"),
+        **dict.fromkeys(("due_date_fixed", "end_date"), Alias("due_date")),
+        **dict.fromkeys(
+            ("start_date_is_fixed", "due_date_is_fixed"),
+            "a declared date is fixed; null is that of the children",
+        ),
+        **dict.fromkeys(
+            (f"{name}_from_{source}" for name in DATES for source in ("milestones", "inherited_source")),
+            "the service derives this from the children: leave it out",
+        ),
+        **dict.fromkeys(("add_labels", "remove_labels"), "`labels` is the whole list here"),
+        **dict.fromkeys(("author", "author_id", "color", "epic_iid"), "this is not managed: leave it out"),
         "parent_id": "`parent` takes the title of the parent, or its ID",
     }
 
@@ -100,7 +118,7 @@ class Epic(Item):
         description="Fixed last day, YYYY-MM-DD, not before `start_date`. Null: as of `start_date`.",
         examples=["2027-12-31"],
     )
-    parent: Annotated[str | int | None, BeforeValidator(_as_parent)] = Field(
+    parent: Annotated[str | Annotated[int, Field(gt=0)] | None, BeforeValidator(_as_parent)] = Field(
         default=None,
         description="The epic above: its title in this group, or the numeric ID of one of any group. Null: none.",
         examples=["Roadmap 2027"],
@@ -113,7 +131,6 @@ class Epic(Item):
             yield "due_date", f"due_date must not be before start_date, which is {self.start_date}"
 
 
-DATES = ("start_date", "due_date")
 EDITORS_ONLY = "only who may edit epics is shown this: make the token's owner a Planner"
 PARENT_IN_OTHER_GROUP = "its parent, the epic with ID {}, is in another group: remove it there"
 
@@ -230,6 +247,7 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="epics",
+    foreign_names=("group_epics", "group_epic"),
     summary="Epics of a group, by title.",
     spec="4.20",
     models={Level.GROUP: dict[str, Epic | None]},

@@ -1,6 +1,7 @@
 """Error tracking client keys of a project, which have neither name nor age: how many there are (spec 4.6)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -16,6 +17,7 @@ from reconciler.model.endpoints import (
     Requests,
     Writes,
 )
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
@@ -24,6 +26,12 @@ from reconciler.model.targets import Key, Level
 
 class ClientKeys(Resource):
     """How many client keys a project has. The address (DSN) of a new one is delivered when it is created."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        "active": "whether a key is on is not managed: leave it out",
+        "keys": Alias("count"),
+        **dict.fromkeys(("public_key", "sentry_dsn"), "the service makes this up, and `apply` delivers it"),
+    }
 
     count: int = Field(
         ge=0,
@@ -92,6 +100,7 @@ KEYS = Collection(
 
 KIND = Kind(
     name="error_tracking_client_keys",
+    foreign_names=("error_tracking", "client_keys"),
     summary="How many client keys for error tracking a project has.",
     spec="4.6",
     models={Level.PROJECT: ClientKeys},

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
@@ -26,6 +27,25 @@ Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
 
 class JobTokenScope(Resource):
     """The projects whose CI jobs may access this project with their job token."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(
+            (
+                "inbound_enabled",
+                "limit_access_to_this_project",
+                "inbound_job_token_scope_enabled",
+                "ci_inbound_job_token_scope_enabled",
+            ),
+            Alias("enabled"),
+        ),
+        **dict.fromkeys(
+            ("outbound_enabled", "job_token_scope_enabled", "ci_job_token_scope_enabled"),
+            "the limit for this project's own jobs is not managed: `enabled` limits the jobs of others",
+        ),
+        "allowlist": "the two lists stand in the section itself: `projects` and `groups`",
+        **dict.fromkeys(("target_project_ids", "target_project_id", "project_allowlist"), Alias("projects")),
+        **dict.fromkeys(("target_group_ids", "target_group_id", "groups_allowlist"), Alias("groups")),
+    }
 
     enabled: bool = Field(
         default=True,
@@ -173,6 +193,7 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="job_token_scope",
+    foreign_names=("project_job_token_scope", "project_job_token_scopes", "job_token_scopes", "ci_job_token_scope"),
     summary="Access of CI jobs to a project with their job token: the limit and its two allowlists.",
     spec="4.2",
     models={Level.PROJECT: JobTokenScope},

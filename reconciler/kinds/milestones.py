@@ -1,7 +1,7 @@
 """Milestones of a project or a group, each known by its title (spec 4.11)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -18,6 +18,7 @@ from reconciler.model.endpoints import (
     as_json,
     stripped,
 )
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Holder, Item, LiveRecord, Promoted, recognized
@@ -27,7 +28,11 @@ from reconciler.model.targets import Level
 class Milestone(Item):
     """A milestone of a project."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(("title", "name"), "the title of a milestone is its key"),
+        "state_event": Alias("state", {"activate": "state: active", "close": "state: closed"}),
+        **dict.fromkeys(("expired", "milestone_id"), "the service sets this: leave it out"),
+    }
 
     description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
         default=None, description="Text of any length. Null or empty: none.", examples=["December release"]
@@ -195,6 +200,7 @@ MILESTONES = Collection(
 
 KIND = Kind(
     name="milestones",
+    foreign_names=("project_milestone", "project_milestones", "group_milestones"),
     summary="Milestones of a project or a group, by title.",
     spec="4.11",
     models={Level.GROUP: dict[str, GroupMilestone | None], Level.PROJECT: dict[str, Milestone | None]},

@@ -1,13 +1,14 @@
 """Notification settings of the user behind the token: overall, in one group, in one project (spec 4.17)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Reading, Singleton
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Kind, Rehearsed
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, recognized
@@ -51,6 +52,11 @@ def _effective(events: dict[EventName, bool | None]) -> dict[EventName, bool]:
 
 class NotificationSettings(Resource):
     """Notifications of the user behind the token in one group or project."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        "notification_level": Alias("level"),
+        **{name: f"events stand in `events`: `events: {{{name}: true}}`" for name in EVENT_NAMES},
+    }
 
     level: Literal["disabled", "participating", "watch", "global", "mention", "custom"] = Field(
         default="global",
@@ -180,6 +186,12 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="notification_settings",
+    foreign_names=(
+        "notifications",
+        "project_level_notifications",
+        "group_level_notifications",
+        "global_level_notifications",
+    ),
     summary="Notifications of the user behind the token: everywhere (`User`), in a group, or in a project.",
     spec="4.17",
     models={

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
+from reconciler.model.foreign_keys import ForeignKeys, above
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, recognized
@@ -28,6 +29,14 @@ NO_LEVEL = "a protection rule needs at least one of minimum_access_level_for_pus
 
 class PackageProtectionRule(Item):
     """The roles that may push and delete the packages that match a pattern."""
+
+    foreign_keys: ClassVar[ForeignKeys] = {
+        **dict.fromkeys(
+            ("package_name_pattern", "package_type", "name"), "type and pattern are the key of a rule: `npm:@acme/*`"
+        ),
+        **above("push"),
+        "package_protection_rule_id": "the service sets this: leave it out",
+    }
 
     minimum_access_level_for_push: Literal["maintainer", "owner", "admin"] | None = Field(
         default=None,
@@ -125,6 +134,7 @@ RULES = Collection(
 
 KIND = Kind(
     name="package_protection_rules",
+    foreign_names=("project_package_protection_rule", "packages_protection_rules"),
     summary="Which roles may push and delete packages, by type and pattern, such as `npm:@acme/*`.",
     models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
     parts=(RULES,),

@@ -1,6 +1,6 @@
 """Protected branches of a project or a top-level group, each known by its name, in which `*` stands for anything."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from json import loads
 from typing import ClassVar
 
@@ -9,6 +9,7 @@ from pydantic import Field
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Relations, Writes
 from reconciler.model.entries import Entries, Subject
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Archived, Barrier, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, POLICIES, Holder, Item, LiveRecord, recognized
@@ -24,10 +25,22 @@ ROLES_ONLY = "the rule of a group holds roles only: developer, maintainer or adm
 class ProtectedBranch(Item):
     """The rule for all branches of a project that a name matches."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "name": "the name of a protected branch is its key",
-        "push_access_level": "declare the role in `allowed_to_push`, such as [maintainer]",
-        "merge_access_level": "declare the role in `allowed_to_merge`, such as [maintainer]",
+        "branch": "the name of a protected branch is its key",
+        **{
+            f"{name}_access_level{end}": f"declare the role in `allowed_to_{name}`, such as [maintainer]"
+            for name in ("push", "merge", "unprotect")
+            for end in ("", "s")
+        },
+        **{
+            f"developers_can_{name}": f"list `developer` in `allowed_to_{name}`, or leave that role out of the list"
+            for name in ("push", "merge")
+        },
+        "force_push": Alias("allow_force_push"),
+        "code_owner_approval": Alias("code_owner_approval_required"),
+        "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
+        **dict.fromkeys(("inherited", "branch_protection_id"), "the service sets this: leave it out"),
     }
 
     allowed_to_push: Entries = Field(
@@ -190,6 +203,14 @@ BRANCHES = Collection(
 
 KIND = Kind(
     name=PART,
+    foreign_names=(
+        "branches",
+        "protected_branch",
+        "branch_protection",
+        "branch_protections",
+        "group_protected_branches",
+        "group_branch_protection",
+    ),
     summary="Who may push to, merge into and unprotect branches, by name or wildcard.",
     models={Level.GROUP: dict[str, GroupProtectedBranch | None], Level.PROJECT: dict[str, ProtectedBranch | None]},
     parts=(BRANCHES,),

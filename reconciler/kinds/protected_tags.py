@@ -1,12 +1,13 @@
 """Protected tags of a project, each known by its name, in which `*` stands for anything."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Cover, Existing, Relations, Writes
 from reconciler.model.entries import Entries
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -15,9 +16,14 @@ from reconciler.model.targets import Level
 class ProtectedTag(Item):
     """The rule for all tags of a project that a name matches."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "name": "the name of a protected tag is its key",
-        "create_access_level": "declare the role in `allowed_to_create`, such as [maintainer]",
+        "tag": "the name of a protected tag is its key",
+        **dict.fromkeys(
+            ("create_access_level", "create_access_levels"),
+            "declare the role in `allowed_to_create`, such as [maintainer]",
+        ),
+        "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
     }
 
     allowed_to_create: Entries = Field(
@@ -43,7 +49,7 @@ TAGS = Collection(
     writes=Writes(
         renames=False,
         defaults={"allowed_to_create": "maintainer"},
-        cover=Cover(lambda name: f"{name}*", ProtectedTag(allowed_to_create=())),
+        cover=Cover("***", ProtectedTag(allowed_to_create=())),
     ),
     relations=Relations(entries={"allowed_to_create": "create_access_levels"}),
     losses=losses,
@@ -51,6 +57,7 @@ TAGS = Collection(
 
 KIND = Kind(
     name="protected_tags",
+    foreign_names=("tags", "protected_tag", "tag_protection", "tags_protection"),
     summary="Who may create tags, by name or wildcard.",
     models={Level.PROJECT: dict[str, ProtectedTag | None]},
     parts=(TAGS,),

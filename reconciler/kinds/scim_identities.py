@@ -1,9 +1,10 @@
 """SCIM identities of a group by external UID: renamed and unlinked here, created elsewhere (spec 4.12)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from reconciler.model.endpoints import Access, Collection, Existing, Listing, Names, Writes
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -12,9 +13,12 @@ from reconciler.model.targets import Level
 class Identity(Item):
     """The link between an account of the identity provider and a user."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "extern_uid": "the external UID of an identity is its key",
-        **dict.fromkeys(("user", "user_id"), "the identity provider links an identity to its user: leave this out"),
+        **dict.fromkeys(("external_uid", "externalId", "id"), "the external UID of an identity is its key"),
+        **dict.fromkeys(
+            ("user", "userName", "user_id"), "the identity provider links an identity to its user: leave this out"
+        ),
         "active": "the identity provider decides whether an identity is active",
     }
 
@@ -46,6 +50,7 @@ IDENTITIES = Collection(
 
 KIND = Kind(
     name="scim_identities",
+    foreign_names=("scim", "identities", "saml_identities"),
     summary="SCIM identities of a group, by external UID; the API renames and unlinks them, and creates none.",
     spec="4.12",
     models={Level.GROUP: dict[str, Identity | None]},

@@ -1,12 +1,13 @@
 """Service accounts of the instance, each known by its username (spec 4.5)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
 from reconciler.model.endpoints import Collection, Deletion, Existing, Listing, Names, Reading, Writes
+from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, recognized
@@ -27,7 +28,12 @@ def _as_address(text: str) -> str:
 class ServiceAccount(Item):
     """A user that belongs to no person."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {"username": "the username of a service account is its key"}
+    foreign_keys: ClassVar[ForeignKeys] = {
+        "username": "the username of a service account is its key",
+        "unconfirmed_email": Alias("email"),
+        "service_account_id": "the service sets this: leave it out",
+        "skip_wait_for_deletion": "a deletion is never waited for: leave it out",
+    }
 
     name: str = Field(
         min_length=1, max_length=255, default="Service account user", description="Its name.", examples=["Deploy bot"]
@@ -92,6 +98,7 @@ ACCOUNTS = Collection(
 
 KIND = Kind(
     name="service_accounts",
+    foreign_names=("instance_service_account", "instance_service_accounts"),
     summary="Service accounts of the whole instance, by username; never pruned, since the list shows everybody's.",
     spec="4.5",
     models={Level.INSTANCE: dict[str, ServiceAccount | None]},

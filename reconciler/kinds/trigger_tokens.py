@@ -1,9 +1,10 @@
 """Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from reconciler.model.endpoints import Access, Collection, Deletion, Existing, Names
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Rotated
 from reconciler.model.targets import Level
@@ -12,8 +13,12 @@ from reconciler.model.targets import Level
 class TriggerToken(Rotated):
     """A token that starts pipelines. Its value is delivered once, when it is created, and never read again."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
+    foreign_keys: ClassVar[ForeignKeys] = {
         "token": "the service chooses the value of a token; `apply` delivers it, see --tokens-to",
+        "name": "the description of a token is its key",
+        **dict.fromkeys(
+            ("trigger_id", "pipeline_trigger_id", "last_used", "owner"), "the service sets this: leave it out"
+        ),
         "description": "the description of a token is its key",
     }
 
@@ -46,6 +51,7 @@ TOKENS = Collection(
 
 KIND = Kind(
     name="trigger_tokens",
+    foreign_names=("triggers", "pipeline_trigger", "pipeline_triggers"),
     summary="Pipeline trigger tokens of a project, by description.",
     spec="4.8",
     models={Level.PROJECT: dict[str, TriggerToken | None]},

@@ -12,7 +12,7 @@ from reconciler.live.crew import ask_each
 from reconciler.live.read import UNEXPECTED, answer_or_error
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.state import Known, LiveState, Lookup, Reference, Vocabulary
+from reconciler.model.state import CALLER, Known, LiveState, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import closest
 
@@ -21,6 +21,12 @@ OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 
 PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
 """Where a record has the full path."""
+
+CASELESS = frozenset({"username", "full_path", "group_full_path"})
+"""The fields that hold names of users and groups, which ignore case."""
+
+LEAST_INVITED = 30
+"""The access level with which a group is invited at least that may stand in a rule."""
 
 _DOOMED = re.compile(r"-deletion_scheduled-[0-9]+(/|$)")
 
@@ -151,16 +157,15 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
 
 
 def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a username, or of the user behind the token, who has none.
+    """Ask for the numeric ID of a username.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    path = f"users?username={quote(str(user.ref), safe='')}" if user.ref else "user"
-    answer = answer_or_error(lambda: reader.get(path))
+    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
     if isinstance(answer, ServiceError):
         return Obstacle(user.address, _reason(answer))
-    entries = answer if isinstance(answer, list) else (answer,)
+    entries = answer if isinstance(answer, list) else ()
     numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     known = next((number for number in numbers if type(number) is int), None)
     reason = f"no user has the username {user.ref}, or none that this token can see"
@@ -198,13 +203,49 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
 
     def ask() -> Known:
         names: dict[str, tuple[int, ...]] = {}
-        for entry in reader.pages(vocabulary.path):
-            name, number = (entry.get(vocabulary.key), entry.get("id")) if isinstance(entry, dict) else (None, None)
-            if isinstance(name, str):
-                names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
-        return names
+        unfit: dict[int, str] = {}
+        for entry in _listed(vocabulary, reader):
+            name, number = entry.get(vocabulary.key), entry.get(vocabulary.id_key)
+            if not isinstance(name, str):
+                continue
+            name = name.casefold() if vocabulary.key in CASELESS else name
+            names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
+            reason = _unfit(vocabulary, entry)
+            if reason and type(number) is int:
+                unfit[number] = reason
+        return Known(names, unfit)
 
     return _answer_or_obstacle(vocabulary.target, ask)
+
+
+def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
+    """Return the entries of a list, also of one within the record of its target.
+
+    Raises:
+        ServiceError: it cannot be read.
+    """
+    if vocabulary == CALLER:
+        answer: Json = [reader.recall(vocabulary.path)]
+    elif vocabulary.within:
+        record = reader.get(vocabulary.path)
+        answer = record.get(vocabulary.within) if isinstance(record, dict) else None
+    else:
+        answer = reader.pages(vocabulary.path)
+    return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
+
+
+def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
+    """Return what keeps an entry of a list from doing what it is named for; empty if nothing does."""
+    if vocabulary == CALLER:
+        return "" if entry.get("is_admin") is True else "no administrator"
+    match vocabulary.key, entry:
+        case "username", {"state": str(state)} if state != "active":
+            return state.replace("_", " ")
+        case "title", {"can_push": False}:
+            return "read-only"
+        case "group_full_path", {"group_access_level": int(level)} if level < LEAST_INVITED:
+            return "invited with less than Developer"
+    return ""
 
 
 def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> LiveState:

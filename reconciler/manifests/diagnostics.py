@@ -71,7 +71,7 @@ class Diagnostics:
     faulty: set[tuple[Hashable, str]] = field(default_factory=set)
     _advice: list[Callable[[], LocatedDiagnostic | None]] = field(default_factory=list)
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
-    _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
+    _first: dict[tuple[str, int, int, str], Hashable | None] = field(default_factory=dict)
 
     def add(self, document: Document, diagnostic: Diagnostic, by: Hashable = None) -> None:
         """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
@@ -107,6 +107,12 @@ class Diagnostics:
             if located not in self._seen:
                 self._seen.add(located)
                 self.located.append(located)
+
+    def add_unreadable(self, errors: Iterable[LocatedDiagnostic]) -> None:
+        """Add errors of a text as YAML: what the values there would be wrong as is not reported too."""
+        for error in errors:
+            self._first[error.path, error.line, error.column, error.severity] = None
+            self.extend([error])
 
     def _add(
         self, locate: Callable[[], LocatedDiagnostic | None], diagnostic: Diagnostic, by: Hashable, section: str

@@ -257,7 +257,8 @@ class Selection(Exclusive):
     )
     exclude: list[Text] = Field(
         default=[],
-        description="Globs on the full path, as `include`; nothing if left out.",
+        description="Globs on the full path, as `include`; nothing if left out. Other sets and the project's own "
+        "document still count.",
         examples=[["acme/services/legacy-*"]],
     )
     archived: bool = Field(
@@ -464,7 +465,9 @@ class AnyDocument(Envelope):
         title="API version", description="The version of this format.", examples=[API_VERSION]
     )
     spec: dict[str, Any] = Field(
-        default={}, description="The sections. A section or field that is left out is not managed."
+        default={},
+        description="The sections. A section or field that is left out is not managed; an item that is taken out of a "
+        "section is deleted if an apply has recorded it.",
     )
 
 

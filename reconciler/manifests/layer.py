@@ -17,10 +17,18 @@ from reconciler.manifests.stack.placeholders import (
     misspelt_placeholder,
     placeholders_in,
 )
-from reconciler.manifests.stack.sections import NO_SECTIONS, PRUNE, UNMANAGED, SectionSpec, SectionSpecs, level_error
+from reconciler.manifests.stack.sections import (
+    NO_SECTIONS,
+    PRUNE,
+    UNMANAGED,
+    SectionSpec,
+    SectionSpecs,
+    level_error,
+    unknown_section,
+)
 from reconciler.manifests.validation import check_alone
 from reconciler.model.targets import LEVELS, Level
-from reconciler.model.wording import listed, unknown
+from reconciler.model.wording import KNOWN_ARE, listed
 
 EXCEPTIONS = "exceptions"
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
@@ -90,12 +98,14 @@ def _section_error(
     if name not in specs:
         if name in metadata_keys(model):
             return f"`{name}` belongs under `metadata`"
-        message = unknown("section", name, [PRUNE, UNMANAGED, *specs])
-        return message if message.endswith("?") else f"{message}; if a package adds it, install that package here"
+        message = unknown_section(name, specs, [PRUNE, UNMANAGED, *specs])
+        return f"{message}; if a package adds it, install that package here" if KNOWN_ARE in message else message
     error = level_error(name, levels[0], specs) if len(levels) == 1 else None
     if error is None and value is None:
         advice = ": leave it out" + (
-            ", or write `{}` and list it in `prune` if nothing may exist there" if specs[name].kind.prunable else ""
+            ", or write `{}` if none of yours may exist there, with `prune` if nothing may"
+            if specs[name].kind.prunable
+            else ""
         )
         return f"{name} has no value{advice}"
     return error
@@ -118,7 +128,7 @@ def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
     if name in prunable:
         return None
     if name not in specs:
-        return unknown("section", name, prunable)
+        return unknown_section(name, specs, prunable)
     return f"{name} cannot be pruned; prunable are {listed(prunable)}"
 
 
@@ -154,7 +164,7 @@ def _read_unmanaged(
 def _unmanaged_error(name: Any, level: Level, possible: Sequence[str], specs: SectionSpecs) -> str | None:
     if not isinstance(name, str):
         return f"{UNMANAGED} lists the names of sections: {listed(possible)}"
-    return level_error(name, level, specs) if name in specs else unknown("section", name, possible)
+    return level_error(name, level, specs) if name in specs else unknown_section(name, specs, possible)
 
 
 def clashing_names(

@@ -122,7 +122,7 @@ def _read(path: str, content: bytes | None, rendering: "_Rendering", index: Inde
         index.whole = False
         return
     reading = source.read()
-    diagnostics.extend(reading.errors)
+    diagnostics.add_unreadable(reading.errors)
     index.whole &= reading.whole
     if not (reading.documents or reading.errors or source.own_line):
         diagnostics.extend([located(path, "holds no document", "warning")])

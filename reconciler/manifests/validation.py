@@ -20,6 +20,7 @@ from reconciler.manifests.stack.placeholders import has_placeholder
 from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec
 from reconciler.manifests.stack.trace import find
 from reconciler.model.endpoints import Collection
+from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
@@ -88,7 +89,7 @@ def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
 
 def _is_about_form(errors: list[Any]) -> bool:
     """Whether a value is of another form: not reported if it is nearly right in one of its forms."""
-    return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in errors)
+    return all(error["type"] in {*EXPECTED, "extra_forbidden", "literal_error"} for error in errors)
 
 
 def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_: Any) -> Diagnostic:
@@ -100,19 +101,32 @@ def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_
             return Diagnostic(steps, unknown("key", key, _allowed(errors[0])), at_key=True, code=code, value=last)
         case "extra_forbidden":
             beside = [*_models_at(type_, steps[:-1])]
-            misplaced = next((words for model in beside if (words := getattr(model, "misplaced", {}).get(key))), None)
-            message = misplaced or unknown("key", key, _fields_of(beside))
+            message = unknown_key("key", key, _at(value, steps), _fields_of(beside), _foreign_keys(beside))
             return Diagnostic(steps, message, at_key=True, code=code)
         case "missing":
             name = errors[0]["loc"][-1]
             example = _example(type_, (*steps, name))
             such_as = f", such as `{name}: {example}`" if example else ""
             return Diagnostic(steps, f"the key `{name}` is missing{such_as}", at_key=True, code=code, value=name)
-    for step in steps:
-        value = value[step]
-    value = last if at_key else value
+    value = last if at_key else _at(value, steps)
+    if last == "enforce" and isinstance(value, bool):
+        return Diagnostic(steps, ENFORCE, at_key=True, code=code, value=value)
     message = _message(errors, value, "" if at_key else _example(type_, steps), is_entry=isinstance(last, int))
     return Diagnostic(steps, message, at_key=at_key, code=code, value=value)
+
+
+def _at(value: Any, steps: Steps) -> Any:
+    for step in steps:
+        value = value[step]
+    return value
+
+
+def _foreign_keys(models: list[type[BaseModel]]) -> ForeignKeys:
+    """Return the foreign keys of some models, and the keys that belong elsewhere in a document."""
+    found: dict[str, Alias | str] = {}
+    for model in reversed(models):
+        found.update(foreign_keys(model) if issubclass(model, Resource) else getattr(model, "misplaced", {}))
+    return found
 
 
 def _example(type_: Any, steps: Steps) -> str:
@@ -367,8 +381,8 @@ def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
     for field in spec.lists.keys() & section.keys():
         if section[field] == []:
             message = (
-                f"an empty list removes nothing: entries that are there stay; write `prune: [{spec.kind.name}]` if "
-                "nobody is to have access, or leave the list out"
+                "an empty list removes only what an apply of these manifests has recorded; write "
+                f"`prune: [{spec.kind.name}]` if nobody is to have access, or leave the list out"
             )
             yield Diagnostic((field,), message, "advice")
 

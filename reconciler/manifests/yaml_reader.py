@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from reconciler.model.wording import short
+
 Scalar = str | int | float | bool | None
 
 MAX_NUMBER_LENGTH = 300
@@ -26,9 +28,9 @@ PLAIN_WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+PLAIN_INTEGER = re.compile("-?(0|[1-9][0-9]*)")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-BASES = {"0o": 8, "0x": 16}
 
 CORE = "tag:yaml.org,2002:"
 TYPES: dict[str, tuple[type, ...]] = {
@@ -44,7 +46,8 @@ def resolve(text: str) -> Scalar:
     """Return the value of a plain scalar without a tag.
 
     Raises:
-        ValueError: a number too long to be one.
+        ValueError: a number that is too long, or not written in plain decimal. `0012345` is 12345 to YAML 1.2 and 5349
+            to YAML 1.1: as an ID, one of the two names somebody else.
     """
     if text in PLAIN_WORDS:
         return PLAIN_WORDS[text]
@@ -53,7 +56,12 @@ def resolve(text: str) -> Scalar:
         return float(text.replace(".", "").lower()) if SPECIAL_FLOAT.fullmatch(text) else text
     if len(text) > MAX_NUMBER_LENGTH:
         raise ValueError(f"a number of more than {MAX_NUMBER_LENGTH} characters: quote it if it is meant as text")
-    return int(text[2:], BASES[text[:2]]) if text[:2] in BASES else int(text) if integer else float(text)
+    if integer and not PLAIN_INTEGER.fullmatch(text):
+        raise ValueError(
+            f"`{short(text)}` is not a number in plain decimal: leave out leading zeros, `+` and prefixes such as "
+            "`0x`, or quote it if it is meant as text"
+        )
+    return int(text) if integer else float(text)
 
 
 def resolve_tagged(tag: str, text: str) -> Scalar:

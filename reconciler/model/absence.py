@@ -22,6 +22,7 @@ SHORT_SHA_LENGTH = 7
 
 RENAMED = "the service shows the object by another name"
 UNLISTED = "the section could not be listed whole"
+HELD_UP = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
 
 NO_IDS: Mapping[Key, int] = MappingProxyType({})
@@ -40,6 +41,44 @@ class Standing(Enum):
     """Not in this clone."""
     CUT_OFF = auto()
     """Not in this clone, which is shallow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastApplied:
+    """The commit whose manifests were applied last, by the list.
+
+    Attributes:
+        commit: its full ID; empty if there was none.
+        standing: where it stands in the history of the manifests that are applied now.
+        remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
+    """
+
+    commit: str
+    standing: Standing
+    remote: str = ""
+
+    @property
+    def may_be_newer(self) -> bool:
+        """Whether it is ahead, or not known to be anywhere else: then it stays what was applied last."""
+        return self.standing in (Standing.AHEAD, Standing.UNKNOWN, Standing.CUT_OFF)
+
+    @property
+    def obstacle(self) -> str:
+        """Why nothing is deleted by absence, and what to do; empty if it may be."""
+        name = self.commit[:SHORT_SHA_LENGTH]
+        match self.standing:
+            case Standing.CONTAINED:
+                return ""
+            case Standing.AHEAD:
+                return f"newer manifests were applied, {name}: run `git pull`, or a new pipeline"
+            case Standing.ELSEWHERE:
+                return f"manifests of another branch were applied, {name}: apply these, then plan again"
+            case Standing.UNKNOWN:
+                fetch = f"git fetch {self.remote} {self.commit}"
+                return f"manifests that this clone lacks were applied, {name}: run `{fetch}`, once they are pushed"
+            case Standing.CUT_OFF:
+                fetch = f"git fetch --unshallow {self.remote}".rstrip()
+                return f"manifests that this clone lacks were applied, {name}: run `{fetch}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,21 +236,25 @@ def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredSta
     )
 
 
-def stale_absences(
-    planned: Iterable[ObjectLine], inventory: Inventory, standings: Mapping[str, Standing]
-) -> dict[ObjectKey, str]:
+def stale_absences(planned: Iterable[ObjectLine], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
     """Return the planned deletions by absence that must not be carried out any more, and why.
 
     Args:
         planned: the lines that the plan deletes.
         inventory: as it is now, before the first write.
-        standings: of its `applied`, in the history of the plan's commit.
+        last: what was applied last, by that list.
     """
-    newer = inventory.applied and standings.get(inventory.applied) is not Standing.CONTAINED
-    reason = f"newer manifests were applied, {inventory.applied[:SHORT_SHA_LENGTH]}: plan again" if newer else ""
     gone = "the inventory no longer lists it: plan again"
-    stale = {line.key: reason or (gone if line.key not in inventory.objects else "") for line in planned}
+    stale = {line.key: last.obstacle or (gone if line.key not in inventory.objects else "") for line in planned}
     return {key: why for key, why in stale.items() if why}
+
+
+def held_up(deletions: int, last: LastApplied) -> list[str]:
+    """Return what a plan says of deletions by absence that its own apply will refuse as stale; nothing else."""
+    if not last.obstacle or not (deletions or last.may_be_newer):
+        return []
+    them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
+    return [f"{HELD_UP}{them}: {last.obstacle}"]
 
 
 def reasons(stays: Iterable[Stay]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from reconciler.model.entries import called_as
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
@@ -79,11 +80,21 @@ def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
     """
     if _agree(wanted, record.resource):
         return {}, {}
-    known = fields_of(record.resource)
-    after = {name: value for name, value in fields_of(wanted).items() if name not in known or known[name] != value}
+    declared = fields_of(wanted)
+    known = called_alike(declared, record) if record.entries else fields_of(record.resource)
+    after = {name: value for name, value in declared.items() if name not in known or known[name] != value}
     after = {name: value for name, value in after.items() if not _is_unshown(name, record, after)}
     before = {**known, **record.unknown}
     return {name: before.get(name) for name in after}, after
+
+
+def called_alike(wanted: Fields, record: LiveRecord) -> Fields:
+    """Return the fields of an object, with entries called as the wanted ones are, by number or by name."""
+    known = dict(fields_of(record.resource))
+    for name, rows in record.entries.items():
+        if name in known and isinstance(wanted.get(name), list):
+            known[name] = called_as(wanted[name], rows, known[name])
+    return known
 
 
 def uncompared(wanted: Resource, record: LiveRecord) -> list[str]:

@@ -121,10 +121,12 @@ class FieldIds:
     Attributes:
         numbers: of the users, groups and keys that entries name; see `Relations.entries`.
         named: by field and name, of those whom other fields name, or what stands for them; see `Relations.named`.
+        remarks: what is to be told of some of them.
     """
 
     numbers: entries.Numbers = field(default_factory=dict)
     named: Mapping[tuple[str, str], Sequence[Json]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 NO_IDS = FieldIds()
@@ -278,8 +280,8 @@ def _update(old: Existing) -> Requests:
 
 def _replaced(old: Existing, cover: "Cover") -> Requests:
     """Return the requests that replace what cannot be changed, and that protect it meanwhile."""
-    part, name = old.part, cover.name(str(old.name))
-    while (live := old.siblings.named(name)) and not any(cover.is_one(record) for record in live):
+    part, name = old.part, cover.name(old.name)
+    while (live := old.siblings.named(name)) and not any(map(cover.covered, live)):
         name = cover.name(name)
     new = old.anew()
     covering = New(part, old.target, old.path, name, cover.fields, siblings=old.siblings)
@@ -429,21 +431,30 @@ class Names:
 class Cover:
     """An object that protects what another one does while that is replaced.
 
-    A run that is killed leaves the cover behind. The next one takes it for that, beside a declared object that is
-    missing or differs, and removes it in the end.
+    A run that is killed leaves the cover behind, and the next one removes it, in the end: its name tells whose it is.
 
     Attributes:
-        name: the name of the cover of an object.
+        suffix: what follows the name of an object in that of its cover, so that nobody else writes such a name.
         fields: what the cover holds.
     """
 
-    name: Callable[[str], str]
+    suffix: str
     fields: Resource
 
-    def is_one(self, record: LiveRecord) -> bool:
-        """Return whether an object holds what a cover does."""
-        names = self.fields.model_fields_set
-        return all(getattr(record.resource, name) == getattr(self.fields, name) for name in names)
+    def name(self, name: Key) -> str:
+        """Return the name of the cover of an object."""
+        return f"{name}{self.suffix}"
+
+    def is_one(self, name: Key, held: Resource) -> bool:
+        """Return whether an object has a name like a cover, and holds what one does."""
+        fields = self.fields.model_fields_set
+        is_alike = all(getattr(held, field) == getattr(self.fields, field) for field in fields)
+        return is_alike and str(name).endswith(self.suffix) and str(name) != self.suffix
+
+    def covered(self, record: LiveRecord) -> str:
+        """Return the name of the object of which an object is the cover; empty where it is none."""
+        name = record.names[0]
+        return str(name).removesuffix(self.suffix) if self.is_one(name, record.resource) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +503,10 @@ class Writes:
     defaults: Mapping[str, str] = field(default_factory=dict)
     cover: Cover | None = None
     keepers: str = ""
+
+    def makes_anew(self, *, renamed: bool) -> bool:
+        """Return whether an update creates another object in the place of the one that is there."""
+        return self.cover is not None or (renamed and not self.renames and self.create is not None)
 
     def event(self, state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""

@@ -1,8 +1,8 @@
 """Entries of lists that say who may do something: each is a role, or names a user, a group or a deploy key."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
@@ -20,9 +20,78 @@ Who = Literal["user", "group", "deploy_key"]
 SUBJECT_KEYS: tuple[Who, ...] = ("user", "group", "deploy_key")
 
 
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The list of all whom an entry of one sort may name: the service refuses a rule with anybody else.
+
+    Attributes:
+        suffix: the path of the list below the target's; empty where the target's own record holds it.
+        key: the field of the list that holds the name.
+        unknown: why a name is not in it, with `{}`.
+        remedy: what to do about that.
+        unfit: what is wrong with a name that is in it and cannot stand in a rule, with `{}`, and the reason with `{}`;
+            empty where the service takes it.
+        cure: what to do about that.
+        id_key: the field of the list that holds the ID.
+        within: the field of the record that holds the list; empty where the answer is the list.
+        is_inherited: whether what is in the list of a group is in that of a new project in it.
+    """
+
+    suffix: str
+    key: str
+    unknown: str
+    remedy: str
+    unfit: str = ""
+    cure: str = ""
+    id_key: str = "id"
+    within: str = ""
+    is_inherited: bool = False
+
+
+ROSTERS: Mapping[Who, Roster] = {
+    "user": Roster(
+        "members/all",
+        "username",
+        "the project has no member {}, or none that this token can see",
+        "add the user to the project, or correct the username",
+        is_inherited=True,
+    ),
+    "group": Roster(
+        "",
+        "group_full_path",
+        "group {} is not invited to the project",
+        "invite it with the role Developer or more; of the groups above the project, name roles instead",
+        "group {} is {}",
+        "invite it with the role Developer or more",
+        id_key="group_id",
+        within="shared_with_groups",
+    ),
+    "deploy_key": Roster(
+        "deploy_keys",
+        "title",
+        "no such deploy key is enabled: {}",
+        "enable it, or correct the title",
+        "deploy key {} is {}",
+        "let it write (`can_push`)",
+    ),
+}
+
+INVITED = "groups?with_shared=true&shared_min_access_level=30"
+"""The path of the list of the groups above a project and of all that are invited with Developer or more.
+
+The project's own record leaves out those that the token cannot see; this list names them.
+"""
+
+ENTRY_IDS: Mapping[str, Who] = {f"{who}_id": who for who in SUBJECT_KEYS}
+"""By the key of the service's API, that of an entry."""
+
 AN_ENTRY = (
     "an entry is a role (developer, maintainer or admin), or one of {user: NAME}, {group: PATH} and {deploy_key: TITLE}"
 )
+
+
+Number = Annotated[int, Field(gt=0)]
+"""An ID of the service."""
 
 
 class Subject(BaseModel):
@@ -30,9 +99,9 @@ class Subject(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    user: str | int | None = Field(default=None, description="The username.", examples=["ada"])
-    group: str | int | None = Field(default=None, description="The full path.", examples=["acme/leads"])
-    deploy_key: str | int | None = Field(default=None, description="The title.", examples=["release"])
+    user: str | Number | None = Field(default=None, description="The username.", examples=["ada"])
+    group: str | Number | None = Field(default=None, description="The full path.", examples=["acme/leads"])
+    deploy_key: str | Number | None = Field(default=None, description="The title.", examples=["release"])
 
     @model_serializer
     def named(self) -> dict[str, str | int]:
@@ -57,8 +126,20 @@ def _as_tuple(value: object) -> object:
             and not _is_blank(*entry.values())
         )
         if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
-            raise ValueError(AN_ENTRY)
+            raise ValueError(_entry_advice(entry))
     return tuple(value)
+
+
+def _entry_advice(entry: object) -> str:
+    """Return what is wrong with an entry; of one in the words of the service's API, what to write."""
+    if not (isinstance(entry, dict) and len(entry) == 1):
+        return AN_ENTRY
+    ((key, value),) = entry.items()
+    if key in ENTRY_IDS and type(value) is int:
+        return f"`{key}: {value}` is `{{{ENTRY_IDS[key]}: {value}}}` here"
+    role = ROLES.get(value) if type(value) is int else value
+    is_role = key == "access_level" and role in ROLES.values()
+    return f"`access_level: {value}` is the entry `{role}` here" if is_role else AN_ENTRY
 
 
 def _is_blank(name: object) -> bool:
@@ -68,11 +149,12 @@ def _is_blank(name: object) -> bool:
 def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
     """Return entries in one order, each once, with names in the one spelling that all spellings are equal to."""
     plain = {entry if isinstance(entry, str) else Subject(**dict([entry.identity])) for entry in entries}
-    return tuple(sorted(plain, key=lambda entry: (not isinstance(entry, str), _text(entry))))
+    return tuple(sorted(plain, key=lambda entry: _place(entry if isinstance(entry, str) else entry.named())))
 
 
-def _text(entry: Role | Subject) -> str:
-    return entry if isinstance(entry, str) else json.dumps(entry.named())
+def _place(entry: Json) -> tuple[bool, str]:
+    """Return what sorts entries, given as JSON: roles, then others."""
+    return (False, entry) if isinstance(entry, str) else (True, json.dumps(entry))
 
 
 Entries = Annotated[
@@ -101,6 +183,12 @@ class EntryRow:
     def identity(self) -> tuple[str, Json]:
         """The same as that of an equal entry of a manifest."""
         return next(iter(self.shown.items())) if isinstance(self.shown, dict) else ("role", self.shown)
+
+    @property
+    def spellings(self) -> set[tuple[str, Json]]:
+        """The identities of the entries of a manifest that it may be: a number and the name that it has are one."""
+        who, name = self.identity
+        return {(who, name)} if self.number is None else {(who, name), (who, self.number)}
 
     @property
     def rehearsed(self) -> Json:
@@ -138,6 +226,16 @@ def _row(entry: Mapping[str, Json]) -> EntryRow:
     return EntryRow(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
 
 
+WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "deploy key"}
+
+
+def word(entry: Role | Subject) -> str:
+    """Return an entry as people say it: `developer`, `user ada`, `deploy key release`."""
+    if isinstance(entry, str):
+        return entry
+    return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry, who)) is not None)
+
+
 LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}
 
 Numbers = Mapping[tuple[str, str | int], int]
@@ -154,12 +252,47 @@ def sent(entry: Role | Subject, numbers: Numbers) -> dict[str, Json]:
 
 def created(entries: Sequence[Role | Subject], numbers: Numbers) -> list[dict[str, Any]]:
     """Return a list for a creation. The service would take an empty one for its default."""
-    return [sent(entry, numbers) for entry in entries] or [{"access_level": NOBODY}]
+    return _each_once(sent(entry, numbers) for entry in entries) or [{"access_level": NOBODY}]
 
 
 def merged(entries: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers) -> list[dict[str, Any]]:
     """Return a list for an update, which adds what has no ID, and removes what is marked so; all else stays."""
     wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in entries}
-    kept = {row.identity for row in rows}
-    removed = [{"id": row.id, "_destroy": True} for row in rows if row.shown is not None and row.identity not in wanted]
-    return [*removed, *(sent(entry, numbers) for key, entry in wanted.items() if key not in kept)]
+    kept = [row for row in rows if not row.spellings.isdisjoint(wanted)]
+    removed = [{"id": row.id, "_destroy": True} for row in rows if row.shown is not None and row not in kept]
+    there = {spelling for row in kept for spelling in row.spellings}
+    return [*removed, *_each_once(sent(entry, numbers) for key, entry in wanted.items() if key not in there)]
+
+
+def _each_once(entries: Iterable[Json]) -> list[Json]:
+    """Return entries without repetitions: the service would keep both, or refuse them."""
+    once: list[Json] = []
+    for entry in entries:
+        once += [] if entry in once else [entry]
+    return once
+
+
+def called_as(wanted: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> Json:
+    """Return the entries that are there as a wanted list calls them: a number and the name that it has are one entry.
+
+    Args:
+        wanted: the list, as JSON.
+        rows: the entries that are there.
+        shown: the same as JSON, as the service shows them.
+    """
+    words = [(who, called) for entry in wanted if isinstance(entry, dict) for who, called in entry.items()]
+    if not any(isinstance(called, int) for _, called in words):
+        return shown
+    entries: list[Json] = []
+    for row in rows:
+        meant = [{who: called} for who, called in words if (who, called) in row.spellings]
+        entries += meant or ([] if row.shown is None else [row.shown])
+    return sorted(_each_once(entries), key=_place)
+
+
+def named_by(rows: Sequence[EntryRow], numbers: Numbers) -> tuple[EntryRow, ...]:
+    """Return rows, with names for those of which only the number is shown."""
+    names = {(who, number): called for (who, called), number in numbers.items() if isinstance(called, str)}
+    return tuple(
+        replace(row, shown={row.identity[0]: names[row.identity]}) if row.identity in names else row for row in rows
+    )

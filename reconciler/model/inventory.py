@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from reconciler.errors import InventoryUnreadable
@@ -17,8 +17,22 @@ from reconciler.model.targets import LEVELS, PATHLESS, Key, Level
 
 FORMAT = "reconciler.inventory/v1"
 
-TARGET_KEY = re.compile(r"(user|group|project) ([1-9][0-9]*)|instance|user")
+FORMAT_NAME = re.compile(r"reconciler\.inventory/v[0-9]{1,9}")
+TARGET_KEY = re.compile(r"(user|group|project) ([1-9][0-9]{0,18})|instance|user")
 COMMIT_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT_NUMBER = re.compile(r"[0-9]{1,9}")
+WEB_ADDRESS = re.compile(r"https?://[!-~]{1,1000}")
+PATH = re.compile(r"[^\s\0-\x1f\x7f]{0,1024}")
+DIGEST = re.compile(r"([0-9]{1,9}:[0-9A-Za-z]{1,128})?")
+SECTION = re.compile(r"[a-z][a-z0-9_]{0,99}")
+
+MAX_NAME = 2000
+"""Characters of the longest name of an object."""
+MAX_LINE = 20_000
+"""Characters of the longest line but the first."""
+MAX_HOLDERS = 50
+"""Objects and lists in a line of an unknown section: deeper ones are read in one place and not in another."""
+MAX_ID = 2**63 - 1
 
 ObjectKey = tuple[str, str, str, int]
 """Target, section, part and ID of an object."""
@@ -128,7 +142,9 @@ def target_order(name: str) -> tuple[int, int]:
 
 
 def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tuple[str, ...]]:
-    """Return a list from its text, and a warning for each malformed line, which is left out.
+    """Return a list from its text, and a warning if lines are malformed, which are left out.
+
+    Whoever can push to the branch writes the text: whatever it is, it is a list, or malformed.
 
     Args:
         text: of the file.
@@ -139,7 +155,7 @@ def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tup
     """
     header, *lines = text.split("\n") if text else [""]
     inventory, commits = _header(header)
-    targets, objects, unknown, warnings = dict[str, TargetLine](), dict[ObjectKey, ObjectLine](), [], []
+    targets, objects, unknown, malformed = dict[str, TargetLine](), dict[ObjectKey, ObjectLine](), [], []
     for number, line in enumerate(lines, 2):
         if not line:
             continue
@@ -151,9 +167,17 @@ def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tup
             case UnknownLine() as entry:
                 unknown.append(entry)
             case _:
-                warnings.append(f"line {number} of the inventory is malformed and is ignored")
+                malformed.append(number)
+    warnings = (_malformed(malformed),) if malformed else ()
     numbers = {commit: number for number, commit in commits.items()}
-    return Inventory(inventory.service, inventory.applied, targets, objects, tuple(unknown), numbers), tuple(warnings)
+    return Inventory(inventory.service, inventory.applied, targets, objects, tuple(unknown), numbers), warnings
+
+
+def _malformed(numbers: list[int]) -> str:
+    """Return a warning about malformed lines, by their numbers."""
+    if len(numbers) == 1:
+        return f"line {numbers[0]} of the inventory is malformed and is ignored"
+    return f"{len(numbers):,} lines of the inventory are malformed and are ignored; the first is line {numbers[0]}"
 
 
 def inventory_text(inventory: Inventory) -> str:
@@ -184,18 +208,27 @@ def _line(values: Mapping[str, Any]) -> str:
 def _header(line: str) -> tuple[Inventory, dict[int, str]]:
     """Return the empty list of a header, and the commit that each number in it stands for."""
     match _json(line):
-        case {"format": str(version)} if version != FORMAT:
+        case {"format": str(version)} if version != FORMAT and FORMAT_NAME.fullmatch(version):
             raise InventoryUnreadable(
                 f"its format is {version!r}, and this version reads {FORMAT}", "use a newer version of reconciler"
             )
-        case {"format": str(), "service": str(service), "commits": dict(commits), **more}:
-            known = {int(number): _commit(commit) for number, commit in commits.items() if number.isdecimal()}
+        case {"format": str(version), "service": str(service), "commits": dict(commits), **more} if version == FORMAT:
+            known = {int(each): _commit(commit) for each, commit in commits.items() if COMMIT_NUMBER.fullmatch(each)}
             applied = _commit(more.get("applied", ""))
-            if None not in known.values() and (applied or "applied" not in more):
+            is_whole = None not in known.values() and (applied or "applied" not in more)
+            if is_whole and is_web_address(service):
                 return Inventory(service, applied or ""), {number: commit or "" for number, commit in known.items()}
     raise InventoryUnreadable(
         "its first line is malformed", "restore inventory.jsonl from the branch's history, or delete the branch"
     )
+
+
+def is_web_address(text: str) -> bool:
+    """Return whether a text that others have written is a URL of http or https."""
+    try:
+        return bool(WEB_ADDRESS.fullmatch(text)) and bool(urlsplit(text).netloc)
+    except ValueError:  # such as half the brackets of an address of IPv6
+        return False
 
 
 def _commit(value: object) -> str | None:
@@ -206,13 +239,13 @@ def _entry(
     line: str, commits: Mapping[int, str], sections: Collection[str]
 ) -> TargetLine | ObjectLine | UnknownLine | None:
     """Return a line as a value; None if it is malformed."""
-    values = _json(line)
+    values: Any = _json(line) if len(line) <= MAX_LINE else None
     match values:
         case {"target": str(target)} if TARGET_KEY.fullmatch(target):
             if "section" in values:
                 return _object(target, values, commits, sections)
             path, digest, again = values.get("path"), values.get("digest", ""), _day(values.get("again"))
-            if isinstance(path, str) and isinstance(digest, str) and (again or "again" not in values):
+            if _fits(path, PATH) and _fits(digest, DIGEST) and (again or "again" not in values):
                 return TargetLine(target, path, digest, again)
     return None
 
@@ -224,13 +257,22 @@ def _object(
     commit = commits.get(at) if type(at) is int else "" if at is None else None
     section, part = values["section"], values.get("part", values["section"])
     name, number = values.get("name"), values.get("id")
-    if commit is None or not isinstance(section, str) or not isinstance(part, str):
+    if commit is None or not _fits(section, SECTION) or not _fits(part, SECTION):
         return None
     if section not in sections:
-        return UnknownLine(target, json.dumps(values, ensure_ascii=False), commit)
-    if type(number) is not int or not isinstance(name, str | int) or isinstance(name, bool):
+        text = json.dumps(values, ensure_ascii=False)
+        return UnknownLine(target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
+    if not _is_id(number) or not (_is_id(name) or (isinstance(name, str) and len(name) <= MAX_NAME)):
         return None
     return ObjectLine(target, section, part, name, number, commit)
+
+
+def _fits(value: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 < value <= MAX_ID
 
 
 def _json(line: str) -> Any:

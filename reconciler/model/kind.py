@@ -4,7 +4,7 @@ The engine knows no kind by name: it receives a mapping of kinds.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum, StrEnum
@@ -14,9 +14,11 @@ from pydantic import BeforeValidator
 
 from reconciler.model.audit import Trace
 from reconciler.model.endpoints import Collection, Singleton, as_json
+from reconciler.model.foreign_keys import Alias, unknown_key
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Wanted
 from reconciler.model.targets import Key, Level
+from reconciler.model.wording import KNOWN_ARE, listed
 
 Part = Singleton | Collection
 
@@ -172,6 +174,7 @@ class Kind:
             of the target; without it, the page is the same for all.
         arrives_in: the list of a group, with all below it, that an archive of a group fills: as long as it grows, the
             archive is still arriving. Empty where an archive holds nothing of the section.
+        foreign_names: what the service's API and other tools call the section.
         trace: reads from an audit event what it did to the section; None where the service notes nothing of it.
     """
 
@@ -189,6 +192,7 @@ class Kind:
     needs: Needs = Needs()
     pages: Mapping[Level, str] = field(default_factory=dict)
     arrives_in: str = ""
+    foreign_names: tuple[str, ...] = ()
     trace: Trace | None = None
 
     def part(self, name: str) -> Part:
@@ -217,3 +221,23 @@ class Kind:
 
 Kinds = Mapping[str, Kind]
 """All kinds by name, in the order of their sections in a plan."""
+
+ELSEWHERE = frozenset(
+    {"badges", "deploy_keys", "files", "group_badges", "group_hooks", "group_labels", "group_ldap_links"}
+    | {"group_members", "group_push_rules", "group_saml_links", "group_service_account", "group_settings"}
+    | {"group_variables", "hooks", "project_service_account"}
+    | {"integrations", "labels", "members", "project", "project_push_rules", "project_security_settings"}
+    | {"project_settings", "protected_environments", "push_rules", "remote_mirrors", "resource_groups", "schedules"}
+    | {"variables", "webhooks"}
+)
+"""Sections of other tools that have no counterpart here: a section that is spelled alike is something else."""
+
+
+def unknown_kind(name: str, kinds: Iterable[Kind], known: Iterable[str]) -> str:
+    """Return the message about a section that does not exist: other tools may have one of this name."""
+    foreign = {word: Alias(kind.name) for kind in kinds for word in kind.foreign_names}
+    names = list(known)
+    name = name.removeprefix("gitlab_")
+    if name in ELSEWHERE and name not in foreign:
+        return f"unknown section `{name}`; {KNOWN_ARE}{listed(names)}"
+    return unknown_key("section", name, None, names, foreign)

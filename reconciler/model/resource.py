@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from reconciler.model.entries import EntryRow
+from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.targets import Key
 
 
@@ -23,8 +24,8 @@ class Resource(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Messages for keys that people write here and that do not belong here."""
+    foreign_keys: ClassVar[ForeignKeys] = MappingProxyType({})
+    """Keys of the service's API and of other tools, each with the field that it stands for, or with a message."""
 
     def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
 
 from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.exceptions import DeclaredException
@@ -115,7 +116,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A path whose numeric ID a request needs; of a user the username, empty for that of the user behind the token."""
+    """A path whose numeric ID a request needs; of a user the username."""
 
     level: Level
     path: str
@@ -136,26 +137,49 @@ class Vocabulary:
 
     Attributes:
         target: the target.
-        suffix: the path of the list below the target's.
+        suffix: the path of the list below the target's; empty where the target's own record holds it.
         key: the field of its entries that holds the name.
+        id_key: the field that holds the ID.
+        within: the field of the record that holds the list; empty where the answer is the list.
     """
 
     target: Target
     suffix: str
     key: str = "name"
+    id_key: str = "id"
+    within: str = ""
 
     @property
     def path(self) -> str:
         """The path of the list."""
-        return self.target.url + self.suffix
+        return (self.target.url + self.suffix).rstrip("/")
 
     def __str__(self) -> str:
         """The path."""
         return self.path
 
 
-Known = Mapping[str, tuple[int, ...]]
-"""The names in a list, each with the IDs of the entries of this name."""
+CALLER = Vocabulary(Target(Level.USER, None), "user", "username")
+"""The user behind the token, as a list of one."""
+
+
+class Known(dict[str, tuple[int, ...]]):
+    """The names in a list, each with the IDs of the entries of this name; names of users and groups in lower case.
+
+    Attributes:
+        unfit: by ID, what keeps an entry from doing what it is named for, in words such as `blocked`.
+    """
+
+    def __init__(
+        self, names: Mapping[str, tuple[int, ...]] = MappingProxyType({}), unfit: Mapping[int, str] | None = None
+    ) -> None:
+        super().__init__(names)
+        self.unfit = unfit or {}
+
+    def has(self, number: int) -> bool:
+        """Return whether an entry has that ID."""
+        return any(number in numbers for numbers in self.values())
+
 
 Lookup = Reference | Vocabulary
 """A question that planning may need answered besides the live objects."""

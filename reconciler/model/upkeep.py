@@ -70,7 +70,7 @@ class Applied:
         declared: target, section and part of all that the manifests declare, whatever the run selected.
         unknown: the targets of which that is not known; see `absence.departures`.
         released: target and section of what `unmanaged` leaves alone.
-        backwards: whether the list's `applied` is a descendant of the commit: it stays what it is.
+        backwards: whether the list's `applied` stays what it is, since it may be newer than the commit.
     """
 
     commit: str

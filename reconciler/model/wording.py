@@ -1,11 +1,30 @@
 """Words that several stages need: counts, enumerations, and did-you-mean."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 
 MAX_VALUE_LENGTH = 60
 """Characters of a value that a message quotes."""
+
+KNOWN_ARE = "known are "
+MOST_LISTED = 30
+"""Known words that a message lists."""
+
+MOST_COMPARED = 100
+"""Known words that an unknown one is compared with."""
+
+LONGEST_COMPARED = 60
+"""Characters of an unknown word that are compared."""
+
+NEGATIONS = frozenset(
+    {"block", "deny", "disable", "disabled", "disallow", "except", "exclude", "forbid", "ignore", "never", "no", "not"}
+    | {"prevent", "remove", "reset", "skip", "without"}
+)
+"""Words that turn a meaning into its opposite: a guess has the same ones as the word that it is a guess for."""
+
+WORD = re.compile("[a-z]+")
 
 
 def counted(number: int, noun: str) -> str:
@@ -41,16 +60,36 @@ def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
     guess = closest(word, known)
     if guess:
         return f"unknown {what} `{short(word)}`; did you mean `{guess}`?"
-    return f"unknown {what} `{short(word)}`; {'known are ' + listed(known) if known else 'there is none'}"
+    if len(known) > MOST_LISTED:
+        known = [*known[:MOST_LISTED], f"{len(known) - MOST_LISTED:,} more"]
+    return f"unknown {what} `{short(word)}`; {KNOWN_ARE + listed(known) if known else 'there is none'}"
 
 
-def closest(word: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed word that is most like this one, if any is."""
-    return _closest(word[:MAX_VALUE_LENGTH].lower(), tuple(allowed))
+def closest(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARED) -> str | None:
+    """Return the allowed word that is most like this one; None if none is, or if that one means the opposite.
+
+    Args:
+        word: the unknown word.
+        allowed: the known words.
+        most: the number of known words above which there is no guess, since each comparison takes time and a stranger
+            may write thousands of unknown words; None where the words are on the user's own command line.
+    """
+    guess = most_like(word, allowed, most)
+    return None if guess is None or _negations(guess) != _negations(word) else guess
+
+
+def most_like(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARED) -> str | None:
+    """Return the allowed word that is most like this one, whatever it means; None if none is."""
+    known = tuple(allowed)
+    return None if most is not None and len(known) > most else _most_like(word[:LONGEST_COMPARED].lower(), known)
 
 
 @lru_cache(maxsize=1024)
-def _closest(word: str, allowed: tuple[str, ...]) -> str | None:
+def _most_like(word: str, allowed: tuple[str, ...]) -> str | None:
     by_lower = {known.lower(): known for known in allowed}
     matches = get_close_matches(word, by_lower, n=1)
     return by_lower[matches[0]] if matches else None
+
+
+def _negations(word: str) -> frozenset[str]:
+    return NEGATIONS.intersection(WORD.findall(word.lower()))

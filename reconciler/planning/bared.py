@@ -6,10 +6,10 @@ from dataclasses import replace
 from reconciler.model.endpoints import Collection, Named
 from reconciler.model.item import Change, Delete, Note, Update, hints
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import SectionPlan, WidenedObject
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan, WidenedObject
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.earlier import Changes
 from reconciler.planning.references import gone_by
 
@@ -38,16 +38,59 @@ def with_bared(
         if not ending:
             continue
         if naming is not None and isinstance(objects, Objects):
-            bared = [record for record in objects.own if _is_bared(record, field, ending)]
+            kept = _kept((part, field, named), naming, objects, ending)
+            if kept and named.section in sections:
+                sections[named.section] = _keeping(sections[named.section], kept)
+            ending -= kept.keys()
+            moved = _moved(naming.changes, field)
+            bared = [record for record in objects.own if record.id not in moved and _is_bared(record, field, ending)]
             lost = _losses(part, field, named, bared)
             address = Address(target, part.name, part.name, part.title)
             alone = f"its {field} are deleted: it {named.bare}"
-            sections[part.name] = _with_widened(naming, bared, address, alone, field)
+            sections[part.name] = _with_widened(naming, bared, address, alone)
         else:
             lost = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
         if named.section in sections:
             sections[named.section] = _told(sections[named.section], lost)
     return tuple(sections.values())
+
+
+def keeping_at_the_top(
+    planned: Sequence[TargetPlan], tops: Mapping[Target, Changes], live: LiveState, kinds: Kinds
+) -> list[TargetPlan]:
+    """Return the plans of targets in which top-level groups keep what objects of projects would lose; see `_kept`.
+
+    Args:
+        planned: the plans.
+        tops: by project, what the plan changes of the topmost group above it.
+        live: the objects.
+        kinds: all kinds.
+    """
+    kept: dict[str, dict[int | None, str]] = {}
+    for target in planned:
+        for part, field, named in _naming(kinds):
+            ending = gone_by(tops[target.target].get(named.section, ()))
+            objects = live.parts.get((target.target, part.name, part.name))
+            section = next((section for section in target.sections if section.section == part.name), None)
+            if ending and section is not None and isinstance(objects, Objects):
+                stays = _kept((part, field, named), section, objects, ending)
+                kept.setdefault(named.section, {}).update(
+                    {number: f"{why} ({target.target})" for number, why in stays.items() if number in ending}
+                )
+    if not any(kept.values()):
+        return [*planned]
+    return [
+        replace(
+            target,
+            sections=tuple(
+                _keeping(section, kept[section.section]) if section.section in kept else section
+                for section in target.sections
+            ),
+        )
+        if target.target.level is Level.GROUP
+        else target
+        for target in planned
+    ]
 
 
 def _naming(kinds: Kinds) -> Iterator[Naming]:
@@ -63,9 +106,50 @@ def _ids(record: LiveRecord, field: str) -> set[int]:
     return {row.id for row in record.entries.get(field, ())}
 
 
+def _moved(changes: Iterable[Change], field: str) -> set[int | None]:
+    """Return the IDs of the objects that are deleted, or name others in a field, before what they name is deleted."""
+    return {
+        change.read.id
+        for change in changes
+        if isinstance(change, Delete) or (isinstance(change, Update) and field in change.after)
+    }
+
+
 def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
     """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
     return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
+
+
+def _kept(naming: Naming, section: SectionPlan, objects: Objects, ending: set[int | None]) -> dict[int | None, str]:
+    """Return by ID what is not deleted, and why: an object would lose all that it names, and has a problem with that.
+
+    Args:
+        naming: the collection with the objects, and the field that names what is deleted.
+        section: theirs.
+        objects: as they are.
+        ending: the IDs of what is deleted.
+    """
+    part, field, named = naming
+    wrong = {problem.address.name for problem in section.problems if problem.field == field}
+    stays = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
+    return {
+        number: stays.format(part.title, record.names[0], field, named.bare)
+        for record in objects.own
+        if _is_bared(record, field, ending) and not wrong.isdisjoint(record.names)
+        for number in _ids(record, field)
+    }
+
+
+def _keeping(section: SectionPlan, kept: Mapping[int | None, str]) -> SectionPlan:
+    """Return a section that deletes less, with a problem for each object that stays."""
+    ending = [change for change in section.changes if not gone_by([change]).isdisjoint(kept)]
+    problems = [
+        Problem(change.address, kept[change.read.id], None, "solve that problem first")
+        for change in ending
+        if isinstance(change, Update | Delete)
+    ]
+    changes = tuple(change for change in section.changes if change not in ending)
+    return replace(section, changes=changes, problems=(*section.problems, *problems))
 
 
 def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
@@ -74,12 +158,10 @@ def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveReco
     for record in bared:
         for number in _ids(record, field):
             told.setdefault(number, []).append(f'the {part.title} "{record.names[0]}" {named.bare}')
-    return {number: ", ".join(each) for number, each in told.items()}
+    return {number: ", ".join(words) for number, words in told.items()}
 
 
-def _with_widened(
-    section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str, field: str
-) -> SectionPlan:
+def _with_widened(section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str) -> SectionPlan:
     """Return the section of the objects that name what is deleted, which tells what they become.
 
     Args:
@@ -87,25 +169,24 @@ def _with_widened(
         bared: the objects.
         address: of their collection.
         alone: what each of them becomes.
-        field: the one that names what is deleted.
     """
     changed = {change.read.id for change in section.changes if isinstance(change, Update | Delete)}
     widened = (
         WidenedObject(replace(address, name=record.names[0]), alone) for record in bared if record.id not in changed
     )
-    told = _told(section, {record.id: alone for record in bared}, unless=field)
+    told = _told(section, {record.id: alone for record in bared})
     return replace(told, widened=tuple(widened))
 
 
-def _told(section: SectionPlan, words: dict[int | None, str], *, unless: str = "") -> SectionPlan:
-    """Return a section whose changes say more, by the ID of their object; not those that change a field."""
+def _told(section: SectionPlan, words: dict[int | None, str]) -> SectionPlan:
+    """Return a section whose changes say more, by the ID of their object."""
 
     def told(change: Change) -> Change:
         more = words.get(change.read.id, "") if isinstance(change, Update | Delete) else ""
         match change:
             case Delete() if more:
                 return replace(change, notes=(*change.notes, Note("loss", more)))
-            case Update(after=after) if more and unless not in after:
+            case Update() if more:
                 return replace(change, notes=(*change.notes, *hints(more)))
         return change
 

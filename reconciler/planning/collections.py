@@ -6,9 +6,8 @@ from functools import partial
 from unicodedata import normalize
 
 from reconciler.model.absence import SHORT_SHA_LENGTH
-from reconciler.model.diff import differences
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, hints
+from reconciler.model.item import Create, Delete, Note, Update, hints
 from reconciler.model.plan import Step, Unmanaged
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
@@ -53,6 +52,8 @@ def plan_collection(
         for record in matches.leftover
         # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
         if not unresolved
+        # A group above takes over what has its name: deleted here, it would be lost if its promotion fails.
+        and at.earlier.taken.keys().isdisjoint(map(at.part.identity, record.names))
         and (at.section.prune or at.declared_until(record) or not absent.isdisjoint(map(canonical, record.names)))
     ]
     steps = [step for name, problem in unresolved.items() for step in _unless_held(at, (name,), [problem])]
@@ -98,6 +99,7 @@ def plan_matches(
     covers = _covers(at.part, matches)
     if covers:
         matches = matches.less(covers.values())
+    wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
     staying = {_loosely(record.names[0]): record.names[0] for record in matches.leftover}
     if at.part.has_siblings:
@@ -106,24 +108,34 @@ def plan_matches(
         at = replace(at, siblings=replace(siblings, deleted=deleted, covers=covers))
     creations, created = _plan_missing(at, matches.missing, ids, len(live))
     at = replace(at, siblings=replace(at.siblings, created=created))
+    updates = [step for pair in matches.pairs for step in _plan_pair(at, pair)]
+    taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
+    left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
         *(_with_near_miss(step, staying) for step in creations),
-        *(step for pair in matches.pairs for step in _plan_pair(at, pair)),
+        *updates,
         *_plan_conflicts(at, matches),
         *_plan_leftover(at, matches),
+        *(step for name, record in left.items() for step in _plan_uncovering(at, name, record)),
     ]
 
 
 def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
-    """Return the covers that earlier runs have left, by the identity of the object that is missing or differs."""
+    """Return the covers that earlier runs have left, by the identity of the object of each."""
     cover = part.writes.cover
     others = (*matches.leftover, *matches.unwanted)
-    by_name = {record.names[0]: record for record in others if cover and cover.is_one(record)}
-    if cover is None or not by_name:
-        return {}
-    unequal = [pair.name for pair in matches.pairs if differences(pair.wanted, pair.record)[1]]
-    names = [*matches.missing, *unequal]
-    return {part.identity(name): by_name[of_cover] for name in names if (of_cover := cover.name(str(name))) in by_name}
+    return {part.identity(name): record for record in others if cover and (name := cover.covered(record))}
+
+
+def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
+    """Plan the deletion of a cover that no other change takes along: all of what it covered was done, or is over."""
+    left = Note("loss", f'left by a run that ended while it replaced "{name}"')
+    return [
+        replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
+        if isinstance(step, Delete)
+        else step
+        for step in plan_deletion(at, record)
+    ]
 
 
 def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Matches:

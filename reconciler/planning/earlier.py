@@ -37,12 +37,14 @@ class Earlier:
         taken: by identity, why a name cannot be given, since an object of a group above gets it.
         here: the changes of the sections before it in its target: see `Relations.named`.
         at_the_top: those of the topmost group above, whose objects may be named too.
+        broken: the objects of all these sections that have a problem, by section and name.
     """
 
     locks: Mapping[str, tuple[Json, Obstacle]] = field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = field(default_factory=dict)
     here: Changes = field(default_factory=dict)
     at_the_top: Changes = field(default_factory=dict)
+    broken: frozenset[tuple[str, Key | None]] = frozenset()
 
 
 NOTHING_EARLIER = Earlier()
@@ -96,11 +98,21 @@ class ChangesAbove:
                 reason = TAKEN_ABOVE.format(f"group {group}")
                 names[part.identity(change.address.name)] = Obstacle(change.address, reason, ANOTHER_NAME)
 
-    def before(self, section: Section, at_the_top: Changes, here: Changes) -> Earlier:
-        """Return what was added that decides what is possible in a section, and the changes given."""
+    def before(self, section: Section, at_the_top: Changes, here: Mapping[str, SectionPlan]) -> Earlier:
+        """Return what was added that decides what is possible in a section, given the sections before it."""
         locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
         taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
-        return Earlier(locks, taken, here, at_the_top)
+        changes = {name: planned.changes for name, planned in here.items()}
+        broken = frozenset(
+            (name, problem.address.name) for name, planned in here.items() for problem in planned.problems
+        )
+        return Earlier(locks, taken, changes, at_the_top, broken)
+
+    @property
+    def ends_some_at_the_top(self) -> bool:
+        """Whether top-level groups lose or replace objects, which those of projects may name."""
+        sections = chain.from_iterable(changes.values() for changes in self._at_the_top.values())
+        return any(not isinstance(change, Create) for change in chain.from_iterable(sections))
 
     def at_the_top(self, target: DesiredTarget) -> Changes:
         """Return the changes of the topmost group above a target."""

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
-from reconciler.model.endpoints import NO_IDS, Collection, Existing, FieldIds, New, Singleton
+from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.item import Create, Delete, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem, Step
 from reconciler.model.resource import LiveRecord, Resource, Rotated
-from reconciler.model.state import Lookup, Reference
+from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 from reconciler.planning.earlier import ANOTHER_NAME
 from reconciler.planning.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, PartType
-from reconciler.planning.references import ids_in, unrelated_fields
+from reconciler.planning.references import ids_in, losing, unrelated_fields, with_names
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
@@ -37,8 +37,9 @@ OF_ANOTHER_USER = (
 )
 
 
-MYSELF = Reference(Level.USER, "")
-"""The user behind the token."""
+UNCOVERABLE = (
+    f"give it a name with fewer characters (at most {LONGEST_NAME} with those of the cover), by `renamed_from`"
+)
 
 
 NO_FIELDS = Resource()
@@ -95,12 +96,13 @@ def plan_creation(
     ids, unanswered = ids_in(at, name, wanted)
     if unanswered:
         return [step for _, step in unanswered]
-    path = _path(at, name, None, wanted, ids)
-    if not isinstance(path, str):
-        return [path]
+    way = _path(at, name, None, wanted, ids)
+    if not isinstance(way, tuple):
+        return [way]
+    path, told = way
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    notes = (*unused_names(former), *hints(_defaults(at, wanted)))
+    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks))
     return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
@@ -114,16 +116,27 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     if obstacle is not None:
         return [as_problem(obstacle)]
     before, after = differences(wanted, record)
-    fixed = {**_immutable(at, pair, before, after), **dict(unrelated_fields(at, name, wanted))}
-    ids, unanswered = ids_in(at, name, only(wanted, after) if after else NO_FIELDS, record)
+    fixed = {
+        **_immutable(at, pair, before, after),
+        **dict(unrelated_fields(at, name, wanted)),
+        **(losing(at, name, without(wanted, after), record) if at.part.relations.named else {}),
+    }
+    anew = bool(after or is_renamed) and writes.makes_anew(renamed=is_renamed)
+    changing = only(wanted, after) if after else NO_FIELDS
+    comes = become(record.resource, changing, record.unknown) if anew else changing
+    ids, unanswered = ids_in(at, name, comes, record, anew=anew)
+    if anew and unanswered:
+        return [*fixed.values(), *(step for _, step in unanswered)]
+    record = with_names(record, ids.numbers) if ids.numbers else record
     possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})
     difference, problems = _applicable(at, name, possible, record)
     steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
     if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
         return steps
-    path = _path(at, name, record, wanted, ids)
-    if not isinstance(path, str):
-        return [*steps, path]
+    way = (None if is_renamed else _uncoverable(at, name)) or _path(at, name, record, wanted, ids)
+    if not isinstance(way, tuple):
+        return [*steps, way]
+    path, told = way
     changed = only(difference.wanted, difference.after)
     requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
     change = Update(
@@ -133,9 +146,17 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         requests,
         as_read(record),
         pair.former,
-        notes=(*hints(_origin_of(record)), *pages(at.part.page_of(record))),
+        notes=(*hints(_origin_of(record), told, *ids.remarks), *pages(at.part.page_of(record))),
     )
     return [*steps, change]
+
+
+def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Problem | None:
+    """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
+    cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
+    if not cover or len(cover) <= LONGEST_NAME:
+        return None
+    return at.problem(name, f"cannot be replaced: its cover, {cover}, would have too long a name", UNCOVERABLE)
 
 
 def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:
@@ -177,11 +198,20 @@ def plan_rotation(
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
-    path = _path(at, name, record, NO_FIELDS, NO_IDS)
-    if not isinstance(path, str):
-        return [path]
+    namesakes = _namesakes(at, record)
+    if len(namesakes) > 1:
+        is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
+        return [at.problem(name, crowd(namesakes), ONE_NAME)] if is_first else []
+    way = _path(at, name, record, NO_FIELDS, NO_IDS)
+    if not isinstance(way, tuple):
+        return [way]
+    path, told = way
     old = Existing(at.part, at.section.target, path, name, NO_FIELDS, record, at.siblings)
-    losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
+    losses = (
+        *filter(None, [told]),
+        *at.part.losses(old),
+        *([] if successor_id is None else [f"its successor has the ID {successor_id}"]),
+    )
     before, requests = fields_of(record.resource), at.part.deletion.requests(old)
     notes = (*(Note("loss", loss) for loss in losses), *pages(at.part.page_of(record)))
     return [Delete(at.address(name), before, requests, as_read(record), successor_id, notes)]
@@ -280,6 +310,13 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) 
     return Obstacle(at.address(name), reason, "rename or delete that one by hand, on the page of the section")
 
 
+def _namesakes(at: DeclaredPart[Collection], record: LiveRecord) -> list[LiveRecord]:
+    """Return the objects of the target's own with the name of one, where requests name objects by that."""
+    if at.part.path_field != at.part.key or at.objects is None:
+        return []
+    return [own for own in at.objects.own if own.names[0] == record.names[0]]
+
+
 def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     """Return why an object cannot get the name that it will have, or keep it; None if it can."""
     if pair.former is None:
@@ -299,7 +336,7 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
     """Return a problem for each field that differs and that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
-        remedy = "leave out `renamed_from` to create a new object"
+        remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
     elif at.section.prune:
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     return {
@@ -316,8 +353,8 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
 
 def _path(
     at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
-) -> str | Problem | Lookup:
-    """Return the collection's path for writes; or why an object cannot be written; or the lookup that it takes.
+) -> tuple[str, str] | Problem | Lookup:
+    """Return the collection's path for writes, and what is to be told; or why not, or the lookup that it takes.
 
     Args:
         at: the collection.
@@ -329,65 +366,82 @@ def _path(
     misled = None if record is None else _misled(at, record.names[0], record)
     if misled is not None:
         return as_problem(misled)
-    barred = _barred(at, name, _keepers(at, record, wanted, ids))
-    if barred is not None:
-        return barred
+    told = _barred(at, name, _keepers(at, record, wanted, ids))
+    if not isinstance(told, str):
+        return told
     target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
     never_sent = at.exceptions.whole((name,))
     is_numbered = at.part.writes.needs_numeric_id and not never_sent
     if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
-        return target.url + suffix
+        return target.url + suffix, told
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
     if isinstance(number, Obstacle):
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
-    return f"{target.level}s/{number}/{suffix}" if isinstance(number, int) else number
+    return (f"{target.level}s/{number}/{suffix}", told) if isinstance(number, int) else number
+
+
+@dataclass(frozen=True, slots=True)
+class _Keepers:
+    """Those who alone may write an object.
+
+    Attributes:
+        users: by name or number, with their IDs.
+        admins: whether administrators may too.
+    """
+
+    users: Mapping[str | int, int]
+    admins: bool = False
 
 
 def _keepers(
     at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
-) -> Mapping[str | int, int] | None:
-    """Return the users who alone may write an object, with their IDs; None where roles and groups may too.
+) -> _Keepers | None:
+    """Return who alone may write an object; None where other roles and groups may too.
 
     Those of an object that is to be created are the ones that it will have. See `_path` for the arguments.
     """
     field = at.part.writes.keepers
-    if not field:
+    # Of the rules of a group, the service does not ask.
+    if not field or at.section.target.level is not Level.PROJECT:
         return None
     if record is not None:
         rows = [row for row in record.entries.get(field, ()) if row.shown is not None]
-        users = {row.identity[1]: row.number for row in rows if row.identity[0] == "user" and row.number is not None}
-        return users if len(users) == len(rows) else None
-    listed = getattr(wanted, field) if field in wanted.model_fields_set else ()
-    users = {}
-    for entry in listed:
-        who, called = ("role", entry) if isinstance(entry, str) else entry.identity
-        if who != "user":
-            return None
-        users[called] = called if isinstance(called, int) else ids.numbers[who, called]
-    return users
+        listed = [(*row.identity, row.number or 0) for row in rows]
+    else:
+        entries = getattr(wanted, field) if field in wanted.model_fields_set else ()
+        named = [("role", entry) if isinstance(entry, str) else entry.identity for entry in entries]
+        listed = [(*identity, ids.numbers.get(identity, 0)) for identity in named]
+    users = {called: number for who, called, number in listed if who == "user"}
+    others = [called for who, called, _ in listed if who != "user"]
+    return _Keepers(users, bool(others)) if listed and set(others) <= {"admin"} else None
 
 
-def _barred(
-    at: DeclaredPart[Collection], name: Key, keepers: Mapping[str | int, int] | None
-) -> Problem | Reference | None:
-    """Return why the user behind the token may not write an object, or the lookup that tells; None if nothing is known.
+def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Problem | Lookup | str:
+    """Return why the user behind the token may not write an object, or the lookup that tells; empty if they may.
+
+    That only administrators may, a free edition keeps and does not enforce: it is told, and is no problem.
 
     Args:
         at: the collection.
         name: the object's name.
         keepers: see `_keepers`.
     """
-    if not keepers:
-        return None
-    me = at.live.ids.get(MYSELF, MYSELF)
-    if isinstance(me, Reference):
+    if keepers is None:
+        return ""
+    me = at.live.names.get(CALLER, CALLER)
+    if isinstance(me, Vocabulary):
         return me
-    if isinstance(me, Obstacle) or me in keepers.values():
-        return None
-    those = ", ".join(sorted(map(str, keepers)))
-    reason = f"only {those} may change this rule, by {at.part.writes.keepers}: not even an owner or an administrator"
+    if isinstance(me, Obstacle) or any(map(me.has, keepers.users.values())):
+        return ""
+    field = at.part.writes.keepers
+    if keepers.admins:
+        return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
+            me.unfit
+        )
+    those = ", ".join(sorted(map(str, keepers.users)))
+    reason = f"only {those} may change this rule, by {field}: not even an owner or an administrator"
     remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
     return at.problem(name, reason, remedy)
 

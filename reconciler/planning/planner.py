@@ -32,7 +32,7 @@ from reconciler.model.state import (
     Unreadable,
 )
 from reconciler.model.targets import Key, Level
-from reconciler.planning.bared import with_bared
+from reconciler.planning.bared import keeping_at_the_top, with_bared
 from reconciler.planning.collections import plan_collection, without_itself
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.earlier import NOTHING_EARLIER, ChangesAbove, Earlier
@@ -85,6 +85,9 @@ def make_plan(
         done = settled.get(target.target)
         planned.append(done or plan_target(target, live, kinds, desired.grace, planners, above=above))
         above.add(planned[-1])
+    if above.ends_some_at_the_top and not any(target.lookups for target in planned):
+        tops = {target.target: above.at_the_top(target) for target in desired.targets}
+        planned = keeping_at_the_top(planned, tops, live, kinds)
     excepts = any(target.exceptions for target in desired.targets)
     # Of a target that does not exist, all is read and planned again once it is created.
     there = existing(desired, live.absent) if live.absent else desired
@@ -116,8 +119,7 @@ def plan_target(
     at_the_top = above.at_the_top(target)
     planned: dict[str, SectionPlan] = {}
     for section in target.sections:
-        here = {name: done.changes for name, done in planned.items()}
-        earlier = above.before(section, at_the_top, here)
+        earlier = above.before(section, at_the_top, planned)
         planned[section.kind] = plan_section(
             section,
             live,

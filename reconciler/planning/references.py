@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.model.diff import fields_of, quoted
+from reconciler.model.creation import ID_OF
+from reconciler.model.diff import fields_of, quoted, resource_of
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
+from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
 from reconciler.model.item import Change, Delete, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
-from reconciler.model.state import Known, Lookup, Reference, Vocabulary
+from reconciler.model.state import CALLER, Known, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.creation import archive_around
 from reconciler.planning.matching import Matches, crowd
@@ -136,7 +138,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         strange = words - at.siblings.words.get(field, frozenset())
         if not strange:
             continue
-        names = _names_in(at, path)
+        names = _names_in(at, Vocabulary(at.section.target, path))
         if names is None:
             continue
         if isinstance(names, Vocabulary):
@@ -152,41 +154,74 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
 
 
 def ids_in(
-    at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord | None = None
+    at: DeclaredPart[Collection],
+    name: Key,
+    wanted: Resource,
+    record: LiveRecord | None = None,
+    *,
+    anew: bool = False,
 ) -> tuple[FieldIds, list[Unanswered]]:
     """Return the IDs of those whom the fields of an object name, and the fields with a name that has none.
 
-    A field with such a name is not sent at all: with a part of its list, the object would be another one.
+    A field with such a name is not sent at all: with a part of its list, the object would be another one. An entry that
+    is there stays there, also when its user has left the project; who comes must be one whom the service takes.
 
     Args:
         at: the collection.
         name: the object's name.
         wanted: the fields that are sent.
         record: the object as it was read, whose entries show their IDs; None if it is to be created.
+        anew: whether another object takes its place, so that all its entries come.
     """
     shown = record.entries if record else {}
     rows = [row for listed in shown.values() for row in listed]
     numbers: dict[tuple[str, str | int], int] = {row.identity: row.number for row in rows if row.number is not None}
     named_ids: dict[tuple[str, str], Sequence[Json]] = {}
     unanswered: list[Unanswered] = []
+    remarks: list[str] = []
     for field, listed in at.part.entries_of(wanted):
+        there = set() if anew else {key for row in shown.get(field, ()) for key in row.spellings}
         for subject in listed:
-            who, called = ("role", subject) if isinstance(subject, str) else subject.identity
-            if who == "role" or (who, called) in numbers or isinstance(called, int):
+            if isinstance(subject, str) or subject.identity in there:
                 continue
-            number = _number(at, who, called)
+            who, called = subject.identity
+            number = _number(at, who, called, called if isinstance(called, int) else numbers.get((who, called)))
             if isinstance(number, int):
                 numbers[who, called] = number
+                remarks += _remarks(at, who, called, number, field)
             else:
                 unanswered.append((field, _step(at, name, field, number)))
     for field, named, names in at.part.named_in(wanted):
         for called in names:
-            left = _ids_for(at, named, called, [row.id for row in shown.get(field, ()) if row.shown == called])
+            own = [row.id for row in shown.get(field, ()) if row.shown == called]
+            left = _ids_for(at, named, called, own)
             if isinstance(left, Obstacle | Reference | Vocabulary):
                 unanswered.append((field, _step(at, name, field, left)))
-            else:
-                named_ids[field, called] = left
-    return FieldIds(numbers, named_ids), unanswered
+                continue
+            named_ids[field, called] = left
+            if named.within == ROSTERS["user"].suffix:
+                remarks += (line for number in left for line in _remarks(at, "user", called, number, field))
+    return FieldIds(numbers, named_ids, tuple(dict.fromkeys(remarks))), unanswered
+
+
+def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
+    """Return an object whose entries have the names that are known by now, where the service shows numbers alone."""
+    rows = {field: named_by(listed, numbers) for field, listed in record.entries.items()}
+    if rows == record.entries:
+        return record
+    shown = fields_of(record.resource)
+    named = {field: [row.shown for row in listed if row.shown is not None] for field, listed in rows.items()}
+    fields = {**shown, **{field: listed for field, listed in named.items() if field in shown}}
+    return replace(
+        record, entries=rows, resource=resource_of(type(record.resource), fields), shown=record.shown or shown
+    )
+
+
+def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: Json, field: str) -> Iterator[str]:
+    """Yield what is to be told of a user who comes and cannot do anything: the service takes blocked users."""
+    known = _listed(at, who)
+    if who == "user" and isinstance(known, Known) and number in known.unfit:
+        yield f"{field}: {called} is {known.unfit[number]}, and counts for nothing until that ends"
 
 
 def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup) -> Problem | Lookup:
@@ -195,21 +230,73 @@ def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle 
     return answer
 
 
-def _number(at: DeclaredPart[Collection], who: str, name: str) -> int | Obstacle | Lookup:
-    """Return the ID of a user, a group or a deploy key; or why there is none; or the lookup to make."""
-    if who != "deploy_key":
-        reference = Reference(Level(who), name)
-        return at.live.ids.get(reference, reference)
-    keys = _names_in(at, "deploy_keys", "title", is_inherited=False)
-    if isinstance(keys, Obstacle | Vocabulary):
-        return keys
-    numbers = keys.get(name, ()) if keys else ()
-    if len(numbers) == 1:
-        return numbers[0]
-    reason = f"{len(numbers)} deploy keys have this title" if numbers else "no such deploy key is enabled"
-    return Obstacle(
-        at.address(), f'{reason}: "{name}"', "rename one of them" if numbers else "enable it, or correct the title"
-    )
+def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None) -> int | Obstacle | Lookup:
+    """Return the ID of a user, a group or a deploy key that comes; or why it cannot; or the lookup to make.
+
+    Args:
+        at: the collection.
+        who: what it is.
+        called: its name or ID, as the entry has it.
+        number: its ID, if that is known.
+    """
+    known = _listed(at, who)
+    match known:
+        case Vocabulary():
+            return known
+        case Obstacle():
+            return Obstacle(known.where, f"cannot be checked: {known.reason}", known.remedy)
+        case None:
+            reference = Reference(Level.USER, str(called))
+            return at.live.ids.get(reference, reference) if number is None else number
+    numbers = known.get(str(called), ()) if number is None else (number,) * known.has(number)
+    if numbers:
+        return _fit(at, who, called, numbers, known)
+    reason = ROSTERS[who].unknown.format(_quoted(called))
+    return _beyond_the_lists(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
+
+
+def _fit(
+    at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known: Known
+) -> int | Obstacle:
+    """Return the ID of somebody who is listed, or why they cannot stand in a rule."""
+    roster, reason = ROSTERS[who], known.unfit.get(numbers[0], "")
+    if len(numbers) > 1:
+        several = f"{len(numbers)} deploy keys have this title: {_quoted(called)}"
+        return Obstacle(at.address(), several, "rename one of them")
+    if roster.unfit and reason:
+        return Obstacle(at.address(), roster.unfit.format(_quoted(called), reason), roster.cure)
+    return numbers[0]
+
+
+def _quoted(called: str | int) -> str:
+    return f'"{called}"' if isinstance(called, str) else f"with the ID {called}"
+
+
+def _listed(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
+    """Return all whom an entry may name; see `_names_in`."""
+    roster = ROSTERS[who]
+    vocabulary = Vocabulary(at.section.target, roster.suffix, roster.key, roster.id_key, roster.within)
+    return _names_in(at, vocabulary, is_inherited=roster.is_inherited)
+
+
+def _beyond_the_lists(
+    at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None
+) -> int | Lookup | None:
+    """Return the ID of somebody who comes, whom the service takes although no list has them; or the lookup to make.
+
+    That is an invited group which this token cannot see, and in a new project whoever creates it.
+    """
+    target = at.section.target
+    is_new = isinstance(target.ref, str) and bool(at.live.created(target.level, target.ref))
+    asked = {("user", True): CALLER, ("group", False): Vocabulary(target, INVITED, "full_path")}.get((who, is_new))
+    listed = at.live.names.get(asked, asked) if asked else None
+    if isinstance(listed, Vocabulary):
+        return listed
+    for name, ids in listed.items() if isinstance(listed, Known) else ():
+        # The groups above are in the list too, and cannot stand in a rule.
+        if (name == called or number in ids) and name not in target.groups_above:
+            return ids[0]
+    return None
 
 
 def _ids_for(
@@ -223,24 +310,52 @@ def _ids_for(
         name: in canonical form.
         shown: the IDs that the object itself shows.
     """
-    changes = at.earlier.here.get(named.section, ()) if named.section else ()
-    if any(change.address.name == name for change in changes if makes(change)):
-        return ({CREATED: name, SECTION: named.section},)
-    above = at.earlier.at_the_top.get(named.section, ())
+    changes, above = _changes(at, named)
     gone = gone_by(changes) | gone_by(above)
     left = [number for number in shown if number not in gone]
-    if left:
-        return left
-    known = _known(at, named, name)
+    if any(change.address.name == name for change in changes if makes(change)):
+        return ({CREATED: name, SECTION: named.section},)
+    if not named.within and at.live.created(Level.GROUP, name):
+        return ({ID_OF: f"group {name}"},)
+    known = Known({name: tuple(left)}) if left else _known(at, named, name)
     if not isinstance(known, Mapping):
         return known
     numbers = known.get(name, ())
     left = [number for number in numbers if number not in gone]
-    if numbers and not left:
-        return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
-    if not left and (new := next((change for change in above if change.address.name == name and makes(change)), None)):
+    new = next((change for change in above if change.address.name == name and makes(change)), None)
+    if new and not left and not numbers:
         return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
-    return left or Obstacle(at.address(), named.unknown.format(name=name), named.remedy)
+    return left or _missing(at, named, name, is_gone=bool(numbers))
+
+
+def _changes(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
+    """Return what the plan changes of the objects that a field names: here, and in the topmost group above."""
+    here = at.earlier.here.get(named.section, ()) if named.section else ()
+    return here, at.earlier.at_the_top.get(named.section, ())
+
+
+def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: bool) -> Obstacle:
+    """Return why a name stands for nothing: by what follows from what."""
+    if is_gone:
+        return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
+    if (named.section, name) in at.earlier.broken:
+        reason = f'"{name}" cannot be created in {named.section}, for a problem of its own'
+        return Obstacle(at.address(), reason, "solve that one")
+    narrowed = f"; if it is declared, include {named.section} in the run"
+    is_left_out = bool(named.section) and named.section not in at.earlier.here
+    return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
+
+
+def losing(at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord) -> dict[str, Problem]:
+    """Return a problem for each declared field that names what the plan deletes, although it changes nothing there."""
+    problems: dict[str, Problem] = {}
+    for field, named, names in at.part.named_in(wanted):
+        gone = gone_by([change for changes in _changes(at, named) for change in changes])
+        ending = (row for row in record.entries.get(field, ()) if row.id in gone and row.shown in names)
+        for row in ending:
+            missing = _missing(at, named, row.shown, is_gone=True)
+            problems[field] = at.problem(name, missing.reason, missing.remedy, field=field)
+    return problems
 
 
 def gone_by(changes: Iterable[Change]) -> set[int | None]:
@@ -255,7 +370,7 @@ def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obs
     if not named.within:
         reference = Reference(Level.GROUP, name)
         answer = at.live.ids.get(reference, reference)
-        return {name: (answer,)} if isinstance(answer, int) else answer
+        return Known({name: (answer,)}) if isinstance(answer, int) else answer
     live = at.live.parts.get((target, section, section)) if section else None
     if section and isinstance(target.ref, str) and at.live.created(target.level, target.ref):
         names: Known | Obstacle | Vocabulary | None = _in_top_group(at, named, target.ref.partition("/")[0])
@@ -263,7 +378,7 @@ def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obs
         objects = (*live.own, *(record for record, _ in live.inherited))
         return _by_name((str(record.names[0]), (record.id or 0,)) for record in objects)
     else:
-        names = _names_in(at, named.within, named.key)
+        names = _names_in(at, Vocabulary(target, named.within, named.key))
     if isinstance(names, Obstacle):
         return Obstacle(names.where, f"cannot be checked: {names.reason}", names.remedy or named.unlisted)
     if isinstance(names, Vocabulary):
@@ -275,28 +390,28 @@ def _by_name(named: Iterable[tuple[str, tuple[int, ...]]]) -> Known:
     known: dict[str, tuple[int, ...]] = {}
     for name, numbers in named:
         known[name] = (*known.get(name, ()), *numbers)
-    return known
+    return Known(known)
 
 
 def _in_top_group(at: DeclaredPart[Collection], named: Named, path: str) -> Known | Obstacle | Vocabulary:
     """Return what a field of a project that does not exist yet may name: the objects of its top-level group."""
     vocabulary = Vocabulary(Target(Level.GROUP, path), named.within, named.key)
-    return {} if at.live.created(Level.GROUP, path) else at.live.names.get(vocabulary, vocabulary)
+    return Known() if at.live.created(Level.GROUP, path) else at.live.names.get(vocabulary, vocabulary)
 
 
 def _names_in(
-    at: DeclaredPart[Collection], path: str, key: str = "name", *, is_inherited: bool = True
+    at: DeclaredPart[Collection], vocabulary: Vocabulary, *, is_inherited: bool = True
 ) -> Known | Obstacle | Vocabulary | None:
     """Return the names in a list, or the lookup to make; None if an archive is yet to bring some of them.
 
     A target that does not exist yet has the names of the groups above it, where these are inherited.
     """
-    target = at.section.target
+    target = vocabulary.target
     while isinstance(target.ref, str) and (new := at.live.created(target.level, target.ref)):
         if new.creation.archive is not None:
             return None
         if not (new.namespace.path and is_inherited):
-            return {}
+            return Known()
         target = Target(Level.GROUP, new.namespace.path)
-    vocabulary = Vocabulary(target, path, key)
+    vocabulary = replace(vocabulary, target=target)
     return at.live.names.get(vocabulary, vocabulary)

@@ -173,6 +173,7 @@ class _Objects:
         self.created = [outcome for outcome in outcomes if isinstance(outcome.change, Create)]
         self.updated = [outcome.change for outcome in outcomes if isinstance(outcome.change, Update)]
         self.deleted = [outcome.change for outcome in outcomes if isinstance(outcome.change, Delete)]
+        self.deleted = [change for change in self.deleted if not self._is_cover(change)]
         self.made = {outcome.created.id for outcome in self.created if outcome.created}
         self.former_names = {
             update.address.name: update.renamed_from
@@ -184,6 +185,20 @@ class _Objects:
         for record in live:
             for name in self._identities(record):
                 self.by_name.setdefault(name, []).append(record)
+        for change in self.updated if self.part.writes.cover else ():
+            if self._object(change.read.id, change.address.name) is None:
+                # It was replaced, and refused: its deletion is all that was done.
+                address = replace(change.address, name=change.read.names[0])
+                self.deleted.append(Delete(address, change.read.fields, (), change.read))
+        lost = {id(change.read) for change in self.deleted}
+        self.updated = [change for change in self.updated if id(change.read) not in lost]
+
+    def _is_cover(self, change: Delete) -> bool:
+        """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
+        cover, name = self.part.writes.cover, change.address.name
+        return (
+            cover is not None and name is not None and cover.is_one(name, restorable(self.part.model, change.before)[0])
+        )
 
     def plan(self) -> list[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
@@ -199,8 +214,14 @@ class _Objects:
         ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
 
         pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
+        unwanted += self._covers({*present, *(pair.name for pair in pairs)})
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
         return [*problems, *(self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
+
+    def _covers(self, names: set[Key]) -> list[LiveRecord]:
+        """Return the covers of some objects."""
+        cover = self.part.writes.cover
+        return [record for name in names if cover for record in self._named(cover.name(name)) if cover.covered(record)]
 
     def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
         """Return a step; a creation as the one of an object that was deleted: see `_missing`."""

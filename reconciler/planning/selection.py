@@ -107,7 +107,7 @@ def unmatched(
     hints = []
     for glob, option in zip(selection.targets.written, by_globs, strict=True):
         if not any(map(Globs([glob]).match, paths)):
-            path = closest(glob, paths)
+            path = closest(glob, paths, most=None)
             hints.append(f"{option} matches nobody{_instead(path, paths)}")
     for (key, value), option in zip(selection.labels, by_labels, strict=True):
         if f"{key}={value}" not in labels:

@@ -51,7 +51,7 @@ def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), at_hand
 def log_json(applies: Iterable[Apply], killed: Iterable[KilledRun] = ()) -> str:
     """Return the applies, and the runs that were killed, as a document."""
     document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", tuple(applies), tuple(killed)), mode="json")
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _killed(run: KilledRun) -> str:

@@ -78,6 +78,8 @@ class Client:
     """A `protocols.Service` over HTTP. Safe to use from any thread.
 
     Args:
+        ca_file: certificates to trust; None for the system's.
+        besides: whether the system's are trusted besides those.
         connect: makes the transport of one request at a time.
 
     Attributes:
@@ -97,6 +99,7 @@ class Client:
         token: str,
         *,
         ca_file: str | None = None,
+        besides: bool = False,
         policy: Policy = DEFAULT_POLICY,
         clock: Clock | None = None,
         random: Random | None = None,
@@ -130,7 +133,7 @@ class Client:
         # A service in maintenance redirects writes without a JSON content type, which would look like success.
         self._write_headers = self._headers | {"Content-Type": "application/json"}
         self._ca_file = ca_file
-        self._tls = tls_context(self.api_url, ca_file)
+        self._tls = tls_context(self.api_url, ca_file, besides=besides)
         self._connect = connect
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []

@@ -69,7 +69,9 @@ class PipelineTrigger:
             )
         return cls(project, ref, token, {key: value for key, _, value in pairs})
 
-    def start(self, api_url: str, variables: Mapping[str, str], *, ca_file: str | None = None) -> str:
+    def start(
+        self, api_url: str, variables: Mapping[str, str], *, ca_file: str | None = None, besides: bool = False
+    ) -> str:
         """Start the pipeline, and return its page; empty if the response has none.
 
         Without the variables where the service refuses these: then the first request has started nothing.
@@ -77,7 +79,7 @@ class PipelineTrigger:
         Raises:
             ServiceError: it was not started, or nobody knows whether it was.
         """
-        tls = tls_context(api_url, ca_file)
+        tls = tls_context(api_url, ca_file, besides=besides)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}
         body |= {"inputs": dict(self.inputs)} if self.inputs else {}
         try:

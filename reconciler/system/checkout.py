@@ -1,9 +1,11 @@
 """The checkout of a CI job: what a merge request names is read only there, for beside it lie the job's secret files."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from reconciler.system.processes import repository
+from reconciler.errors import ConfigurationError
+from reconciler.system.processes import git, repository
 
 REPOSITORY = ".git"
 LEADS_OUT = (
@@ -11,12 +13,17 @@ LEADS_OUT = (
 )
 
 
+def in_ci() -> bool:
+    """Whether this is a job of a CI system, whose files a merge request may have changed."""
+    return bool(os.environ.get("CI"))
+
+
 def lies_outside(path: Path | str) -> bool:
     """Whether this is a CI job, and a path leads to something outside of its checkout, or to what git keeps there.
 
     The checkout is the nearest folder around the working directory that has `.git`, or the working directory.
     """
-    return bool(os.environ.get("CI")) and not _is_inside(path, _checkout())
+    return in_ci() and not _is_inside(path, _checkout())
 
 
 def leads_out(path: Path | str) -> bool:
@@ -25,6 +32,31 @@ def leads_out(path: Path | str) -> bool:
         return False
     top = _checkout()
     return any(_is_inside(folder, top) for folder in Path(os.path.abspath(path)).parents)  # noqa: PTH100 - without `..`
+
+
+def tracked(paths: Sequence[Path]) -> list[Path]:
+    """Return the paths that git tracks, or that are below a link or a submodule that it tracks.
+
+    Raises:
+        ConfigurationError: git cannot tell.
+    """
+    top = repository(Path())
+    if top is None or not paths:
+        return []
+    try:
+        done = git(top, ["ls-files", "-z"])
+    except OSError:
+        raise ConfigurationError("which files are committed is not known: git is not installed here") from None
+    if done.returncode:
+        raise ConfigurationError(f"which files are committed is not known: {os.fsdecode(done.stderr).strip()}")
+    names = {top / os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
+    return [path for path in paths if not names.isdisjoint(_ways_to(path))]
+
+
+def _ways_to(path: Path) -> set[Path]:
+    """Return a path and the folders above it, as written and as the file system has them."""
+    ways = (Path(os.path.abspath(path)), Path(os.path.realpath(path)))  # noqa: PTH100 - without `..`
+    return {each for way in ways for each in (way, *way.parents)}
 
 
 def _checkout() -> Path:

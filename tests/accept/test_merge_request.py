@@ -116,6 +116,32 @@ def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
     assert accept(cli_runner) == (0, "Merge request updated: acme/web!1 (1 file)\n", requests)
 
 
+def test_a_merge_request_of_a_fork_or_of_somebody_else_is_never_taken_for_ours(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
+    branches = {"source_branch": "reconciler/accept", "target_branch": "main", "title": "Theirs"}
+    theirs = [{"iid": 1, "source_project_id": 4711, "author": "ada", **branches}]
+    state["projects"][2]["merge_requests"] = theirs
+    cli_runner.sandbox.replace_state(state)
+    assert accept(cli_runner)[:2] == (0, "Merge request opened: acme/web!2 (1 file)\n")
+    assert accept(cli_runner)[:2] == (0, "Merge request unchanged: acme/web!2 (1 file)\n")
+    assert [each["title"] for each in web(cli_runner)["merge_requests"]] == [
+        "Theirs",
+        "Accept live values: 1 difference in 1 file",
+    ]
+    live(cli_runner, "2026-12-31")
+    still_open = "nothing is left to accept, and acme/web!2 is still open; close it\n"
+    assert accept(cli_runner)[:2] == (0, f"Merge request not needed: nothing to accept\n{still_open}")
+    state = cli_runner.sandbox.state()
+    state["projects"][2]["merge_requests"] = [{"iid": 1, "author": "bob", **branches}]
+    cli_runner.sandbox.replace_state(state)
+    assert accept(cli_runner)[:2] == (0, "Merge request not needed: nothing to accept\n")
+    live(cli_runner, "2027-01-31")
+    code, said, _ = accept(cli_runner)
+    assert code == 1
+    assert "Another open merge request already exists for this source branch: !1" in said
+    assert [each["title"] for each in web(cli_runner)["merge_requests"]] == ["Theirs"]
+
+
 def test_exceptions_are_proposed_with_their_end_and_reason(cli_runner: CliRunner) -> None:
     code, said, _ = accept(cli_runner, "--until 2099-03-01 --reason OPS-12")
     assert (code, said) == (0, "Merge request opened: acme/web!1 (1 file)\n")
@@ -370,8 +396,16 @@ def board(**more: Any) -> Board:
 
 def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
     another = Refused(f"POST {P}/merge_requests", "409 Another open merge request already exists", 409)
-    lists = [[], [{"iid": 7, "title": "t", "description": "other"}]]
-    service = board(merge_requests=lists, **{f"POST {P}/merge_requests": another})
+    ours = {
+        "iid": 7,
+        "title": "t",
+        "description": "other",
+        "author": {"id": 2},
+        "project_id": 1,
+        "source_project_id": 1,
+    }
+    service = board(merge_requests=[[], [ours]], **{f"POST {P}/merge_requests": another})
+    service.answers["user"] = {"id": 2}
     assert propose(service, ProposalTarget("1", "x"), TEXTS) == (Result.UPDATED, 7)
     assert service.sent == [f"POST {P}/repository/commits", f"POST {P}/merge_requests", f"PUT {P}/merge_requests/7"]
 

@@ -402,3 +402,35 @@ def test_a_group_that_protects_a_branch_for_the_sake_of_the_canary_goes_along(cl
 
 def _document(kind: str, path: str, spec: str) -> str:
     return f"apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{path: {path}}}\nspec: {{{spec}}}\n"
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_canary_deletes_last_what_projects_outside_of_it_name(cli_runner: CliRunner, is_refused: bool) -> None:
+    """The branch rule of the group goes once no approval rule is for it alone, or stays."""
+    state = a_small_service("deployed")
+    state["groups"][0]["protected_branches"] = [{"id": 7, "name": "old"}]
+    rule = {"id": 1, "name": "QA", "approvals_required": 1, "users": ["ada"], "protected_branch_ids": [7]}
+    state["projects"][0]["approval_rules"] = [rule]
+    cli_runner.sandbox.replace_state(state)
+    for name in FLEET:
+        (cli_runner.folder / f"manifests/{name}.yaml").unlink()
+    cli_runner.write(
+        "manifests/acme.yaml",
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\n"
+        "spec: {protected_branches: {old: null, new: {}}}\n",
+    )
+    cli_runner.project("{approval_rules: {QA: {approvals_required: 1, users: [ada], branches: [new]}}}")
+    if is_refused:
+        cli_runner.sandbox.set_faults([{"kind": "status", "status": 500, "method": "PUT", "times": 99}])
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --yes --canary acme --max-failures 1")
+    create, *updates = writes(cli_runner)
+    assert create == "POST groups/acme/protected_branches"
+    assert without_time(done.out).count("canary: 1 group, 2 changes, verified; going on\n") == 1
+    if is_refused:
+        assert {*updates} == {"PUT projects/acme%2Fapi/approval_rules/1"}
+        assert '  - protected branch "old"                    skipped: --max-failures 1 was reached\n' in done.changes
+        assert done.code == 3
+    else:
+        assert updates == ["PUT projects/acme%2Fapi/approval_rules/1", "DELETE groups/acme/protected_branches/old"]
+        assert (done.code, cli_runner("plan --detailed-exitcode").code) == (0, 0)

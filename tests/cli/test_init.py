@@ -71,11 +71,12 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert cli_runner("validate").out == "Valid: 1 document: 1 profile.\n"
     assert cli_runner("schema --check schemas").code == 0
     files = contents(Path())
-    assert files["reconciler.yaml"].splitlines()[1:5] == [
+    assert files["reconciler.yaml"].splitlines()[1:6] == [
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
         "# Each apply lists what is live because these manifests declare it, and pushes that to the branch "
         "reconciler/applied.",
+        "# An item that is taken out of them later is deleted.",
         "inventory: {remote: origin}",
     ]
     _, _, undecided = files["reconciler.yaml"].partition("Worth deciding")

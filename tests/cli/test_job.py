@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.render.history import FORMAT
 from tests.cli_runner import CliRunner
-from tests.fleet.repository import NOBODY
+from tests.fleet.repository import NOBODY, repository
 from tests.inventory.git_server import GitServer, git_server
 from tests.service.test_connection import LOOPBACK
 
@@ -229,6 +229,40 @@ def test_what_was_committed_redirects_nothing(cli_runner: CliRunner, job: pytest
     job.chdir("other")
     done = cli_runner("validate")
     assert (done.code, done.err) == (1, "reconciler: .reconciler: File exists\n")
+
+
+def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    cli_runner.write("reconciler.yaml", "baseline: .reconciler/drift.json\n")
+    assert cli_runner("drift").code == 2
+    names = ["apply.yml", "drift-9.json", "more/plan.json", "plan-1.json", "plan-9.json", "plan.json", "report-9.json"]
+    for name in names:
+        cli_runner.write(f".reconciler/{name}", "{}")
+    Path(".reconciler/more/link").symlink_to("..")
+    repository(cli_runner.folder).git("add", ".reconciler", "manifests")
+    given(job, PART)
+    done = cli_runner("plan")
+    assert written() == ["more", "plan-2.json"]
+    assert [*Path(".reconciler/more").iterdir()] == []
+    warned = [line for line in done.err.splitlines() if "is committed" in line]
+    assert warned[0] == (
+        ".reconciler/apply.yml is committed, and a job takes nothing from there: git rm --cached .reconciler/apply.yml"
+    )
+    assert len(warned) == 12
+    cli_runner.write(".reconciler/plan.json", "{}")
+    assert cli_runner("apply --plan .reconciler/plan.json --yes").err.splitlines()[-1] == (
+        "reconciler: .reconciler/plan.json: No such file or directory; check the path"
+    )
+    job.delenv("CI_NODE_INDEX")
+    cli_runner.write(".reconciler/drift.json", "{}")
+    done = cli_runner("drift")
+    assert (done.code, "baseline.json does not exist; without a baseline everything is new" in done.err) == (2, True)
+    assert cli_runner("drift").code == 2  # the index still has the name, as in the next checkout
+    Path(".git/index").write_text("nonsense")  # git cannot tell what is committed
+    cli_runner.write(".reconciler/report.json", "stale")
+    assert cli_runner("apply --plan nothing --yes").code == 1
+    assert "report.json" not in written()
 
 
 def test_outside_of_a_job_a_command_does_what_its_line_says(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ class Recorder:
         """Record an apply and return its ID; keep its report, if there is one."""
         self.number += 1
         when = WHEN.replace(hour=10 + self.number)
+        if report:
+            when = datetime.fromisoformat(json.loads(report)["finished_at"])
         with open_place(self.git.folder, INVENTORY_BRANCH, None, ADA) as place:
             store = Store(place, self.cli_runner.sandbox.api_url.removesuffix("/api/v4"), ())
             apply = Apply(
@@ -142,7 +144,13 @@ def test_an_apply_is_reverted_by_its_id(cli_runner: CliRunner, recorder: Recorde
         f"reconciler: the report of the apply {elsewhere[:7]} is not in this clone; look for its JSON report among the "
         f"artifacts of {JOB}, then: reconciler revert REPORT\n"
     )
-    assert "where that apply ran, then" in cli_runner(f"revert {unknown}").err
+    place = f"in the clone of Ada, at .git/reconciler/reports/20261201T130000-{unknown}.json, then"
+    assert place in cli_runner(f"revert {unknown}").err
+    cli_runner.write(first[:7], "{}")
+    assert cli_runner(f"revert {first[:7]}").changes == planned.changes
+    assert f"{first[:7]}: not an apply report" in cli_runner(f"revert ./{first[:7]}").err
+    cli_runner.write("abcdef", "{}")
+    assert "abcdef: not an apply report" in cli_runner("revert abcdef").err
     twin = clone_of(recorder.git.folder).keep_report(first[:7] + "0" * 33, datetime(2026, 12, 1, 9, tzinfo=UTC), "{}")
     assert cli_runner(f"revert {first[:7]}").err == (
         f"reconciler: 2 recorded applies begin with {first[:7]}; give more of the ID\n"
@@ -163,10 +171,25 @@ def test_the_latest_apply_is_reverted_and_an_unfinished_revert_is_finished(
     assert '- milestone "one"' in cli_runner("revert --last").out
     recorder.record(reverts=first)
     assert '- milestone "two"' in cli_runner("revert --last").out
+    cli_runner.write("applied.json", applied(cli_runner, "three"))
     recorder.record(reverts="applied.json", result=3)
-    assert cli_runner("revert --last").err == (
-        "reconciler: applied.json: No such file or directory; check the path; reconciler log shows the last applies\n"
+    done = cli_runner("revert --last --yes")
+    assert (done.code, done.out, done.err) == (
+        1,
+        "",
+        "reconciler: the last revert is not finished, and was made from a report: give that report again, or the ID of "
+        "an apply in `reconciler log`\n",
     )
+
+
+def test_a_report_that_is_kept_for_another_apply_is_refused(cli_runner: CliRunner, recorder: Recorder) -> None:
+    recorder.record(report=applied(cli_runner, "one"))
+    (kept,) = clone_of(recorder.git.folder).reports.values()
+    other = recorder.record()
+    kept.rename(kept.with_name(f"20261201T120000-{other}.json"))
+    refused = cli_runner(f"revert {other[:7]} --yes")
+    assert (refused.code, refused.out) == (1, "")
+    assert f"UTC, and {other[:7]} ended at 2026-12-01 12:00:00 UTC" in refused.err
 
 
 def test_a_latest_apply_that_changed_nothing_is_named_and_so_is_the_one_before(

@@ -284,7 +284,7 @@ def test_an_empty_allowlist_that_is_not_pruned_is_warned_of_where_manifests_are_
     assert (done.code, done.out) == (
         0,
         """\
-manifests/project.yaml:4:36: warning: an empty list removes nothing: entries that are there stay; write `prune: [job_token_scope]` if nobody is to have access, or leave the list out
+manifests/project.yaml:4:36: warning: an empty list removes only what an apply of these manifests has recorded; write `prune: [job_token_scope]` if nobody is to have access, or leave the list out
     spec: {job_token_scope: {projects: []}}
                                        ^
 Valid: 1 document: 1 project; 1 warning.

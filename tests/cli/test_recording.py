@@ -120,7 +120,7 @@ def test_a_deletion_by_absence_is_stale_once_the_list_has_changed(user: User) ->
     record(user, newer, gone)
     user.git.git("checkout", "--quiet", commit)
     done = user.run("apply --plan plan.json --yes")
-    assert (done.code, f"stale: newer manifests were applied, {newer[:7]}: plan again" in done.out) == (3, True)
+    assert (done.code, f"stale: newer manifests were applied, {newer[:7]}: run `git pull`" in done.out) == (3, True)
     assert user.stored().inventory.objects[gone.key] == gone
     record(user, commit, gone)
     done = user.run("apply --plan plan.json --yes")
@@ -230,4 +230,4 @@ def test_an_old_plan_deletes_nothing_that_newer_manifests_declare_again(user: Us
     assert user.run("apply --yes").code == 0
     assert {each["method"] for each in user.run.sandbox.log()} == {"GET"}
     done = user.run("apply --plan plan.json --yes")
-    assert (done.code, f"stale: newer manifests were applied, {again[:7]}: plan again" in done.out) == (3, True)
+    assert (done.code, f"stale: newer manifests were applied, {again[:7]}: run `git pull`" in done.out) == (3, True)

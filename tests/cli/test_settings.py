@@ -131,6 +131,40 @@ def test_no_template_reads_a_token_of_ours(
         assert [cli_runner(command).err for command in ("validate", "render", "doctor")] == [refused] * 3
 
 
+def test_in_a_ci_job_the_repository_does_not_decide_which_variables_templates_read(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli_runner.write("manifests/project.yaml", "").unlink()
+    cli_runner.write("manifests/project.yaml.j2", TEMPLATE % "VAULT_PASSWORD")
+    cli_runner.write("reconciler.yaml", "env: [VAULT_PASSWORD, STAGE]\n")
+    monkeypatch.setenv("VAULT_PASSWORD", "correct-horse")
+    repository(cli_runner.folder).commit()
+    assert '+ milestone "correct-horse"' in cli_runner("plan").out
+    monkeypatch.setenv("CI", "true")
+    for command in ("validate", "render", "plan", "plan --since HEAD", "drift", "apply --yes"):
+        done = cli_runner(command)
+        assert (done.code, done.out, done.err) == (
+            1,
+            "",
+            "reconciler: reconciler.yaml: env is not accepted in a CI job, where a merge request can change that file, "
+            "and plans show what templates read; set RECONCILER_ENV to 'VAULT_PASSWORD STAGE' in the CI/CD settings, or "
+            "give --env\n",
+        )
+    cli_runner.write("reconciler.yaml", "")
+    cli_runner.write("manifests/project.yaml.j2", TEMPLATE % "VAULT_PASSWORD" + "\n")
+    done = cli_runner("plan --since HEAD")  # its reconciler.yaml names the variable
+    assert "correct-horse" not in done.out + done.err
+    assert (
+        "the environment variable VAULT_PASSWORD may not be read: name it by --env VAULT_PASSWORD"
+        in done.out + done.err
+    )
+    monkeypatch.setenv("RECONCILER_ENV", "STAGE VAULT_PASSWORD")
+    assert '+ milestone "correct-horse"' in cli_runner("plan").out
+    assert "Plan: 0 to create" in cli_runner("plan --since HEAD").out
+    monkeypatch.delenv("RECONCILER_ENV")
+    assert '+ milestone "correct-horse"' in cli_runner("plan --env VAULT_PASSWORD").out
+
+
 @pytest.mark.parametrize("suffix", [".yaml", ".yaml.j2"])
 def test_a_link_to_the_token_shows_nothing_of_it(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, suffix: str

@@ -13,6 +13,7 @@ from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 
 PROJECT = "projects/acme%2Fsettings"
+BRANCH, RULES = f"{PROJECT}/repository/branches/reconciler%2Fapplied", f"{PROJECT}/protected_branches"
 TOOLS = "projects/tools%2Freconciler"
 SELF = {"id": 1, "name": "ci", "scopes": ["api"], "active": True, "expires_at": None, "user_id": 2}
 USER = {"id": 2, "username": "ada", "is_admin": False}
@@ -26,13 +27,18 @@ IN_ORDER: Mapping[str, Any] = {
     "personal_access_tokens/self": SELF,
     "version": {"version": "18.9.0-ee", "enterprise": True},
     "user": USER,
-    PROJECT: {"id": 9, "ci_push_repository_for_job_token_allowed": True},
+    PROJECT: {
+        "id": 9,
+        "ci_push_repository_for_job_token_allowed": True,
+        "ci_pipeline_variables_minimum_override_role": "maintainer",
+    },
     f"{PROJECT}/variables": [
         variable("RECONCILER_TOKEN", protected=True),
         variable("RECONCILER_READ_TOKEN", protected=False),
         variable("RECONCILER_NOTE_TOKEN", protected=False),
     ],
-    f"{PROJECT}/protected_branches/reconciler%2Fapplied": {"name": "reconciler/applied", "allow_force_push": False},
+    BRANCH: {"name": "reconciler/applied", "protected": True},
+    RULES: [{"name": "main", "allow_force_push": True}, {"name": "reconciler/*", "allow_force_push": False}],
     f"{PROJECT}/protected_environments/reconciler": {"name": "reconciler"},
     f"{TOOLS}/repository/tags/v0.1.0": {"name": "v0.1.0"},
     f"{TOOLS}/registry/repositories": [{"id": 1, "tags": [{"name": "0.1.0"}]}],
@@ -83,6 +89,7 @@ def test_where_all_is_in_order_nothing_is_to_do(checkout: CliRunner) -> None:
         "ok RECONCILER_NOTE_TOKEN set, not protected, masked",
         "ok push with the job token",
         "ok branch reconciler/applied is protected",
+        "ok pipeline variables only the role maintainer and above may set them",
         "ok environment reconciler is protected",
         "ok component tools/reconciler has the tag v0.1.0",
         "ok image tools/reconciler has the image 0.1.0",
@@ -95,12 +102,16 @@ def test_where_all_is_in_order_nothing_is_to_do(checkout: CliRunner) -> None:
 def test_each_thing_that_lacks_or_is_too_much_is_said(checkout: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = {
         **IN_ORDER,
-        PROJECT: {"id": 9, "ci_push_repository_for_job_token_allowed": False},
+        PROJECT: {
+            "id": 9,
+            "ci_push_repository_for_job_token_allowed": False,
+            "ci_pipeline_variables_minimum_override_role": "developer",
+        },
         f"{PROJECT}/variables": [
             variable("RECONCILER_READ_TOKEN", protected=True),
             variable("RECONCILER_NOTE_TOKEN", protected=False, masked=False),
         ],
-        f"{PROJECT}/protected_branches/reconciler%2Fapplied": {"allow_force_push": True},
+        RULES: [{"name": "reconciler/*", "allow_force_push": True}],
         f"{PROJECT}/protected_environments/reconciler": 404,
         f"{TOOLS}/repository/tags/v0.1.0": 404,
         f"{TOOLS}/registry/repositories": [{"id": 1, "tags": []}],
@@ -114,6 +125,8 @@ def test_each_thing_that_lacks_or_is_too_much_is_said(checkout: CliRunner, monke
         "warning RECONCILER_NOTE_TOKEN not masked: a log could show it",
         "warning push only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory",
         "warning branch reconciler/applied may be force-pushed",
+        "warning pipeline variables every Developer may set any, such as RECONCILER_API_URL, which decides who gets the "
+        "token",
         "warning environment reconciler is not protected: everybody who may merge may start apply",
         "error component tools/reconciler has no tag v0.1.0, or the token cannot see it",
         "error image tools/reconciler has no image 0.1.0, or the token cannot see it",
@@ -122,7 +135,7 @@ def test_each_thing_that_lacks_or_is_too_much_is_said(checkout: CliRunner, monke
     variables = [variable("RECONCILER_TOKEN", protected=False), variable("RECONCILER_PUSH_TOKEN", protected=True)]
     lacking |= {
         f"{PROJECT}/variables": variables,
-        f"{PROJECT}/protected_branches/reconciler%2Fapplied": 404,
+        BRANCH: {"protected": False},
         "personal_access_tokens/self": {**SELF, "scopes": ["read_api"]},
     }
     _, lines = examined(checkout, lacking, "--verbose")
@@ -133,6 +146,37 @@ def test_each_thing_that_lacks_or_is_too_much_is_said(checkout: CliRunner, monke
         "ok push with RECONCILER_PUSH_TOKEN",
         "warning branch reconciler/applied is not protected: everybody who may push can hide changes from plan",
     ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({BRANCH: {"protected": True}, RULES: []}, "ok branch reconciler/applied is protected"),  # by a group's rule
+        ({BRANCH: {"protected": True}, RULES: 403}, "ok branch reconciler/applied is protected"),
+        ({BRANCH: 404}, "ok branch reconciler/applied is protected"),  # before the first apply
+        (
+            {BRANCH: 404, RULES: [{"name": "*-applied"}]},
+            "warning branch reconciler/applied is not protected: everybody",
+        ),
+        (
+            {BRANCH: 404, RULES: 403},
+            "unknown branch reconciler/applied: GET projects/acme%2Fsettings/protected_branches",
+        ),
+        ({BRANCH: 403}, "unknown branch reconciler/applied: GET projects/acme%2Fsettings/repository/branches/"),
+    ],
+)
+def test_a_branch_is_protected_if_the_service_says_so_or_a_rule_will_cover_it(
+    checkout: CliRunner, answers: Mapping[str, Any], told: str
+) -> None:
+    _, lines = examined(checkout, {**IN_ORDER, **answers}, "--verbose")
+    [line] = [line for line in lines if " branch " in line]
+    assert line.startswith(told)
+
+
+def test_nobody_may_set_variables_where_the_project_says_so(checkout: CliRunner) -> None:
+    shown = IN_ORDER[PROJECT] | {"ci_pipeline_variables_minimum_override_role": "no_one_allowed"}
+    _, lines = examined(checkout, {**IN_ORDER, PROJECT: shown}, "--verbose")
+    assert "ok pipeline variables nobody may set them" in lines
 
 
 def test_what_the_token_may_not_see_is_unknown_and_a_job_knows_its_own_variables(

@@ -247,7 +247,9 @@ def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
     assert remedy({"a": wanted}, prune=True) == [
         "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     ]
-    assert remedy({"b": wanted | {"renamed_from": "a"}}) == ["leave out `renamed_from` to create a new object"]
+    assert remedy({"b": wanted | {"renamed_from": "a"}}) == [
+        "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
+    ]
 
 
 def test_approval_settings_are_written_whole_save_what_is_locked() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.document.checksum import with_checksum
 from reconciler.document.document import Requests
 from reconciler.document.merge import merge_reports
 from reconciler.errors import UsageError
@@ -20,6 +21,7 @@ from reconciler.planning.creation import creation_of
 from reconciler.planning.selection import read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
 from tests.render.plans import patiently
 from tests.render.samples import done
 
@@ -244,6 +246,53 @@ def test_what_are_no_parts_of_one_whole_is_refused(cli_runner: CliRunner) -> Non
     )
     assert cli_runner("apply --plan 1.json --shard 1/3").code == 64
     assert cli_runner("apply --plan 1.json --since HEAD").code == 64
+
+
+def resealed(file: str, **changed: object) -> str:
+    """Return the text of a document with other values, and the checksum that belongs to them."""
+    content = json.loads(Path(file).read_text())
+    content.pop("checksum")
+    return with_checksum(content | changed)
+
+
+def test_a_part_that_does_not_fit_is_refused_by_its_name_whatever_its_checksum(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    for number in (1, 2):
+        cli_runner(f"plan --shard {number}/2 --out plan-{number}.json")
+        cli_runner(f"apply --yes --shard {number}/2 --report json=report-{number}.json")
+    for kind, times in (("plan", ["created_at"]), ("report", ["started_at", "finished_at"])):
+        cli_runner.write(f"{kind}-x.json", resealed(f"{kind}-2.json"))
+        assert cli_runner(f"merge {kind}-1.json {kind}-2.json {kind}-x.json").err == (
+            f"reconciler: cannot merge: {kind}-2.json and {kind}-x.json are both shard 2/2\n"
+        )
+        cli_runner.write(f"{kind}-x.json", resealed(f"{kind}-2.json", commit="ab" * 20))
+        assert cli_runner(f"merge {kind}-1.json {kind}-x.json").err == (
+            f"reconciler: cannot merge: {kind}-1.json and {kind}-x.json come from runs with different commits\n"
+        )
+        cli_runner.write(f"{kind}-x.json", resealed(f"{kind}-2.json", **dict.fromkeys(times, "2099-01-01T00:00:00Z")))
+        assert cli_runner(f"merge {kind}-1.json {kind}-x.json").err.startswith(
+            f"reconciler: {kind}-x.json: the {kind} was made in the future, at 2099-01-01T00:00:00Z, and it is "
+        )
+
+
+def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_committed(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    cli_runner("plan --shard 1/2 --out parts/plan-1.json")
+    cli_runner("plan --shard 2/2 --out other/plan-2.json")
+    assert cli_runner("merge parts/plan-1.json other/plan-2.json").code == 0
+    made = repository(cli_runner.folder)
+    Path("link").symlink_to("parts")
+    made.git("add", "other/plan-2.json", "link")
+    refused = "is committed, and whoever may push can write that; name files that this pipeline or machine has made\n"
+    for parts, named in (
+        ("parts/plan-1.json other", "other/plan-2.json"),
+        ("link/plan-1.json other", "link/plan-1.json"),
+    ):
+        assert cli_runner(f"merge {parts}/plan-2.json").err == f"reconciler: cannot merge: {named} {refused}"
+    Path(".git/index").write_text("nonsense")
+    done = cli_runner("merge parts/plan-1.json other/plan-2.json")
+    assert done.code == 1
+    assert done.err.startswith("reconciler: which files are committed is not known: ")
 
 
 def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRunner) -> None:

@@ -29,7 +29,7 @@ JOB_KEYWORDS = {
     "trigger",
     "variables",
 }
-ONE_LINE = re.compile(r"reconciler (?P<command>[a-z-]+)[\w .*/=-]* \|\| exit \$\?")
+ONE_LINE = re.compile(r"(?:RECONCILER_[A-Z]+=\S+ )*reconciler (?P<command>[a-z-]+)[\w .*/=-]* \|\| exit \$\?")
 SCREEN = 72
 """Lines of a component, with its inputs."""
 
@@ -133,7 +133,7 @@ def test_the_shards_are_the_jobs_of_gitops_with_few_differences() -> None:
 def test_an_input_that_is_a_whole_value_has_its_type() -> None:
     jobs = read_component("gitops-sharded").jobs(image="i:1", shards=3, apply="auto")
     assert jobs["reconciler-plan"]["parallel"] == 3
-    assert jobs["reconciler-review"]["variables"]["RECONCILER_APPLY"] == "auto"
+    assert " RECONCILER_APPLY=auto reconciler merge " in jobs["reconciler-review"]["script"][0]
 
 
 @COMPONENTS

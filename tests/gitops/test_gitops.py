@@ -141,6 +141,19 @@ def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: P
     assert child.jobs[APPLY]["environment"] == {"name": "reconciler"}
 
 
+def test_no_variable_of_a_pipeline_chooses_what_runs_with_the_token(project: Project) -> None:
+    """Whoever may run a pipeline by hand sets variables, which come before those of its jobs."""
+    chosen = {"RECONCILER_IMAGE": "mine:1", "RECONCILER_ENVIRONMENT": "open", "RECONCILER_APPLY": "auto"}
+    for component, jobs in (("gitops", [PLAN, REVIEW]), ("gitops-sharded", [PLAN, REVIEW])):
+        project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
+        project.uses(component, image="$CI_REGISTRY/tools/reconciler:1", environment="our settings")
+        pipeline = project.on_main(**chosen)
+        assert set(pipeline.run(*jobs)) == {0}
+        child = pipeline.child(APPLY)
+        [first] = [job for job in child.jobs.values() if job.get("environment") == {"name": "our settings"}][:1]
+        assert (first["image"]["name"], first["when"]) == ("$CI_REGISTRY/tools/reconciler:1", "manual")
+
+
 def test_what_was_never_applied_comes_up_again(project: Project) -> None:
     settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
     apply_all(project)

@@ -1,10 +1,14 @@
 """The component `gitops-sharded`: the work of a fleet divided among jobs and put together again."""
 
+import json
+
 import pytest
 
-from tests.gitops.conftest import Project
+from reconciler.document.checksum import with_checksum
+from tests.gitops.conftest import CONFIGURATION, Project
 from tests.gitops.pipeline import Color
 from tests.gitops.test_gitops import MANIFEST
+from tests.service.test_connection import LOOPBACK
 
 pytestmark = pytest.mark.untraced
 
@@ -95,6 +99,60 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
         together.artifacts
     )
     assert 'failures="1"' in together.reports["junit"]
+
+
+def test_a_plan_that_a_merge_request_commits_is_no_part_of_the_plan_of_the_branch(project: Project) -> None:
+    project.commits(fleet=fleet("{}"))
+    crafted = project.runner.folder / "crafted"
+    (crafted / "manifests").mkdir(parents=True)
+    (crafted / "manifests" / "fleet.yaml").write_text(MANIFEST % ("web", "{crafted: {}}"))
+    url = project.sandbox.api_url
+    line = "plan --no-inventory --shard 1/2 --out plan.json"
+    done = project.runner.command(crafted, line, RECONCILER_API_URL=url, RECONCILER_TOKEN="ada-token")
+    assert done.returncode == 0
+    content = json.loads((crafted / "plan.json").read_text())
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0, 0]
+    real = json.loads(pipeline.ran[PLAN][0].artifacts[".reconciler/plan-1.json"])
+    content = real | {key: content[key] for key in ("targets", "summary", "hints", "requests_made") if key in content}
+    content.pop("checksum")
+    folder = project.repository.folder / ".reconciler"
+    folder.mkdir()
+    for name in ("plan-1.json", "plan-x.json", "drift-x.json", "report-x.json"):
+        (folder / name).write_text(with_checksum(content))
+    project.commits()
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0, 0]
+    assert [[*ran.artifacts] for ran in pipeline.ran[PLAN]] == [[f".reconciler/plan-{part}.json"] for part in (1, 2)]
+    assert pipeline.run(REVIEW) == [1]
+    assert "cannot merge: .reconciler/plan-1.json is committed, and whoever may push can write that" in (
+        pipeline.ran[REVIEW][0].log
+    )
+    assert project.writes() == []
+
+
+@pytest.mark.parametrize("named", ["CI_SERVER_TLS_CA_FILE", "RECONCILER_CA_FILE"])
+def test_each_request_of_each_job_trusts_the_authority_that_is_named_or_that_the_runner_knows(
+    project: Project, named: str
+) -> None:
+    project.uses("gitops-sharded", shards=1)
+    project.server.api = project.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
+    private = {"CI_API_V4_URL": f"{project.server.url}/api/v4", "RECONCILER_CA_FILE": "", named: str(LOOPBACK)}
+    (project.repository.folder / "reconciler.yaml").write_text(f"{CONFIGURATION}issue: {{}}\n")
+    first = project.commits(fleet=fleet("{}"))
+    project.commits(fleet=fleet('{"1.0": {}}'))
+    pipeline = project.in_merge_request(first, **private)
+    assert pipeline.run(PLAN, REVIEW) == [0, 0]
+    assert len(project.notes()) == 1
+    pipeline = project.on_main("schedule", **private)
+    assert pipeline.run(DRIFT, TOGETHER) == [2, 0]
+    assert "Issue drift opened" in pipeline.ran[DRIFT][0].log
+    assert "Issue drift unchanged" in pipeline.ran[TOGETHER][0].log
+    pipeline = project.on_main(**private)
+    assert pipeline.run(PLAN, REVIEW) == [0, 0]
+    child = pipeline.child(APPLY)
+    assert child.run(APPLY) == [0]
+    assert [name for _, _, name in project.owned()] == ["1.0"] * 4
 
 
 def test_a_shard_that_fails_is_told_in_the_note_and_fails_the_review(project: Project) -> None:

@@ -36,6 +36,9 @@ def test_a_shallow_clone_says_that_it_lacks_the_history(tmp_path: Path) -> None:
     history = ancestry(tmp_path / "b")
     assert history is not None
     assert history.standings([first, second]) == {first: Standing.CUT_OFF, second: Standing.CONTAINED}
+    assert history.last_applied(second).obstacle == ""
+    cut_off = f"manifests that this clone lacks were applied, {first[:7]}: run `git fetch --unshallow`"
+    assert history.last_applied(first).obstacle == cut_off
 
 
 def test_a_merge_contains_both_branches(tmp_path: Path) -> None:

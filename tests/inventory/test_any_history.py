@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.absence import PartNow, Standing, absent, judge, stale_absences
+from reconciler.model.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
 from reconciler.model.inventory import Inventory, ObjectLine
 from reconciler.model.targets import Key
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter, changes_of, with_changes
@@ -47,7 +47,9 @@ class World:
         number = int(commit, 16)
         if number in self.contained(head):
             return Standing.CONTAINED
-        return Standing.UNKNOWN if number >= len(self.history) else Standing.ELSEWHERE
+        if number >= len(self.history):
+            return Standing.UNKNOWN
+        return Standing.AHEAD if head in self.contained(number) else Standing.ELSEWHERE
 
     def standings(self, head: int) -> dict[str, Standing]:
         commits = {line.at for line in self.inventory.objects.values()} | {self.inventory.applied}
@@ -59,6 +61,10 @@ class World:
     def create(self, target: str, name: str) -> None:
         self.born += 1
         self.live[target][self.born] = name
+
+    def last_applied(self, head: int) -> LastApplied:
+        commit = self.inventory.applied
+        return LastApplied(commit, self.standings(head)[commit] if commit else Standing.CONTAINED)
 
     def planned(self, head: int, targets: Iterable[str], *, inputs: bool) -> tuple[ObjectLine, ...]:
         """Return what a plan deletes, having checked each of it."""
@@ -87,7 +93,8 @@ class World:
         base = self.inventory
         if slow >= 0:
             self.apply(slow % len(self.history), TARGETS, 99, committed=True, inputs=True, slow=-1)
-        stale = stale_absences(deletions, self.inventory, self.standings(head))
+        stale = stale_absences(deletions, self.inventory, self.last_applied(head))
+        seen = self.last_applied(head)
         base = self.inventory if stale else base
         declared, parts, after = self.history[head].declared, [], []
         for target in targets:
@@ -116,6 +123,7 @@ class World:
             tuple(after),
             whole=targets == TARGETS and inputs,
             declared={(target, SECTION, SECTION) for target in declared},
+            backwards=seen.may_be_newer,
         )
 
         def contains(commit: str) -> bool:

@@ -159,7 +159,9 @@ def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliR
     assert [after.done for after in drawn.run.targets] == [False]
 
 
-def test_a_run_with_other_inputs_deletes_nothing_by_the_list(cli_runner: CliRunner, git: Repository) -> None:
+def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
+    cli_runner: CliRunner, git: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     first = git.commit()
     cli_runner("apply --yes")
@@ -180,6 +182,9 @@ def test_a_run_with_other_inputs_deletes_nothing_by_the_list(cli_runner: CliRunn
     assert (drawn.run.commit, drawn.run.whole) == ("", False)
     cli_runner.write("reconciler.yaml", "values: values.yaml\nenv: STAGE\n")
     assert "1 to delete" in cli_runner("plan --values values.yaml").out
+    cli_runner.write("reconciler.yaml", "values: values.yaml\n")
+    monkeypatch.setenv("RECONCILER_ENV", "STAGE")  # of the CI/CD settings, which are as good as the file
+    assert "1 to delete" in cli_runner("plan").out
     git.git("config", "core.sparseCheckout", "true")
     assert "this checkout is sparse" in cli_runner("plan").out
 

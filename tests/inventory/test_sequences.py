@@ -34,8 +34,9 @@ def test_a_checkout_that_is_behind_deletes_nothing_that_others_have_just_applied
     clone.git.git("push", "--quiet", "origin", "main")
     assert clone.apply()[0] == 0
     stays = "1 object no longer declared stays: declared at <second>, which this branch does not contain"
-    assert other.plan() == (0, [stays])
-    assert other.apply() == (0, [stays])
+    newer = "newer manifests were applied, <second>: run `git pull`, or a new pipeline"
+    assert other.plan() == (0, [f"apply will not delete what is no longer declared: {newer}", stays])
+    assert other.apply() == (0, [stays, f"{newer}; this apply may set back what they changed"])
     assert (other.live(), other.listed()) == (
         ["a", "b"],
         ["project 100 a <first>", "project 100 b <second>"],
@@ -200,10 +201,16 @@ def test_a_plan_is_stale_once_somebody_has_declared_again_what_it_deletes(clone:
     other.milestones("a", "b")
     other.commit("third")
     assert other.apply() == (0, [])
-    newer = "stale: newer manifests were applied, <third>: plan again"
+    newer = (
+        "manifests that this clone lacks were applied, <third>: run `git fetch origin <third>`, once they are pushed"
+    )
     assert clone.apply("--plan ../plan.json") == (
         3,
-        ["project acme/api", f'  - milestone "b"                             {newer}'],
+        [
+            "project acme/api",
+            f'  - milestone "b"                             stale: {newer}',
+            f"{newer}; this apply may set back what they changed",
+        ],
     )
     assert (clone.live(), clone.listed()) == (["a", "b"], ["project 100 a <first>", "project 100 b <first>"])
 

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryUnreadable
 from reconciler.model.inventory import (
+    DIGEST,
+    MAX_ID,
+    PATH,
     Inventory,
     ObjectLine,
     TargetLine,
@@ -94,6 +97,16 @@ def test_a_commit_keeps_its_number_and_a_new_one_gets_the_next() -> None:
         '{"target": "project 7", "section": "milestones", "part": 5, "name": "a", "id": 1}',
         '{"target": "project 7", "section": "milestones", "name": "a", "id": 1, "at": 4}',
         '{"target": "project 7", "section": "milestones", "name": "a", "id": 1, "at": "3"}',
+        f'{{"target": "project {"7" * 5000}", "path": "a"}}',
+        f'{{"target": "project 7", "section": "milestones", "name": "a", "id": {"7" * 5000}}}',
+        '{"target": "project 7", "section": "milestones", "name": "a", "id": 9223372036854775808}',
+        '{"target": "project 7", "section": "milestones", "name": "a", "id": 0}',
+        f'{{"target": "project 7", "section": "milestones", "name": "{"a" * 2001}", "id": 1}}',
+        f'{{"target": "project 7", "section": "hooks", "url": "{"a" * 20_000}"}}',
+        f'{{"target": "project 7", "section": "hooks", "url": {"[" * 50}{"]" * 50}}}',
+        '{"target": "project 7", "section": "../hooks", "url": "a"}',
+        '{"target": "project 7", "path": "a\\u001b]0;x"}',
+        '{"target": "project 7", "path": "a", "digest": "javascript:x"}',
     ],
     ids=lambda line: line[:90],
 )
@@ -101,6 +114,12 @@ def test_a_malformed_line_is_left_out_with_a_warning(line: str) -> None:
     inventory, warnings = read_inventory(f"{TEXT}{line}\n", KNOWN)
     assert warnings == (f"line {len(TEXT.splitlines()) + 1} of the inventory is malformed and is ignored",)
     assert inventory_text(inventory) == TEXT
+
+
+def test_many_malformed_lines_are_one_warning() -> None:
+    _, warnings = read_inventory(TEXT + "x\n" * 1200, KNOWN)
+    line = len(TEXT.splitlines()) + 1
+    assert warnings == (f"1,200 lines of the inventory are malformed and are ignored; the first is line {line}",)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +132,9 @@ def test_a_malformed_line_is_left_out_with_a_warning(line: str) -> None:
         '{"format": "reconciler.inventory/v1", "service": "x", "commits": {"0": "HEAD"}}',
         '{"format": "reconciler.inventory/v1", "service": "x", "commits": {"0": 7}}',
         '{"format": "reconciler.inventory/v1", "service": "x", "commits": {}, "applied": "--all"}',
+        '{"format": "reconciler.inventory/v1", "service": "http://[", "commits": {}}',
+        '{"format": "reconciler.inventory/v1", "service": "ssh://gitlab.example.com", "commits": {}}',
+        '{"format": "reconciler.inventory/v1\\n2", "service": "https://gitlab.example.com", "commits": {}}',
     ],
 )
 def test_a_list_with_a_malformed_header_cannot_be_read(header: str) -> None:
@@ -141,13 +163,16 @@ def test_targets_are_named_by_level_and_id() -> None:
 commits = st.sampled_from(["", FIRST, SECOND, THIRD])
 names = st.sampled_from(["instance", "user", "group 1", "project 1", "project 10", "project 9"])
 texts = st.text(st.characters(codec="utf-8"), max_size=5)
+paths = st.from_regex(PATH, fullmatch=True)
+digests = st.from_regex(DIGEST, fullmatch=True)
+ids = st.integers(1, MAX_ID)
 object_lines = st.builds(
     ObjectLine,
     names,
     st.just("milestones"),
     st.sampled_from(["milestones", "x"]),
-    texts | st.integers(),
-    st.integers(),
+    texts | ids,
+    ids,
     commits,
 )
 inventories = st.builds(
@@ -155,7 +180,7 @@ inventories = st.builds(
         SERVICE, applied, {line.target: line for line in targets}, {line.key: line for line in objects}
     ),
     commits,
-    st.lists(st.builds(TargetLine, names, texts, texts, st.none() | st.dates())),
+    st.lists(st.builds(TargetLine, names, paths, digests, st.none() | st.dates())),
     st.lists(object_lines),
 )
 

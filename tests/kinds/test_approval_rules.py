@@ -166,7 +166,7 @@ def test_whoever_leaves_meanwhile_makes_the_change_dropped(engine: EngineDriver)
     engine.client.send(Request("DELETE", "projects/acme%2Fapi/members/4"))
     engine.client.send(Request("DELETE", f"{BRANCHES}/main"))
     assert failures(engine.apply(plan)) == [
-        "dropped by the service: approval rule a: the service kept its own users, branches"
+        "dropped by the service: approval rule a: the service kept its own users (without eve), branches"
     ]
 
 
@@ -250,7 +250,13 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     assert _widened(engine.plan(gone, rules({"a": None}))) == []
     assert _losses(engine, gone) == ["each approval rule for it alone holds for all branches then"]
     assert _losses(engine, branches({"main": None}), rules({})) == []
-    assert engine.problems(gone, rules({"a": {"branches": ["old"], "approvals_required": 1}})) == []
+    for kept in ("old", "nope"):
+        plan = engine.plan(gone, rules({"a": {"branches": [kept], "approvals_required": 1}}))
+        assert [f"{each.address.name}: {each.reason}" for each in plan.problems] == [
+            'old: is kept: without it the approval rule "a", whose branches are a problem here, holds for all branches then',
+            'a: this plan deletes "old"' if kept == "old" else 'a: no rule in protected_branches has the name "nope"',
+        ]
+        assert [change.address.name for change in plan.changes] == ["a"]
     assert engine.problems(gone, rules({"c": {"branches": ["old"], "approvals_required": 1, "users": ["eve"]}})) == [
         'approval rule.branches: this plan deletes "old"'
     ]
@@ -259,13 +265,34 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
 def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_of_rules(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [9]}, {"id": 8, "name": "b"})
     gone = section("protected_branches", {"stable": None}, ACME)
-    plan = engine.plan(gone, rules({"a": {"branches": ["stable"]}}))
+    plan = engine.plan(gone, rules({"a": {}}))
     assert _widened(plan) == [("a", "its branches are deleted: it holds for all branches then")]
     assert [sentences(change, "loss")[1:] for change in plan.changes if isinstance(change, Delete)] == [
         ("each approval rule for it alone holds for all branches then",)
     ]
     assert engine.problems(gone, rules({"b": {"branches": ["stable"]}})) == [
         'approval rule.branches: this plan deletes "stable"'
+    ]
+
+
+def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for_it(engine: EngineDriver) -> None:
+    service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [9]}, {"id": 8, "name": "b"})
+    more: dict[str, Any] = {"stable": None, "next": None, "main": {}}
+    state = engine.sandbox.state()
+    state["groups"][0]["protected_branches"] += [{"id": 8, "name": "next"}]
+    engine.sandbox.replace_state(state)
+    wanted = rules({"a": {"branches": ["stable"]}}), rules({"any_approver": {"approvals_required": 1}}, LIB)
+    plan = engine.plan(section("protected_branches", more, ACME), section("milestones", {}, ACME), *wanted)
+    assert [f"{each.address.target}, {each.address.name}: {each.reason}" for each in plan.problems] == [
+        'group acme, stable: is kept: without it the approval rule "a", whose branches are a problem here, holds for '
+        "all branches then (project acme/api)",
+        'project acme/api, a: this plan deletes "stable"',
+    ]
+    engine.apply(plan)
+    assert [line.split(" {")[0] for line in engine.writes()] == [
+        "POST groups/acme/protected_branches",
+        "DELETE groups/acme/protected_branches/next",
+        "POST projects/acme%2Flib/approval_rules",
     ]
 
 
@@ -315,8 +342,14 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
     (update,) = engine.plan(renamed, rules({"a": {}})).changes
     assert isinstance(update, Update)
     assert "; ".join(sentences(update, "hint")) == 'the approval rule "a" holds for all branches then'
-    writes = engine.step(renamed, rules({"a": {"branches": ["new"]}}))
-    assert writes[2:] == [f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}']
+    both = renamed, rules({"a": {"branches": ["new"]}})
+    update, _ = engine.plan(*both).changes
+    assert isinstance(update, Update)
+    assert "; ".join(sentences(update, "hint")) == ""
+    assert engine.step(*both)[1:] == [
+        f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}',
+        "DELETE projects/acme%2Fapi/protected_branches/old",
+    ]
 
 
 def saved(engine: EngineDriver, *sections: Section) -> Any:

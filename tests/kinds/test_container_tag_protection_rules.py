@@ -109,19 +109,14 @@ def test_rules_cannot_be_read_without_a_registry_or_in_an_archive(engine: Engine
         ("^v[0-9]+", None),
         (r"\pN+\z", None),
         ("x" * 101, "a pattern has at most 100 characters; this one has 101"),
-        ("v(?=x)", "a pattern is a regular expression (RE2), which has no `(?=`"),
-        (r"(a)\1", r"a pattern is a regular expression (RE2), which has no `\1`"),
         ("*", "a pattern is a regular expression (RE2), which cannot begin with `*`; `.*` matches any tag"),
-        (
-            "(",
-            "a pattern is a regular expression (RE2); this one is none: missing ), unterminated subpattern",
-        ),
+        ("(", "a pattern is a regular expression (RE2): a `(` is not closed"),
+        ("[[:alpha:]]+", None),
         (" ", "a pattern must not be blank"),
     ],
 )
 def test_a_pattern_is_a_regular_expression(pattern: str, fault: str | None) -> None:
-    assert (RULES.name_error(pattern) or "").startswith(fault or "")
-    assert (RULES.name_error(pattern) is None) == (fault is None)
+    assert RULES.name_error(pattern) == fault
 
 
 def test_a_pattern_that_looks_like_a_glob_is_doubtful() -> None:

@@ -114,6 +114,18 @@ def test_a_projects_milestone_becomes_the_groups(engine: EngineDriver, dialect: 
     assert engine.requests() == [LIST]
 
 
+@pytest.mark.parametrize(("declared", "prune"), [({}, True), ({"1.0": None}, False)])
+def test_what_a_group_takes_over_is_not_deleted_below_even_if_its_promotion_fails(
+    engine: EngineDriver, declared: Any, prune: bool
+) -> None:
+    given(engine, api=[{"id": 5, "title": "1.0"}])
+    plan = engine.plan(of_acme({"1.0": {"promote": True}}), section("milestones", declared, prune=prune))
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST", "match": "promote"}])
+    assert len(failures(engine.apply(plan))) == 1
+    assert engine.writes() == ["POST projects/100/milestones/5/promote"]
+    assert titles(engine) == {"acme/api": ["1.0"]}
+
+
 def test_a_closed_milestone_is_active_once_promoted(engine: EngineDriver) -> None:
     given(engine, api=[{"id": number, "title": f"{number}.0", "state": "closed"} for number in (1, 2)])
     assert engine.step(

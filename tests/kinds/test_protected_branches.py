@@ -16,13 +16,13 @@ from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.item import Create, sentences
+from reconciler.model.item import Create, Delete, sentences
 from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.wording import counted
 from reconciler.service import Client
 from tests.answering import Answering
-from tests.building import ACME, API, KINDS, LIB, section
+from tests.building import ACME, API, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan, spoilt, tree
@@ -125,7 +125,7 @@ def test_entries_that_mean_the_same_are_equal_on_both_sides(engine: EngineDriver
     assert sent(somebody)[1] == {"allowed_to_unprotect": [{"access_level": 40}]}
 
 
-def test_each_user_and_group_is_asked_for_once_a_run(engine: EngineDriver) -> None:
+def test_all_who_come_take_one_list_of_members_and_the_record_of_the_project(engine: EngineDriver) -> None:
     invited: Any = {"invited_groups": [{"group_id": 11, "role": "developer"}]}
     rule = {"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user": "Eve"}]}
     service(engine, rule, {**rule, "name": "old", "push_access_levels": levels(240)}, **invited)
@@ -134,9 +134,8 @@ def test_each_user_and_group_is_asked_for_once_a_run(engine: EngineDriver) -> No
     assert engine.requests() == [
         f"GET {RULES}?per_page=100&page=1",
         "GET users/4",
-        "GET groups/acme%2Ftools?with_projects=false",
-        "GET users?username=bob",
         "GET projects/acme%2Fapi",
+        "GET projects/acme%2Fapi/members/all?per_page=100&page=1",
     ]
     assert len(engine.step(branches({"main": wanted, "old": wanted, "new": wanted}))) == 3
 
@@ -157,11 +156,10 @@ def test_whom_nobody_knows_is_a_problem_before_anything_is_written(engine: Engin
     service(engine)
     wanted = {"allowed_to_push": [{"user": "nobody"}], "allowed_to_merge": [{"group": "acme/none"}]}
     assert engine.problems(branches({"main": wanted}))[0] == (
-        "protected branch.allowed_to_push: no user has the username nobody, or none that this token can see"
+        'protected branch.allowed_to_push: the project has no member "nobody", or none that this token can see'
     )
-    (outcome,) = failures(engine.apply(engine.plan(branches({"main": {"allowed_to_push": [{"user": "max"}]}}))))
-    assert "Push access levels user is not a member of the project" in outcome
-    assert engine.sandbox.state()["projects"][0].get("protected_branches", []) == []
+    assert failures(engine.apply(engine.plan(branches({"main": wanted})))) == []
+    assert engine.writes() == []
 
 
 def test_who_cannot_be_seen_stays_a_number(engine: EngineDriver) -> None:
@@ -244,9 +242,12 @@ def test_a_plan_names_the_rules_of_groups_above(cli_runner: CliRunner) -> None:
 
 def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "main"}, {"id": 9, "name": "main"})
-    assert engine.problems(branches({"main": {"allow_force_push": True}})) == [
-        "protected branch.None: 2 objects have this name (IDs 7, 9); expected one"
-    ]
+    named = ["protected branch.None: 2 objects have this name (IDs 7, 9); expected one"]
+    assert engine.problems(branches({"main": {"allow_force_push": True}})) == named
+    for unwanted in (branches({"main": None}), branches({}, prune=True)):
+        assert engine.problems(unwanted) == named
+        engine.apply(engine.plan(unwanted))
+        assert engine.writes() == []
 
 
 def test_a_rule_that_somebody_makes_at_once_is_not_deleted_by_its_name(engine: EngineDriver) -> None:
@@ -371,24 +372,17 @@ def test_a_record_without_a_name_leaves_the_entry_its_number(record: Any) -> Non
     assert [record.resource.model_dump()["allowed_to_push"] for record in live.own] == [({"user": 8},)]
 
 
-def test_a_user_who_cannot_be_asked_for_is_a_problem(engine: EngineDriver) -> None:
+def test_members_that_cannot_be_listed_are_a_problem(engine: EngineDriver) -> None:
     service(engine)
-    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "users?username"}])
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "members/all"}])
     assert engine.problems(branches({"main": {"allowed_to_push": [{"user": "bob"}]}})) == [
-        "protected branch.allowed_to_push: GET users: 403 Forbidden"
+        "protected branch.allowed_to_push: cannot be checked: GET projects/acme%2Fapi/members/all: 403 Forbidden"
     ]
 
 
 def test_several_are_called_branches() -> None:
     title = KINDS["protected_branches"].parts[0].title
     assert [counted(number, title) for number in (1, 2)] == ["1 protected branch", "2 protected branches"]
-
-
-def test_two_projects_share_what_is_known_of_users(engine: EngineDriver) -> None:
-    service(engine)
-    wanted = {"main": {"allowed_to_push": [{"user": "bob"}]}}
-    engine.plan(branches(wanted), branches(wanted, LIB))
-    assert engine.requests().count("GET users?username=bob") == 1
 
 
 def test_a_new_project_is_protected_by_the_run_that_creates_it(cli_runner: CliRunner) -> None:
@@ -449,12 +443,15 @@ def test_a_rule_that_only_others_may_change_is_a_problem_of_the_plan(engine: Eng
         return {"name": name, "unprotect_access_levels": [{"access_level": 40, "user": user} for user in users], **more}
 
     role = {"name": "role", "unprotect_access_levels": [{"access_level": 60}]}
-    service(engine, kept("theirs", "Eve", "max"), kept("ours", "Eve", "ada"), kept("same", "Eve"), role)
-    wanted: dict[str, Any] = {name: {"allow_force_push": True} for name in ("theirs", "ours", "role")}
+    mixed = kept("mixed", "Eve")
+    mixed["unprotect_access_levels"] += role["unprotect_access_levels"]
+    service(engine, kept("theirs", "Eve", "max"), kept("ours", "Eve", "ada"), kept("same", "Eve"), role, mixed)
+    wanted: dict[str, Any] = {name: {"allow_force_push": True} for name in ("theirs", "ours", "role", "mixed")}
     more = {
         "same": {},
         "new": {"allowed_to_unprotect": [{"user": "eve"}]},
         "mine": {"allowed_to_unprotect": [{"user": "ada"}]},
+        "admins": {"allowed_to_unprotect": ["admin"]},
     }
     plan = engine.plan(branches({**wanted, **more}))
     assert engine.requests().count("GET user") == 1
@@ -466,8 +463,18 @@ def test_a_rule_that_only_others_may_change_is_a_problem_of_the_plan(engine: Eng
     assert engine.problems(branches({"same": None})) == [f"protected branch.None: {reason.replace('eve, max', 'eve')}"]
     assert engine.problems(branches({"same": {}})) == []
     assert "GET user" not in engine.requests()
+    told = "allowed_to_unprotect names administrators, and this token is none of theirs: the service may refuse it"
+    hints = {
+        change.address.name: "; ".join(sentences(change, "hint"))
+        for change in plan.changes
+        if not isinstance(change, Delete)
+    }
+    assert [hints[name].endswith(told) for name in ("role", "mixed", "admins", "ours")] == [True, True, True, False]
     engine.apply(plan)
     assert f"PATCH {RULES}/ours" in [sent(line)[0] for line in engine.writes()]
+    (deletion,) = engine.plan(branches({"role": None})).changes
+    assert isinstance(deletion, Delete)
+    assert sentences(deletion, "loss")[0] == told
 
 
 def test_who_the_token_is_may_stay_unknown(engine: EngineDriver) -> None:

@@ -63,6 +63,6 @@ def test_advice_is_located_when_it_is_shown(folder: Folder, parses: Counter[str]
     assert [(each.path, each.line, each.column, each.message[:32]) for each in advice] == [
         (f"a{number:02}.yaml", 4, *place)
         for number in range(PROJECTS)
-        for place in ((36, "an empty list removes nothing: e"), (84, "group acme locks it at false (ac"))
+        for place in ((36, "an empty list removes only what "), (84, "group acme locks it at false (ac"))
     ]
     assert advice[1].message == "group acme locks it at false (acme.yaml:4): change it there or leave it out"

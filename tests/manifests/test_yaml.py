@@ -33,12 +33,8 @@ SCALARS = {
     "2026.12": 2026.12,
     "12:30:45": "12:30:45",
     "1_000": "1_000",
-    "0o17": 15,
-    "017": 17,
-    "0x1F": 31,
     "0b1": "0b1",
     "-12": -12,
-    "+12": 12,
     "-0o7": "-0o7",
     ".5": 0.5,
     "5.": 5.0,
@@ -56,7 +52,7 @@ SCALARS = {
     '"true"': "true",
     "! 12": "12",
     "!!str 12": "12",
-    "!!int 0x10": 16,
+    "!!int 16": 16,
     "!!float 3": 3.0,
     "!!float .5": 0.5,
     "!!bool true": True,
@@ -95,6 +91,13 @@ FLAWS = {
     "a: *x": "1:4 the alias `*x` has no anchor `&x` before it",
     "a: &x 1\n---\nb: *x": "3:4 the alias `*x` has no anchor `&x` before it",
     "a: " + "1" * 301: "1:4 a number of more than 300 characters: quote it if it is meant as text",
+    **{
+        f"a: {number}": f"1:4 `{number}` is not a number in plain decimal: leave out leading zeros, `+` and prefixes such "
+        "as `0x`, or quote it if it is meant as text"
+        for number in ("017", "-017", "+12", "0o17", "0x1F")
+    },
+    "0012: 1": "1:1 `0012` is not a number in plain decimal: leave out leading zeros, `+` and prefixes such as `0x`, or "
+    "quote it if it is meant as text",
     "[x]: 1": "1:1 a key must be text: quote it if the bracket is part of it",
     "a: &x []\n*x : 1": "2:1 a key must be text: quote it if the bracket is part of it",
     "a: &x 12\n*x : 1": "2:1 `12` is a number, and a key must be text: quote it",

@@ -31,6 +31,8 @@ def test_a_merge_request_lives(service: SandboxClient) -> None:
         "created_at": "2026-03-01T00:00:01Z",
         "updated_at": "2026-03-01T00:00:01Z",
         **BRANCHES,
+        "source_project_id": 100,
+        "target_project_id": 100,
         "author": user(2, "ada"),
         "draft": True,
         "detailed_merge_status": "preparing",

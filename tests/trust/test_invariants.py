@@ -90,6 +90,103 @@ def test_an_image_that_is_protected_before_and_after_is_always_protected(sandbox
     ]
 
 
+RULE = {"id": 1, "name": "QA", "approvals_required": 1, "users": ["ada"]}
+OLD = {"id": 7, "name": "old"}
+QA = {"approvals_required": 1, "users": ["ada"]}
+
+
+def holds_for_all(sandbox: Sandbox) -> bool:
+    """Return whether the approval rule of `acme/api` names no branch rule that is there."""
+    state = sandbox.state()
+    rules = [*state["projects"][0]["protected_branches"], *state["groups"][0].get("protected_branches", [])]
+    known = {rule["id"] for rule in rules}
+    return any(known.isdisjoint(rule["protected_branch_ids"]) for rule in state["projects"][0]["approval_rules"])
+
+
+@pytest.mark.parametrize("recheck", [False, True], ids=["fresh", "saved"])
+@pytest.mark.parametrize(
+    ("branches", "rule", "order"),
+    [
+        (
+            {"new": {"renamed_from": "old"}},
+            QA | {"branches": ["new"]},
+            ["POST branches", "PUT rule", "DELETE branches"],
+        ),
+        ({"new": {}, "old": None}, QA | {"branches": ["new"]}, ["POST branches", "PUT rule", "DELETE branches"]),
+        ({"old": None}, None, ["DELETE rule", "DELETE branches"]),
+    ],
+    ids=["renamed", "replaced", "deleted with it"],
+)
+@pytest.mark.parametrize("of_group", [False, True], ids=["of the project", "of the group"])
+def test_an_approval_rule_for_a_branch_never_holds_for_all(
+    sandbox: Sandbox,
+    of_group: bool,
+    branches: dict[str, Any],
+    rule: dict[str, Any] | None,
+    order: list[str],
+    recheck: bool,
+) -> None:
+    words = {"protected_branches": "branches", "approval_rules": "rule"}
+    sent: list[str] = []
+    moments: list[bool] = []
+
+    def before(request: Request) -> None:
+        sent.append(f"{request.method} {words[request.path.split('/')[2]]}")
+
+    project = {
+        "approval_rules": [RULE | {"protected_branch_ids": [7]}],
+        "protected_branches": [] if of_group else [OLD],
+    }
+    with watched(sandbox, project, before, lambda: moments.append(holds_for_all(sandbox))) as engine:
+        state = sandbox.state()
+        state["groups"][0]["protected_branches"] = [OLD] if of_group else []
+        sandbox.replace_state(state)
+        wanted = [
+            section("protected_branches", branches, ACME if of_group else API),
+            section("approval_rules", {"QA": rule}),
+        ]
+        plan = engine.plan(*wanted)
+        assert failures(engine.apply(plan, recheck=recheck)) == []
+        assert list(engine.plan(*wanted).changes) == []
+    assert sent == order
+    assert moments == [False] * len(order)
+
+
+@pytest.mark.parametrize("of_group", [False, True], ids=["of the project", "of the group"])
+@pytest.mark.parametrize(
+    ("branches", "end"),
+    [
+        ({"new": {"renamed_from": "old"}}, "failed: protected branch new"),
+        ({"new": {}, "old": None}, "skipped: protected branch old"),
+    ],
+    ids=["renamed", "replaced"],
+)
+def test_a_branch_rule_stays_as_long_as_an_approval_rule_names_it(
+    sandbox: Sandbox, branches: dict[str, Any], end: str, of_group: bool
+) -> None:
+    project = {
+        "approval_rules": [RULE | {"protected_branch_ids": [7]}],
+        "protected_branches": [] if of_group else [OLD],
+    }
+    with watched(sandbox, project) as engine:
+        state = sandbox.state()
+        state["groups"][0]["protected_branches"] = [OLD] if of_group else []
+        sandbox.replace_state(state)
+        wanted = [
+            section("protected_branches", branches, ACME if of_group else API),
+            section("approval_rules", {"QA": QA | {"branches": ["new"]}}),
+        ]
+        plan = engine.plan(*wanted)
+        sandbox.set_faults([{"kind": "status", "status": 403, "method": "PUT", "match": "approval_rules"}])
+        undone = failures(engine.apply(plan))
+        assert f'{end}: the approval rule "QA" still names it, for it was not updated' in undone
+        assert len(undone) == 2
+        assert not holds_for_all(sandbox)
+        sandbox.set_faults([])
+        assert failures(engine.apply(engine.plan(*wanted))) == []
+        assert not holds_for_all(sandbox)
+
+
 def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: Sandbox) -> None:
     state = a_small_service("deployed")
     names = ["allow_author_approval", "allow_committer_approval", "allow_overrides_to_approver_list_per_merge_request"]

@@ -10,12 +10,13 @@ from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.locks import Lock, locks_at, locks_of
 from reconciler.manifests.stack.placeholders import fill
-from reconciler.manifests.stack.sections import OLD_NAMES, level_error
+from reconciler.manifests.stack.sections import OLD_NAMES, level_error, unknown_section
 from reconciler.manifests.stack.trace import object_path
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.foreign_keys import foreign_keys, unknown_key
 from reconciler.model.targets import Key
-from reconciler.model.wording import closest, listed, unknown
+from reconciler.model.wording import closest, listed
 
 ABOVE: Steps = ("metadata", "exceptions")
 NO_EFFECT = ": this exception has no effect"
@@ -62,9 +63,10 @@ def exceptions_on(exceptions: Iterable[DeclaredException], whole: Stack, steps: 
 def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
     """Yield the errors in the names of an exception."""
     level, name, item = whole.target.level, written.section, written.item
-    misplaced = level_error(name, level, whole.specs) if name in whole.specs else unknown("section", name, whole.specs)
-    if misplaced:
-        yield Diagnostic(("section",), misplaced)
+    specs = whole.specs
+    wrong = level_error(name, level, specs) if name in specs else unknown_section(name, specs, specs)
+    if wrong:
+        yield Diagnostic(("section",), wrong)
         return
     spec = whole.specs[name]
     if item is not None and spec.items is None and not spec.lists:
@@ -78,7 +80,7 @@ def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
     known = [field for field in model.model_fields if field != OLD_NAMES]
     for number, field in enumerate(written.fields):
         if field.partition(".")[0] not in known:
-            yield Diagnostic(("fields", number), unknown("field", field, known))
+            yield Diagnostic(("fields", number), unknown_key("field", field, None, known, foreign_keys(model)))
 
 
 def _read(written: AcceptedDeviation, whole: Stack, origin: str) -> DeclaredException:

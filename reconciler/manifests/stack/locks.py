@@ -11,10 +11,9 @@ from typing import Any
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.sources import Location, Steps
 from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs, unknown_section
 from reconciler.manifests.stack.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
-from reconciler.model.wording import unknown
 
 ALL = "all"
 AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT"
@@ -117,7 +116,7 @@ def idle_locks(
     for name, entries in locks.items():
         above: Steps = ("metadata", "locks", name)
         if name not in specs:
-            yield Diagnostic(above, unknown("section", name, specs), at_key=True)
+            yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
         elif entries == ALL and name not in sections:
             yield Diagnostic(above, f"{name} is locked, and this document does not declare it", at_key=True)
         names = _names(specs[name], sections.get(name)) if name in specs else set()

@@ -1,6 +1,6 @@
 """The form of each section of a spec: how its values are normalized, checked, and merged."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from reconciler.manifests.stack.placeholders import Placeholders, fill, fill_all, literal
 from reconciler.model.endpoints import Collection
-from reconciler.model.kind import Kind, Kinds
+from reconciler.model.kind import Kind, Kinds, unknown_kind
 from reconciler.model.resource import Resource
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed, one
@@ -135,6 +135,11 @@ def _section_spec(kind: Kind) -> SectionSpec:
 @lru_cache(maxsize=256)
 def _check(type_: Any) -> Callable[[Any], Any]:
     return TypeAdapter(type_).validator.validate_python
+
+
+def unknown_section(name: str, specs: SectionSpecs, known: Iterable[str]) -> str:
+    """Return the message about a section that does not exist, among the known ones."""
+    return unknown_kind(name, [spec.kind for spec in specs.values()], known)
 
 
 def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:

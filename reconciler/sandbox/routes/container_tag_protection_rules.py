@@ -5,6 +5,7 @@ listed, and count for the limit; the sandbox has those of its state.
 """
 
 import re
+import warnings
 from typing import Any, Literal, Self, get_args
 
 from pydantic import model_validator
@@ -168,13 +169,28 @@ def _pattern_faults(pattern: str) -> list[str]:
     return [f"Tag name pattern not valid RE2 syntax: {fault}"] if fault else []
 
 
+_MOST_REPEATED = 1000
+_IN_PYTHON = {r"\[:\^?[a-z]+:\]": "a-z", r"\\[pP](\{\^?\w+\}|[A-Z])": "x", r"\\z": "$", r"\\C": "."}
+"""What RE2 has and Python writes in another way."""
+
+
 def _syntax_fault(pattern: str) -> str:
     """Return what RE2 says about a pattern; empty if it is one."""
     looks = re.search(r"\(\?<?[=!]", pattern)
     if looks:
         return f"invalid perl operator: {looks[0]}"
+    twice = re.search(r"(?<!\\)[*+?}][*+]", pattern)
+    if twice:
+        return f"bad repetition operator: {twice[0]}"
+    sizes = [found[0] for found in re.finditer(r"\{([0-9]+)(,[0-9]*)?\}", pattern) if int(found[1]) > _MOST_REPEATED]
+    if sizes:
+        return f"invalid repetition size: {sizes[0]}"
+    for theirs, ours in _IN_PYTHON.items():
+        pattern = re.sub(theirs, ours, pattern)
     try:
-        re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # Python means to change what `[[` is
+            re.compile(pattern)
     except re.error as error:
         if error.msg.startswith("nothing to repeat"):
             return f"no argument for repetition operator: {pattern[error.pos or 0]}"

@@ -8,7 +8,7 @@ from typing import Any
 from ..answers import Answer, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
-from ..parameters import boolean, read, text
+from ..parameters import boolean, integer, read, text
 from ..state import AccessToken, Group, Project, SandboxState, User
 
 WHOLE_RECORD, SIMPLE_RECORD = 0.47, 0.18
@@ -22,7 +22,7 @@ def show_user(call: Call, user: User) -> dict[str, Any]:
         "username": user.username,
         "public_email": None if call.state.deployed else "",
         "name": user.name,
-        "state": "active",
+        "state": "blocked" if user.blocked else "active",
         "locked": False,
         "avatar_url": f"{call.url}/avatar.png",
         "web_url": f"{call.url}/{user.username}",
@@ -126,6 +126,19 @@ def get_project(call: Call) -> Answer:
     if call.user is not None:
         record["permissions"] = _permissions(call.state, project, call.user)
     return Answer(200, record)
+
+
+def list_groups_of_project(call: Call) -> Answer:
+    """`GET /projects/:id/groups`: those above, and with `with_shared` the invited ones, hidden ones too."""
+    wanted = read(call, boolean("with_shared"), integer("shared_min_access_level"), *PAGE)
+    project, state = call.visible_project(), call.state
+    groups = [*state.groups_above(project)]
+    if wanted.get("with_shared"):
+        least = wanted.get("shared_min_access_level") or 0
+        groups += [group for group, role in state.invited_to(project) if role >= least]
+    keys = ("id", "web_url", "name", "avatar_url", "full_name", "full_path")
+    groups.sort(key=lambda group: (group.name.lower(), group.id))
+    return page_of(call, groups, lambda group: {key: show_group(call, group)[key] for key in keys})
 
 
 def get_group(call: Call) -> Answer:
@@ -315,6 +328,7 @@ ROUTES = (
     Route("GET", "/keys/:id", get_key),
     Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
+    Route("GET", "/projects/:id/groups", list_groups_of_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),
     Route("GET", "/groups", list_groups, anonymous=True),
     Route("GET", "/groups/:id/subgroups", list_subgroups, anonymous=True),

@@ -30,12 +30,13 @@ _FIELDS = (text("description"), boolean("remove_source_branch"))
 
 
 class MergeRequestRecord(CountedItem):
-    """One merge request. A state file may give its number alone."""
+    """One merge request. A state file may give its number alone, and the fork that it is from."""
 
     title: str = "Change something"
     description: str | None = None
     author: Username | None = None
     source_branch: str = "change"
+    source_project_id: int | None = None
     target_branch: str = "main"
     state: _State = "opened"
     remove_source_branch: bool | None = None
@@ -93,7 +94,8 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
             raise Refusal(422, {"message": ["You can't use same project/branch for source and target"]})
         for other in self.section.of(owner):
             is_other = other is not before and other.state == wanted.state == "opened"
-            if is_other and (other.source_branch, other.target_branch) == branches:
+            same_source = other.source_project_id == wanted.source_project_id
+            if is_other and same_source and (other.source_branch, other.target_branch) == branches:
                 reason = f"Another open merge request already exists for this source branch: !{other.iid}"
                 raise Refusal(409, {"message": [reason]})
 
@@ -110,6 +112,8 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
             "created_at": state.show_time(item.created_at),
             "updated_at": state.show_time(item.updated_at),
             "source_branch": item.source_branch,
+            "source_project_id": item.source_project_id or owner.id,
+            "target_project_id": owner.id,
             "target_branch": item.target_branch,
             "author": show_user(call, state.user(item.author)) if item.author else None,
             "draft": item.title.startswith("Draft:"),
