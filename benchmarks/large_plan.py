@@ -15,7 +15,7 @@ from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan
+from reconciler.reports import render_plan
 
 EACH = 4
 """How many changes a project has."""

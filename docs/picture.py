@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 from reconciler import __version__
 from reconciler.document.document import RunDocument
+from reconciler.document.style import Style
 from reconciler.document.tree import with_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.plan import Plan
-from reconciler.render import Style, render_plan
+from reconciler.reports import render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client
 

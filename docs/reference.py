@@ -32,7 +32,7 @@ from reconciler.kinds import all_kinds
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.targets import Level
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from reconciler.schema import schema_of
 
 ROOT = Path(__file__).parent.parent
@@ -458,7 +458,7 @@ def _outputs() -> Iterator[str]:
     }
     rows = []
     for name in FORMATS:
-        renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
+        renderer = import_module(f"reconciler.reports.{name.replace('-', '_')}")
         about = (getdoc(renderer) or "").partition("\n")[0]
         rows.append(
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]

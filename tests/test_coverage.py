@@ -20,7 +20,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreada
 from reconciler.model.targets import Level, Shard, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.render.coverage import Matrix, Row, State, matrix
+from reconciler.reports.coverage import Matrix, Row, State, matrix
 from tests.building import KINDS, live, section
 from tests.render.samples import MINUTE, NOON, Traffic, about, milestone, saved_plan, spoilt, tree
 

@@ -18,8 +18,8 @@ from reconciler.errors import PlanRefused
 from reconciler.model.item import Create
 from reconciler.model.plan import Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Shard, Target
-from reconciler.render import history as histories
-from reconciler.render.history import History, load_history, save_history, until, with_run
+from reconciler.reports import history as histories
+from reconciler.reports.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.render.hostile import EVIL

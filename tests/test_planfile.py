@@ -15,14 +15,13 @@ from reconciler.document.checksum import with_checksum
 from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.errors import PlanRefused
-from reconciler.model.creation import Creation, Import, Namespace
+from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.item import Finding
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
-from reconciler.planning.creation import creation_in, creation_of
 from tests.building import KINDS, section
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations

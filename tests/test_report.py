@@ -17,7 +17,7 @@ from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Unreadable
 from reconciler.planning.planner import make_plan
-from reconciler.render import render_report
+from reconciler.reports import render_report
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports
 from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_plan, spoilt

@@ -17,7 +17,7 @@ from reconciler.document.document import RunDocument
 from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic, OutputFailed
 from reconciler.model.targets import Level
-from reconciler.render import render_validation
+from reconciler.reports import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
 from tests.cli_runner import CliRunner

@@ -220,7 +220,7 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
 
 def _description(accepted: "Acceptance", texts: Mapping[str, str], deferral: "Deferral | None") -> str:
     """Return Markdown that depends on nothing but what is accepted and refused."""
-    from reconciler.render.markdown import code
+    from reconciler.reports.markdown import code
 
     parts = ["`reconciler accept` proposes manifests that agree with the live values:"]
     if deferral is not None:
@@ -268,7 +268,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
 def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
     """Yield each difference that stays, with the targets that have it."""
     from reconciler.document.tree import as_finding
-    from reconciler.render.wording import problem_text, reason_of
+    from reconciler.document.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, None]] = {}
     for problem in refused:

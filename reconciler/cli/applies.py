@@ -51,7 +51,7 @@ def log(given: Given, number: int, form: str) -> int:
     Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
     takes the ID in the first column. Runs of this clone that were killed come first, until another run ends.
     """
-    from reconciler.render.log import log_json, log_text
+    from reconciler.reports.log import log_json, log_text
 
     Session(given)
     applies = last_applies(given, number)
@@ -99,7 +99,7 @@ def list_reports(given: Given) -> None:
         UsageError: the format is none of the log's.
     """
     from reconciler.gitops.clone import clone_here
-    from reconciler.render.log import log_json, log_text
+    from reconciler.reports.log import log_json, log_text
 
     if given.format not in ("text", "json"):
         raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")

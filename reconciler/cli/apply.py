@@ -344,7 +344,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
     """
     from reconciler.document.tree import plan_of, with_plan
     from reconciler.planning.selection import read_shard, share_plan
-    from reconciler.render import render_plan
+    from reconciler.reports import render_plan
 
     given = session.given
     if saved.refusals:
@@ -384,8 +384,8 @@ def _no_canary(session: Session, canary: str, saved: "RunDocument") -> str:
 
 
 def _ask(session: Session, saved: "RunDocument") -> None:
-    from reconciler.render import render_plan
-    from reconciler.render.wording import deletions_in_words
+    from reconciler.document.wording import deletions_in_words
+    from reconciler.reports import render_plan
 
     if not is_terminal(sys.stdin):
         raise UsageError("apply asks before it changes anything, and there is no terminal; add --yes")
@@ -411,7 +411,7 @@ def _carry_out(
     from reconciler.apply import Application
     from reconciler.document.tree import canary_of, make_report, plan_of
     from reconciler.model.item import RUN_ENDED
-    from reconciler.render import render_report
+    from reconciler.reports import render_report
 
     saved = recording.check()
     options = _options(session, flags, saved, client, sink=sink, journal=journal)
@@ -493,7 +493,7 @@ def _tell(session: Session, report: "RunDocument", failures: list[OutputFailed])
         report: of the run.
         failures: why other files are incomplete.
     """
-    from reconciler.render import render_report
+    from reconciler.reports import render_report
 
     try:
         session.write_result(partial(render_report, report), precious=bool(report.made.writes))

@@ -44,7 +44,7 @@ def show(given: Given, file: Path, old: Path | None) -> int:
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
     from reconciler.document.compare import compare
-    from reconciler.render import render_comparison
+    from reconciler.reports import render_comparison
 
     session = Session(given)
     shown = _load(session, file)

@@ -55,7 +55,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     from reconciler.gitops.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
-    from reconciler.render.markdown import code
+    from reconciler.reports.markdown import code
     from reconciler.schema import editor_schemas
     from reconciler.system.files import A_LINK, is_linked, save_inside
 

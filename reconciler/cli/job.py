@@ -133,7 +133,8 @@ def drifting(given: Given, baseline: Path | None) -> tuple[Given, Path | None]:
 
 def post_note(session: "Session", saved: "RunDocument") -> None:
     """Post a whole plan on the merge request whose pipeline this is."""
-    from reconciler.render import Style, render_plan
+    from reconciler.document.style import Style
+    from reconciler.reports import render_plan
 
     if _merge_request():
         style = Style(group_by=session.given.group_by, links=session.links)

@@ -35,7 +35,7 @@ def validate(given: Given) -> int:
     .reconciler/codequality.json too.
     """
     from reconciler.errors import ManifestErrors
-    from reconciler.render import render_validation
+    from reconciler.reports import render_validation
 
     given = job.reporting(given, job.VALIDATION)
     check_outputs(given, "validation")

@@ -201,9 +201,9 @@ def _drift(saved: "RunDocument", name: str, session: Session) -> "DriftIssue":
     """Return what an issue tells about a plan."""
     from reconciler.document.compare import marks
     from reconciler.document.document import utc
+    from reconciler.document.style import Style
     from reconciler.gitops.issues import DriftIssue, Memory
-    from reconciler.render import Style
-    from reconciler.render.markdown import restored
+    from reconciler.reports.markdown import restored
 
     time = utc(saved.created_at)
     in_order = f"**In order since {time}: nothing differs from the manifests, and there are no problems.**"
@@ -222,7 +222,8 @@ def _issue_text(saved: "RunDocument", session: Session, before: "Memory") -> str
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
     from reconciler.document.compare import news_of
     from reconciler.document.document import utc
-    from reconciler.render import Style, render_plan
+    from reconciler.document.style import Style
+    from reconciler.reports import render_plan
 
     style = Style(links=session.links)
     job = os.environ.get("CI_JOB_URL")

@@ -47,7 +47,7 @@ def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
     """Post the numbers of a plan, and why `apply` will refuse it."""
     if hook is None:
         return
-    from reconciler.render.wording import guard_notes, in_a_line
+    from reconciler.document.wording import guard_notes, in_a_line
 
     targets = (seen.target for seen in saved.targets if seen.target in saved.differing)
     _post(hook, saved.service, [in_a_line(saved), _named("In", targets), *guard_notes(saved)])
@@ -58,9 +58,9 @@ def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocu
     if hook is None:
         return
     from reconciler.document.document import target_of
+    from reconciler.document.wording import baseline_note, in_a_line, restored_heading
     from reconciler.model.item import changed_by
     from reconciler.model.wording import counted
-    from reconciler.render.wording import baseline_note, in_a_line, restored_heading
 
     put_back = [*saved.findings("restored")]
     restored = restored_heading(len(put_back), saved.restored_since)
@@ -84,8 +84,8 @@ def notify_of_report(hook: "Webhook | None", report: "RunDocument") -> None:
     if hook is None:
         return
     from reconciler.document.document import target_of
+    from reconciler.document.wording import in_a_line
     from reconciler.model.item import Status
-    from reconciler.render.wording import in_a_line
 
     undone = {outcome.change.address.target for outcome in report.outcomes if outcome.status is not Status.DONE}
     undone |= set(map(target_of, report.findings("problem")))

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
 from reconciler.cli.help import Command, records
-from reconciler.render import FORMATS, formats_of
+from reconciler.reports import FORMATS, formats_of
 
 AUTO: Literal["auto"] = "auto"
 

@@ -24,7 +24,7 @@ from reconciler.system.terminal import escaped_lines
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
     from reconciler.document.document import RunDocument
-    from reconciler.render import Style
+    from reconciler.document.style import Style
 
 LOG = logging.getLogger("reconciler")
 
@@ -46,7 +46,7 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     Raises:
         UsageError: before anything is requested.
     """
-    from reconciler.render import check_format
+    from reconciler.reports import check_format
 
     for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
@@ -79,8 +79,8 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style") -> None:
         OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
     """
     from reconciler.document.document import utc
-    from reconciler.render import fleet
-    from reconciler.render.history import History, is_ahead, load_history, save_history, until, with_run
+    from reconciler.reports import fleet
+    from reconciler.reports.history import History, is_ahead, load_history, save_history, until, with_run
 
     file = history_of(page)
     if not is_replaced(page):

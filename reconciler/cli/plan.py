@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.document.document import RunDocument
-    from reconciler.render import Style
+    from reconciler.document.style import Style
 
 LOG = logging.getLogger("reconciler")
 
@@ -124,8 +124,8 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     """
     from reconciler.cli.planning import draw
     from reconciler.document.compare import left_alone_in, news_of, seen_before
-    from reconciler.render import render_plan
-    from reconciler.render.wording import access_notes, with_reasons
+    from reconciler.document.wording import access_notes, with_reasons
+    from reconciler.reports import render_plan
 
     given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))

@@ -35,14 +35,14 @@ from reconciler.system.files import save
 if TYPE_CHECKING:
     from reconciler.document.document import RunDocument
     from reconciler.document.guard import Limits
+    from reconciler.document.links import Links
+    from reconciler.document.style import Style
     from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
     from reconciler.planning.selection import RunSelection
-    from reconciler.render import Style
-    from reconciler.render.links import Links
     from reconciler.service import Client, Traffic
 
 LOG = logging.getLogger("reconciler")
@@ -98,7 +98,7 @@ class Session:
 
         manifests = read_manifests(self.inputs, locks_bind=locks_bind)
         if manifests.warnings and not quiet:
-            from reconciler.render.wording import warned_once
+            from reconciler.document.wording import warned_once
 
             self.warn(manifests.warnings if self.given.verbose else warned_once(manifests.warnings))
         return manifests
@@ -243,7 +243,7 @@ class Session:
     ) -> ExitCode:
         """Write a plan and, if `out` is given, its document; return the exit code, see `of_plan`."""
         from reconciler.document.stored import save
-        from reconciler.render import render_plan
+        from reconciler.reports import render_plan
 
         documents = {} if out is None else {out: save(saved)}
         self.write_result(partial(render_plan, saved), documents=documents, fleet=saved, silent=silent)
@@ -252,7 +252,7 @@ class Session:
     def write_report(self, report: "RunDocument", out: Path | None = None) -> int:
         """Write a report and, if `out` is given, its document; return the exit code, see `of_report`."""
         from reconciler.document.stored import save
-        from reconciler.render import render_report
+        from reconciler.reports import render_report
 
         documents = {} if out is None else {out: save(report)}
         self.write_result(partial(render_report, report), documents=documents)
@@ -279,7 +279,7 @@ class Session:
         Raises:
             OutputFailed: with every failure, once all else was written.
         """
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         plain = Style(group_by=self.given.group_by, links=self.links)
 
@@ -309,7 +309,7 @@ class Session:
         Args:
             write: see `write_result`.
         """
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         plain = Style(group_by=self.given.group_by, links=self.links)
         for format_, file in self.given.reports:
@@ -320,7 +320,7 @@ class Session:
 
     def style(self, stream: TextIO | None) -> "Style":
         """Return the style of text on a stream; None stands for a closed stream."""
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         terminal = is_terminal(stream)
         return Style(
@@ -335,7 +335,7 @@ class Session:
 
     def links(self, document: "RunDocument | RunDocument") -> "Links":
         """Return the links of a plan or a report, by the variables of a CI job and `reconciler.yaml`."""
-        from reconciler.render.links import Links, Places
+        from reconciler.document.links import Links, Places
 
         here = Path.cwd()
         root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)

@@ -48,7 +48,7 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     environment, and the component and image that .gitlab-ci.yml names. The project is that of the job, elsewhere that
     of the remote `origin`. A Maintainer's token sees everything.
     """
-    from reconciler.render import render_diagnosis
+    from reconciler.reports import render_diagnosis
 
     check_outputs(given, "diagnosis")
     session = Session(given)

@@ -19,7 +19,6 @@ from reconciler.doctor.findings import (
     ServiceCheck,
     TargetState,
     Verdict,
-    diagnosis_content,
 )
 from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
 from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
@@ -46,7 +45,6 @@ __all__ = [
     "check_targets",
     "context_of",
     "costs_of",
-    "diagnosis_content",
     "estimate",
 ]
 

@@ -241,6 +241,12 @@ class Diagnosis:
         numbers = Counter(str(verdict) for verdict in self._verdicts())
         return VerdictCounts(**{verdict.value: numbers[verdict] for verdict in Verdict})
 
+    @property
+    def content(self) -> dict[str, Json]:
+        """The diagnosis as JSON."""
+        content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(self, mode="json")
+        return content
+
     def _verdicts(self) -> Iterator[Verdict]:
         sections = [section for target in self.targets for section in target.sections]
         findings = [*self.service.findings, *self.token.findings, *self.manifests, *self.pipeline]
@@ -248,9 +254,3 @@ class Diagnosis:
         findings += [finding for section in sections for finding in section.findings]
         yield from (finding.verdict for finding in findings)
         yield from (section.verdict for section in sections)
-
-
-def diagnosis_content(diagnosis: Diagnosis) -> dict[str, Json]:
-    """Return a diagnosis as JSON."""
-    content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(diagnosis, mode="json")
-    return content

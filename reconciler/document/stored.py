@@ -19,7 +19,7 @@ from reconciler.document.checksum import read_checked, with_checksum
 from reconciler.document.document import PLAN, REPORT, Head, RunDocument, Seen, change_in
 from reconciler.document.numbers import summary_of
 from reconciler.errors import PlanRefused
-from reconciler.model.creation import Namespace
+from reconciler.model.creation import Namespace, creation_in, creation_of
 from reconciler.model.diff import AsRead
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
@@ -40,7 +40,6 @@ from reconciler.model.item import (
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from reconciler.planning.creation import creation_in, creation_of
 
 
 class StoredRequest(TypedDict):

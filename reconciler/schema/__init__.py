@@ -35,9 +35,9 @@ from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
 from reconciler.model.wording import one
-from reconciler.render.history import History
-from reconciler.render.json import Validation
-from reconciler.render.log import Log
+from reconciler.reports.history import History
+from reconciler.reports.json import Validation
+from reconciler.reports.log import Log
 from reconciler.system.files import save
 
 Schema = dict[str, Any]

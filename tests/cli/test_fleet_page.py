@@ -14,8 +14,8 @@ import pytest
 
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import utc
-from reconciler.render import fleet
-from reconciler.render.history import History, load_history, save_history
+from reconciler.reports import fleet
+from reconciler.reports.history import History, load_history, save_history
 from tests.cli_runner import CliRunner
 
 PAGE, HISTORY = Path("public/index.html"), Path("public/index.history.json")

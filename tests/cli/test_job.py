@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.render.history import FORMAT
+from reconciler.reports.history import FORMAT
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, repository
 from tests.inventory.git_server import GitServer, git_server

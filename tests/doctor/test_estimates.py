@@ -15,10 +15,11 @@ from reconciler.doctor import (
     chains_of_apply,
     estimate,
 )
+from reconciler.document.style import Style
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
-from reconciler.render import Style, render_diagnosis
+from reconciler.reports import render_diagnosis
 from tests.building import KINDS
 from tests.doctor.conftest import Patient
 

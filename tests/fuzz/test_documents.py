@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner, Ended
 from tests.fuzz.mutating import controls, draw, garbled, mutated, parsed, resealed
 from tests.fuzz.shown import unexplained

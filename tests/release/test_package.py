@@ -20,7 +20,7 @@ from trove_classifiers import classifiers as known_classifiers
 
 from reconciler import __version__
 from reconciler.document.stored import save
-from reconciler.render import FORMATS, render_plan
+from reconciler.reports import FORMATS, render_plan
 from reconciler.sandbox import Sandbox
 from tests.fleet.repository import repository
 from tests.release.conftest import ROOT, Release
@@ -71,7 +71,7 @@ def test_the_wheel_is_the_package_and_nothing_else(release: Release) -> None:
     package = {name: content for name, content in found.items() if name.startswith("reconciler/")}
     source = files_of_sdist(release.sdist)
     assert package == {name: content for name, content in source.items() if name.startswith("reconciler/")}
-    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/render/html/page.html"} <= set(package)
+    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/reports/html/page.html"} <= set(package)
     assert {name.removeprefix(f"{STEM}.dist-info/") for name in found.keys() - package.keys()} == {
         *("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"),
     }

@@ -5,13 +5,12 @@ from pathlib import Path
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
-from reconciler.model.creation import Archive, Creation, Import, Namespace
+from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Update
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.creation import creation_of
 from tests.render.samples import MINUTE, NOON, Traffic, saved_plan, tree
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

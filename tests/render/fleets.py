@@ -18,7 +18,7 @@ from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.render.history import History, with_run
+from reconciler.reports.history import History, with_run
 from tests.building import noted
 from tests.render.samples import NOON, Traffic, about, saved_plan, tree
 

@@ -10,7 +10,7 @@ from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.guard import Limits
 from reconciler.document.tree import make_report, rename, with_plan
-from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
+from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility, creation_of
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
@@ -30,7 +30,6 @@ from reconciler.model.plan import (
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from reconciler.planning.creation import creation_of
 from reconciler.planning.renames import RenameHint
 from tests.building import KINDS, noted, section
 from tests.render.samples import Traffic, tree

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.errors import LocatedDiagnostic
-from reconciler.render import render_plan, render_validation
+from reconciler.reports import render_plan, render_validation
 from tests.render.samples import about, sample, tree
 
 UNKNOWN = LocatedDiagnostic("./manifests/a.yaml", 3, 5, "unknown key `enabeld`", "    enabeld: true")

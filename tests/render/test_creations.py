@@ -7,11 +7,12 @@ from typing import Any
 from reconciler.apply import Status
 from reconciler.document.compare import compare, marks, news_of
 from reconciler.document.document import RunDocument
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
 from reconciler.model.item import Create
 from reconciler.model.targets import Target
-from reconciler.render import Style, render_comparison, render_plan, render_report
-from reconciler.render.coverage import State, matrix
-from reconciler.render.links import Links, Places
+from reconciler.reports import render_comparison, render_plan, render_report
+from reconciler.reports.coverage import State, matrix
 from tests.render.creations import API, DIGEST, TEAM, TOOLS, WEB, became, creations
 from tests.render.samples import LIB, about, tree
 

@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from reconciler.render import render_plan
+from reconciler.reports import render_plan
 from tests.cli_runner import CliRunner
 from tests.render.browser import PHONE, Browser
 from tests.render.fleets import fleet

@@ -17,14 +17,16 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from reconciler.document.document import PastApply, RunDocument
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, ChangedBy, Create, Delete, Update, with_note
 from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Shard, Target
-from reconciler.render import Style, render_plan
-from reconciler.render.coverage import Matrix, Share, matrix
-from reconciler.render.fleet import page
-from reconciler.render.fleet_page import (
+from reconciler.reports import render_plan
+from reconciler.reports.coverage import Matrix, Share, matrix
+from reconciler.reports.fleet import page
+from reconciler.reports.fleet_page import (
     Division,
     EndingException,
     FleetPage,
@@ -34,8 +36,7 @@ from reconciler.render.fleet_page import (
     Team,
     fleet_page,
 )
-from reconciler.render.history import History, Run, with_run
-from reconciler.render.links import Links, Places
+from reconciler.reports.history import History, Run, with_run
 from tests.building import KINDS, READ
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history

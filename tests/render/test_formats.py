@@ -9,27 +9,28 @@ import pytest
 
 from reconciler.apply import Status
 from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic, UsageError
-from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
+from reconciler.reports import FORMATS, render_plan, render_report, render_validation
 from tests.building import KINDS
 from tests.render.samples import done, sample
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_for_something(name: str) -> None:
-    renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
+    renderer = import_module(f"reconciler.reports.{name.replace('-', '_')}")
     assert {"plan", "report", "validation", "diagnosis"} & set(vars(renderer))
 
 
 def test_knowing_the_formats_imports_none_of_them() -> None:
-    code = "import sys, reconciler.render; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.model.plan'}))"
+    code = "import sys, reconciler.reports; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.model.plan'}))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == "[]\n"
 
 
 def test_deepdiff_is_not_imported_for_plain_values() -> None:
     code = (
-        "import sys; from tests.render.samples import sample; from reconciler.render import Style, render_plan;"
+        "import sys; from tests.render.samples import sample; from reconciler.reports import Style, render_plan;"
         "render_plan(sample(), style=Style(verbose=True)); print('deepdiff' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -17,13 +17,14 @@ from reconciler.document.document import RunDocument
 from reconciler.document.groups import Entry, address_of, entries_of, grouped
 from reconciler.document.numbers import parts_of
 from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.style import Style
 from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.render import FORMATS, Style, render_plan, render_report
+from reconciler.reports import FORMATS, render_plan, render_report
 from tests.building import KINDS, READ
 from tests.cli_runner import CliRunner
 from tests.render.many import carried_out, many

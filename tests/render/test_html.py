@@ -14,12 +14,13 @@ from hypothesis import example, given
 from reconciler.apply import RUN_ENDED, Status
 from reconciler.document.document import BaselineShare, RunDocument
 from reconciler.document.guard import Limits
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
 from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Shard, Target
-from reconciler.render import Style, render_plan, render_report
-from reconciler.render.links import Links, Places
+from reconciler.reports import render_plan, render_report
 from tests.building import READ, noted
 from tests.cli_runner import BREAK
 from tests.render.fleets import fleet, interrupted

@@ -11,7 +11,7 @@ from reconciler.document.document import RunDocument
 from reconciler.model.item import Create
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan, render_report
+from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import done, sample, saved_plan, tree

@@ -11,13 +11,14 @@ from markdown_it.token import Token
 
 from reconciler.apply import Status
 from reconciler.document.document import RunDocument, saying
+from reconciler.document.style import Style
+from reconciler.document.wording import widening_notes
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Finding
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
-from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
-from reconciler.render.wording import widening_notes
+from reconciler.reports import render_plan, render_report, render_validation
+from reconciler.reports.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans

@@ -14,7 +14,7 @@ from reconciler.document.numbers import totals
 from reconciler.model.item import ACTIONS, Create
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan, render_report
+from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import API, NOON, about, done, sample, saved_plan

@@ -10,13 +10,14 @@ from hypothesis import given
 from reconciler.apply import Status
 from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
+from reconciler.document.style import Style
+from reconciler.document.wording import access_notes, deletions_in_words, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.wording import access_notes, deletions_in_words, guard_notes, rename_notes
+from reconciler.reports import render_plan, render_report, render_validation
 from tests.building import READ, noted
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, LIB, done, sample, saved_plan, tree

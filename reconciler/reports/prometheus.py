@@ -10,9 +10,9 @@ from datetime import datetime
 
 from reconciler.document.document import RunDocument, section_of
 from reconciler.document.numbers import numbers_of
+from reconciler.document.style import Style
 from reconciler.model.item import ACTIONS, Outcome, Status
 from reconciler.model.targets import Shard, Target
-from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
 Labels = tuple[tuple[str, str], ...]

@@ -21,7 +21,7 @@ from reconciler.errors import PlanRefused
 from reconciler.model.item import Finding
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Key, Level, Target
-from reconciler.render.coverage import Share, counted_targets
+from reconciler.reports.coverage import Share, counted_targets
 
 FORMAT: Final = "reconciler.history/v1"
 

@@ -10,17 +10,8 @@ from dataclasses import asdict
 
 from reconciler.document.document import RunDocument, utc
 from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, Table, parts_of, table
-from reconciler.gitops.apply_log import revert_words
-from reconciler.model.wording import counted
-from reconciler.render import Style
-from reconciler.render.coverage import matrix
-from reconciler.render.history import is_whole
-from reconciler.render.html import cards, verdict
-from reconciler.render.html.cards import CardKind
-from reconciler.render.html.document import cells, document
-from reconciler.render.html.verdict import PageVerdict
-from reconciler.render.links import links_of
-from reconciler.render.wording import (
+from reconciler.document.style import Style, links_of
+from reconciler.document.wording import (
     WHOLE,
     access_notes,
     baseline_note,
@@ -40,6 +31,14 @@ from reconciler.render.wording import (
     widening_notes,
     words_of,
 )
+from reconciler.gitops.apply_log import revert_words
+from reconciler.model.wording import counted
+from reconciler.reports.coverage import matrix
+from reconciler.reports.history import is_whole
+from reconciler.reports.html import cards, verdict
+from reconciler.reports.html.cards import CardKind
+from reconciler.reports.html.document import cells, document
+from reconciler.reports.html.verdict import PageVerdict
 
 PAGE_STYLES = ("page.css", "matrix.css")
 PAGE_SCRIPTS = ("elements.js", "compare.js", "matrix.js", "page.js")

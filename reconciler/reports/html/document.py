@@ -10,7 +10,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reconciler.model.protocols import Json
-from reconciler.render.coverage import SEVERITY, Matrix, State
+from reconciler.reports.coverage import SEVERITY, Matrix, State
 from reconciler.system.terminal import escaped
 
 MAX_FIRST_ENTRIES = 6
@@ -68,7 +68,7 @@ def _digest(text: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("reconciler.render", "html"),
+        loader=PackageLoader("reconciler.reports", "html"),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,

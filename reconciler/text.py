@@ -24,13 +24,8 @@ from reconciler.document.groups import (
     subject_of,
 )
 from reconciler.document.numbers import DocumentPart, parts_of
-from reconciler.errors import LocatedDiagnostic
-from reconciler.model.codes import CODES, code_of
-from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
-from reconciler.model.targets import Level, Target
-from reconciler.model.wording import advised, counted
-from reconciler.render import Style
-from reconciler.render.wording import (
+from reconciler.document.style import Style
+from reconciler.document.wording import (
     MARKERS,
     SHOWN_VALUE_LENGTH,
     access_notes,
@@ -69,6 +64,11 @@ from reconciler.render.wording import (
     who,
     words_of,
 )
+from reconciler.errors import LocatedDiagnostic
+from reconciler.model.codes import CODES, code_of
+from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
+from reconciler.model.targets import Level, Target
+from reconciler.model.wording import advised, counted
 from reconciler.system.terminal import escaped
 
 NUMBER_WIDTH = 69

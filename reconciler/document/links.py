@@ -17,7 +17,9 @@ from reconciler.gitops.apply_log import short
 from reconciler.model.item import Create, Delete, Outcome, Update, page_of
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Level, Target
-from reconciler.render import WEB_ADDRESS, Style
+
+WEB_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(/[A-Za-z0-9._~%/+-]*)?"
+"""What reports link to: nothing in it means anything to Markdown or HTML, and it holds no password."""
 
 FULL_SHA = re.compile("[0-9a-f]{40,64}")
 
@@ -199,11 +201,6 @@ def _missing(document: RunDocument) -> Iterator[Target]:
         is_there = isinstance(item, Outcome) and item.may_be_done
         if isinstance(change, Create) and not change.address.section and not is_there:
             yield change.address.target
-
-
-def links_of(document: RunDocument, style: Style) -> Links:
-    """Return the links of a plan or a report in a style."""
-    return style.links(document) if style.links else Links(document, NOWHERE)
 
 
 def web_address(url: str) -> str | None:

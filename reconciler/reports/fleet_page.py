@@ -16,8 +16,8 @@ from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Finding, source_of
 from reconciler.model.targets import Level, Target
-from reconciler.render.coverage import Matrix, Row, Share, State, counted_targets, matrix
-from reconciler.render.history import Differences, History, Run
+from reconciler.reports.coverage import Matrix, Row, Share, State, counted_targets, matrix
+from reconciler.reports.history import Differences, History, Run
 
 MAX_TREND_RUNS = 60
 """How many runs the trend has."""

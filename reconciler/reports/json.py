@@ -3,18 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import NonNegativeInt, TypeAdapter
 
-from reconciler.doctor import Diagnosis, diagnosis_content
 from reconciler.document.checksum import DOCUMENT
 from reconciler.document.compare import Comparison, StoredComparison
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import save
+from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
+from reconciler.model.protocols import Json
 from reconciler.model.targets import Level
-from reconciler.render import Style
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,14 @@ def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int]
     return json.dumps(TypeAdapter(Validation).dump_python(content, mode="json"), indent=2) + "\n"
 
 
-def diagnosis(diagnosis: Diagnosis, _style: Style) -> str:
+class Findings(Protocol):
+    """What the doctor found."""
+
+    @property
+    def content(self) -> Mapping[str, Json]:
+        """It, as JSON."""
+
+
+def diagnosis(diagnosis: Findings, _style: Style) -> str:
     """Return what the doctor found."""
-    return json.dumps(diagnosis_content(diagnosis), indent=2) + "\n"
+    return json.dumps(diagnosis.content, indent=2) + "\n"

@@ -18,6 +18,7 @@ from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import RunDocument, change_in, saying, utc
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, address_of, subject_of
 from reconciler.document.numbers import ALREADY, DONE, parts_of, totals
+from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.codes import code_of
@@ -37,7 +38,6 @@ from reconciler.model.item import (
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.wording import advised, counted, listed
-from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
 SHOWN_VALUE_LENGTH = 64

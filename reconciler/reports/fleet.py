@@ -9,26 +9,9 @@ from typing import NamedTuple
 
 from reconciler.document.document import PastApply, RunDocument, utc
 from reconciler.document.groups import address_of, subject_of
-from reconciler.gitops.apply_log import short
-from reconciler.model.item import ACTIONS, ChangedBy, Finding
-from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
-from reconciler.model.wording import counted, listed
-from reconciler.render import PLAIN_STYLE, Style
-from reconciler.render.fleet_page import (
-    AgedDifference,
-    Division,
-    EndingException,
-    FleetPage,
-    SectionCoverage,
-    Task,
-    age_column,
-    fleet_page,
-)
-from reconciler.render.history import History, Run, is_whole, with_run
-from reconciler.render.html.document import cells, document
-from reconciler.render.links import Links, links_of, web_address
-from reconciler.render.wording import (
+from reconciler.document.links import Links, web_address
+from reconciler.document.style import PLAIN_STYLE, Style, links_of
+from reconciler.document.wording import (
     WHOLE,
     details,
     headline,
@@ -40,6 +23,23 @@ from reconciler.render.wording import (
     subject,
     who,
 )
+from reconciler.gitops.apply_log import short
+from reconciler.model.item import ACTIONS, ChangedBy, Finding
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted, listed
+from reconciler.reports.fleet_page import (
+    AgedDifference,
+    Division,
+    EndingException,
+    FleetPage,
+    SectionCoverage,
+    Task,
+    age_column,
+    fleet_page,
+)
+from reconciler.reports.history import History, Run, is_whole, with_run
+from reconciler.reports.html.document import cells, document
 from reconciler.system.terminal import escaped
 
 FLEET_STYLES = ("page.css", "matrix.css", "fleet.css")

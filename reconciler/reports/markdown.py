@@ -14,14 +14,10 @@ from typing import Any
 from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import RunDocument, change_in, utc
 from reconciler.document.groups import Block, Entry, EntryGroup, address_of, entries_of, grouped, subject_of
+from reconciler.document.links import Links
 from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, Table, parts_of, table
-from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update
-from reconciler.model.targets import Target
-from reconciler.model.wording import counted
-from reconciler.render import Style
-from reconciler.render.links import Links, links_of
-from reconciler.render.wording import (
+from reconciler.document.style import Style, links_of
+from reconciler.document.wording import (
     MARKERS,
     WHOLE,
     access_notes,
@@ -60,6 +56,10 @@ from reconciler.render.wording import (
     who,
     widening_notes,
 )
+from reconciler.errors import LocatedDiagnostic
+from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted
 from reconciler.system.terminal import escaped
 
 MAX_NOTE_LENGTH = 60_000

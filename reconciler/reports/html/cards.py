@@ -24,17 +24,10 @@ from reconciler.document.groups import (
     is_done,
     subject_of,
 )
+from reconciler.document.links import Links
 from reconciler.document.numbers import ALREADY, DocumentPart, parts_of
-from reconciler.model.codes import code_of
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
-from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Level, Target
-from reconciler.model.wording import counted
-from reconciler.render import Style
-from reconciler.render.coverage import AFTER, State
-from reconciler.render.html.verdict import is_interrupted
-from reconciler.render.links import Links
-from reconciler.render.wording import (
+from reconciler.document.style import Style
+from reconciler.document.wording import (
     excepted_subject,
     finding_subject,
     flat,
@@ -46,6 +39,13 @@ from reconciler.render.wording import (
     subject,
     who,
 )
+from reconciler.model.codes import code_of
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address, Level, Target
+from reconciler.model.wording import counted
+from reconciler.reports.coverage import AFTER, State
+from reconciler.reports.html.verdict import is_interrupted
 from reconciler.system.terminal import escaped, escaped_lines
 
 MAX_SHOWN_TEXT_LENGTH = 10_000

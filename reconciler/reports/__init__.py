@@ -5,47 +5,18 @@ is imported before it is needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from reconciler.document.style import PLAIN_STYLE, Style
 from reconciler.errors import LocatedDiagnostic, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.doctor import Diagnosis
     from reconciler.document.compare import Comparison
     from reconciler.document.document import RunDocument
-    from reconciler.render.links import Links
 
 FORMATS = ("codequality", "fleet", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
 """Each has a module of its name in this package."""
-
-WEB_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(/[A-Za-z0-9._~%/+-]*)?"
-"""What reports link to: nothing in it means anything to Markdown or HTML, and it holds no password."""
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How much is shown, and how; a format uses what concerns it.
-
-    Attributes:
-        colour: whether ANSI colours are welcome.
-        verbose: whether unmanaged objects, deleted fields, and requests are shown.
-        quiet: whether only problems, unfinished changes, and the last line are shown.
-        width: columns at which lines are folded; None for lines of any length.
-        deletions_last: whether deletions stand together at the end.
-        group_by: `target` shows each target, `change` groups equal changes of two or more targets; None for a default.
-        links: returns the links of a plan or a report; None for none. See `links.links_of`.
-    """
-
-    colour: bool = False
-    verbose: bool = False
-    quiet: bool = False
-    width: int | None = None
-    deletions_last: bool = False
-    group_by: str | None = None
-    links: "Callable[[RunDocument], Links] | None" = None
-
 
 COMMANDS_OF = {
     "plan": "plan and drift",
@@ -55,9 +26,6 @@ COMMANDS_OF = {
     "diagnosis": "doctor",
 }
 """The commands that write a subject."""
-
-PLAIN_STYLE = Style()
-"""For files and other programs."""
 
 
 def render_plan(saved: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
@@ -92,7 +60,7 @@ def render_validation(
     return _renderer("validation", format_)(diagnostics, documents, style)
 
 
-def render_diagnosis(diagnosis: "Diagnosis", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+def render_diagnosis(diagnosis: object, format_: str = "text", style: Style = PLAIN_STYLE) -> str:
     """Return the doctor's findings in a format; see `check_format`."""
     return _renderer("diagnosis", format_)(diagnosis, style)
 
@@ -123,4 +91,5 @@ def _renderer(subject: str, format_: str) -> Callable[..., str]:
 
 
 def _function(format_: str, subject: str) -> Callable[..., str] | None:
-    return getattr(import_module(f"{__name__}.{format_.replace('-', '_')}"), subject, None)
+    module = "reconciler.text" if format_ == "text" else f"{__name__}.{format_.replace('-', '_')}"
+    return getattr(import_module(module), subject, None)

@@ -3,9 +3,9 @@
 import json
 
 from reconciler.document.document import RunDocument
+from reconciler.document.style import Style
+from reconciler.document.wording import numbers_in
 from reconciler.model.item import ACTIONS
-from reconciler.render import Style
-from reconciler.render.wording import numbers_in
 
 
 def plan(saved: RunDocument, _style: Style) -> str:

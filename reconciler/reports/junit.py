@@ -9,11 +9,19 @@ from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from reconciler.document.document import RunDocument, Seen, changes_in, utc
+from reconciler.document.style import Style
+from reconciler.document.wording import (
+    details,
+    excepted_subject,
+    label,
+    predicate,
+    problem_text,
+    reason_of,
+    status_text,
+)
 from reconciler.model.item import Change, Finding, Item, Outcome, Status
 from reconciler.model.targets import Shard
 from reconciler.model.wording import counted
-from reconciler.render import Style
-from reconciler.render.wording import details, excepted_subject, label, predicate, problem_text, reason_of, status_text
 from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
