@@ -37,16 +37,17 @@ from reconciler.document.wording import (
     comparison_in_a_line,
     details,
     difference_words,
+    excepted_note,
     headline,
     held_back,
+    in_a_line,
     label,
     least,
-    left_alone,
     limit_notes,
     listed_documents,
     losses,
     not_of_this_change,
-    numbers_in,
+    phrases_of,
     plan_cost,
     predicate,
     reason_of,
@@ -62,7 +63,6 @@ from reconciler.document.wording import (
     waits,
     warned_once,
     who,
-    words_of,
 )
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.codes import CODES, code_of
@@ -77,6 +77,9 @@ NUMBER_WIDTH = 69
 LABEL_WIDTH = 42
 """How wide a label is made, so that what follows is one column."""
 
+LABEL_INDENT = 4
+"""How many columns are before a label: the marker and the blanks around it."""
+
 FINDING_WIDTH = 42
 """The same for the subjects of the doctor's findings."""
 
@@ -84,15 +87,15 @@ FINDING_INDENT = 11
 """How many columns are before them: the verdict and the blanks around it."""
 
 COLOURS = {
-    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1",
+    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1", "origin": "2",
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
 """ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
 
-STATUSES = {
+ROLES: Mapping[str, str] = {
     Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
 }  # fmt: skip
-"""The colours of what is not done."""
+"""The roles of what is not done."""
 
 
 def plan(saved: RunDocument, style: Style) -> str:
@@ -102,7 +105,7 @@ def plan(saved: RunDocument, style: Style) -> str:
     """
     access = [] if style.quiet else [*access_notes(saved)]
     if saved.known is not None and saved.is_empty:
-        notes = [*filter(None, [baseline_note(saved)]), *access]
+        notes = [*([f"{in_a_line(saved)}."] if saved.known.total else []), *access]
         return "".join(f"{line}\n" for line in (*_put_back(saved, style), *_noted(notes, style)))
     first, *others = parts_of(saved)
     lines = _part(first, style)
@@ -117,23 +120,9 @@ def plan(saved: RunDocument, style: Style) -> str:
     lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
     lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
-    numbers, of = numbers_in(saved), f"{words_of(saved)}:"
-    phrases = {
-        of: "target",
-        f"{numbers['create']:,} to create": "+",
-        f"{numbers['update']:,} to update": "~",
-        f"{numbers['delete']:,} to delete": "-",
-        counted(numbers["problems"], "problem"): "!",
-    }
-    _, *rest = phrases
-    cost = plan_cost(saved.changes, saved.requests_made)
-    text = f"{of} {', '.join(rest)}, {numbers['unmanaged']:,} unmanaged{left_alone(saved)}. {cost}"
-    return "\n".join([*lines, *_summary(text, phrases, style)]) + "\n"
-
-
-def changes(some: Sequence[Change], style: Style) -> str:
-    """Return some changes of a plan, without a line's end."""
-    return "\n".join(_joined(_parts(grouped(some, least(style)), {}, style)))
+    lines += _noted([f"{held} (-v shows them)"] if (held := excepted_note(saved)) and not style.verbose else [], style)
+    cost = plan_cost(saved)
+    return "\n".join([*lines, *_summary(saved, f"{in_a_line(saved)}. {cost}", style)]) + "\n"
 
 
 def report(done: RunDocument, style: Style) -> str:
@@ -143,23 +132,9 @@ def report(done: RunDocument, style: Style) -> str:
         lines += _part(part, style)
         lines += _noted(canary_notes(done), style) if part.name == "canary" and not style.quiet else []
     lines += _noted([*done.remarks("stays"), *revert_notes(done)], style)
-    numbers, of = numbers_in(done), f"{words_of(done)}:"
-    became = {
-        f"{numbers['created']:,} created": "+",
-        f"{numbers['updated']:,} updated": "~",
-        f"{numbers['deleted']:,} deleted": "-",
-    }
-    unfinished = {
-        f"{numbers['failed']:,} failed": "error",
-        f"{numbers['stale']:,} stale": "warning",
-        f"{numbers['skipped']:,} skipped": "warning",
-        f"{numbers['dropped']:,} dropped by the service": "error",
-        counted(numbers["problems"], "problem"): "!",
-    }
     waited = [*waits(done)]
     end = f" Waited {', '.join(waited)}." if waited else ""
-    text = f"{of} {', '.join(became)}; {', '.join(unfinished)}{left_alone(done)}. {requests_made(done)} made.{end}"
-    return "\n".join([*lines, *_summary(text, {of: "target", **became, **unfinished}, style)]) + "\n"
+    return "\n".join([*lines, *_summary(done, f"{in_a_line(done)}. {requests_made(done)} made.{end}", style)]) + "\n"
 
 
 def comparison(comparison: Comparison, style: Style) -> str:
@@ -218,14 +193,15 @@ def _part(part: DocumentPart, style: Style) -> list[str]:
 
     Where a person is asked, deletions stand together at the end, in the same order: next to the question.
     """
-    sorts = ("unfinished", "problem") if style.quiet else ("change", "unfinished", "problem", "excepted")
+    sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
+    sorts += ["excepted"] if style.verbose and not style.quiet else []
     entries = entries_of(part.items, *sorts)
     stays = _stays(part.items, style)
     blocks = grouped(entries, least(style))
     if not style.deletions_last:
-        return _joined(_parts(blocks, stays, style))
+        return _joined(_parts(blocks, stays, style), style)
     first, last = (_only(blocks, deletions=deletions) for deletions in (False, True))
-    return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)))
+    return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)), style)
 
 
 def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
@@ -291,12 +267,17 @@ def _put_back(saved: RunDocument, style: Style) -> list[str]:
     return lines
 
 
-def _joined(parts: Iterable[tuple[list[str], list[str]]]) -> list[str]:
-    """Return headings with their lines; one that is the same as that above is left out."""
+def _joined(parts: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
+    """Return headings with their lines; one that is the same as that above is left out.
+
+    On a terminal a blank line stands between what targets have.
+    """
     lines: list[str] = []
     above: list[str] = []
     for heading, below in parts:
-        lines += below if heading == above else [*heading, *below]
+        if heading != above:
+            lines += [*([""] if lines and style.width is not None else []), *heading]
+        lines += below
         above = heading
     return lines
 
@@ -319,8 +300,12 @@ def _parts(
 
 
 def _heading(number: str, names: str, style: Style) -> list[str]:
-    """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later."""
-    for line in (f"{number:<{NUMBER_WIDTH}}({names})", f"{number}  ({names})"):
+    """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later.
+
+    On a terminal they begin in the column of the values below them.
+    """
+    width = NUMBER_WIDTH if style.width is None else LABEL_WIDTH + LABEL_INDENT
+    for line in (f"{number:<{width}}({names})", f"{number}  ({names})"):
         if style.width is None or len(line) <= style.width:
             return [line.replace(number, _painted(number, "target", style), 1)]
     return [_painted(number, "target", style), *_folded(f"({names})", style, indent=2)]
@@ -340,7 +325,7 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
             yield from _entry("!", f"{about}: {reason_of(sample)}", (), style, escaped(group.origin))
             return
         case Outcome():
-            role = STATUSES.get(sample.status, "")
+            role = ROLES.get(sample.status, "")
             yield from _entry(MARKERS[sample.change.action], about, (status_text(sample),), style, role=role)
         case _:
             facts: tuple[str, ...] = (
@@ -366,8 +351,9 @@ def _entry(
 ) -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
-    The facts are in the colour of their role, if they have one. The origin stands five blanks later. What is too wide
-    stands below, a line each: the origin, or the facts as well.
+    The facts are in the colour of their role, if they have one. The origin stands five blanks later; on a terminal it
+    is dimmed, and ends each line in the last column. What is too wide stands below, a line each: the origin, or the
+    facts as well.
     """
     room = " " * max(2, LABEL_WIDTH - len(subject)) if facts else ""
     told = ", ".join(facts)
@@ -375,7 +361,9 @@ def _entry(
     left = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{told}")
     if left >= 0:
         start = f"  {_painted(f'{marker} {subject}', marker, style)}{room}{_painted(told, role, style)}"
-        yield f"{start}{at_end if left >= len(at_end) else ''}"
+        blanks = "" if style.width is None else " " * (int(left) - len(at_end))
+        end = f"{blanks}{_painted(at_end, 'origin', style)}" if origin and left >= len(at_end) else ""
+        yield f"{start}{end}"
     else:
         for line in _folded(f"{marker} {subject}", style, indent=2):
             yield line.replace(line.strip(), _painted(line.strip(), marker, style))
@@ -383,16 +371,17 @@ def _entry(
             for line in _folded(fact, style, indent=8):
                 yield line.replace(line.strip(), _painted(line.strip(), role, style))
     if origin and left < len(at_end):
-        yield from _folded(origin, style, indent=8)
+        yield from (_painted(line, "origin", style) for line in _folded(origin, style, indent=8))
 
 
-def _summary(text: str, phrases: Mapping[str, str], style: Style) -> list[str]:
-    """Fold a summary, and paint its phrases that are not about nothing, by their roles."""
+def _summary(document: RunDocument, text: str, style: Style) -> list[str]:
+    """Fold a summary, and paint its first words and its numbers by their roles."""
     shown = "\n".join(_folded(text, style))
-    for phrase, role in phrases.items():
-        if not phrase.startswith("0 "):
-            words = r"\s".join(map(re.escape, phrase.split()))
-            shown = re.sub(rf"(?<![\w,]){words}", partial(_each_line, role, style), shown, count=1)
+    first, colon, _ = text.partition(":")
+    for phrase, role in {f"{first}{colon}": "target", **phrases_of(document)}.items():
+        words = r"\s".join(map(re.escape, phrase.split()))
+        colour = partial(_each_line, ROLES.get(role, role), style)
+        shown = re.sub(rf"(?<![\w,]){words}", colour, shown, count=1)
     return shown.split("\n")
 
 

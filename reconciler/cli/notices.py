@@ -47,10 +47,10 @@ def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
     """Post the numbers of a plan, and why `apply` will refuse it."""
     if hook is None:
         return
-    from reconciler.document.wording import guard_notes, in_a_line
+    from reconciler.document.wording import guard_notes, title_of
 
     targets = (seen.target for seen in saved.targets if seen.target in saved.differing)
-    _post(hook, saved.service, [in_a_line(saved), _named("In", targets), *guard_notes(saved)])
+    _post(hook, saved.service, [title_of(saved), _named("In", targets), *guard_notes(saved)])
 
 
 def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocument") -> None:
@@ -58,7 +58,7 @@ def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocu
     if hook is None:
         return
     from reconciler.document.document import target_of
-    from reconciler.document.wording import baseline_note, in_a_line, restored_heading
+    from reconciler.document.wording import baseline_note, restored_heading, title_of
     from reconciler.model.item import changed_by
     from reconciler.model.wording import counted
 
@@ -70,7 +70,7 @@ def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocu
         return
     targets = (seen.target for seen in news.targets if seen.target in news.differing)
     gone = f"{counted(number_gone, 'difference')} of the baseline gone" if number_gone else ""
-    head = f"Drift: {in_a_line(news)}" if not saved.is_empty else "In order again" if has_changed else "In order"
+    head = f"Drift: {title_of(news)}" if not saved.is_empty else "In order again" if has_changed else "In order"
     places = dict.fromkeys(map(target_of, put_back))
     again = _named(f"{restored} in", places) if restored else ""
     known = Counter(author.name for author in map(changed_by, news.changes) if author)
@@ -84,13 +84,13 @@ def notify_of_report(hook: "Webhook | None", report: "RunDocument") -> None:
     if hook is None:
         return
     from reconciler.document.document import target_of
-    from reconciler.document.wording import in_a_line
+    from reconciler.document.wording import title_of
     from reconciler.model.item import Status
 
     undone = {outcome.change.address.target for outcome in report.outcomes if outcome.status is not Status.DONE}
     undone |= set(map(target_of, report.findings("problem")))
     targets = (seen.target for seen in report.targets if seen.target in undone)
-    _post(hook, report.service, [in_a_line(report), _named("Not done, or a problem, in", targets)])
+    _post(hook, report.service, [title_of(report), _named("Not done, or a problem, in", targets)])
 
 
 def _named(words: str, targets: "Iterable[Target]") -> str:

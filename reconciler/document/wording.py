@@ -17,7 +17,7 @@ from shlex import join
 from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import RunDocument, change_in, saying, utc
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, address_of, subject_of
-from reconciler.document.numbers import ALREADY, DONE, parts_of, totals
+from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
@@ -30,6 +30,7 @@ from reconciler.model.item import (
     Delete,
     Finding,
     Outcome,
+    Status,
     Update,
     changed_by,
     sentences,
@@ -154,20 +155,24 @@ def excepted_subject(excepted: Finding) -> str:
     return ", ".join((finding_subject(excepted), *held_back(excepted)))
 
 
-def left_alone(document: RunDocument) -> str:
-    """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`.
+def stays(document: RunDocument) -> list[str]:
+    """Return how much stays as it is: `4 unmanaged`, `2 not applicable`, `1 excepted`; what is not there is not named.
 
-    Of a plan, also how many lists hold entries that the token cannot see.
+    Of a plan, also how many lists hold entries that the token cannot see, and how much is not of the change.
     """
     numbers = totals(document.items)
-    words = {"not applicable": numbers["not_applicable"], "excepted": numbers["excepted"]}
-    shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
+    words = {
+        "unmanaged": numbers_in(document)["unmanaged"] if document.is_plan else 0,
+        "not applicable": numbers["not_applicable"],
+        "excepted": numbers["excepted"],
+    }
+    shown = [f"{number:,} {word}" for word, number in words.items() if number]
     if not document.is_plan:
         return shown
-    if numbers["hidden"]:
-        shown += f", {counted(numbers['hidden'], 'list')} with hidden entries"
+    shown += [f"{counted(numbers['hidden'], 'list')} with hidden entries"] if numbers["hidden"] else []
+    shown += [f"{counted(document.archived, 'archived project')} left out"] if document.archived else []
     other = already(document)
-    return f"{shown}{archived_left_out(document.archived)}{f', {other:,} not of this change' if other else ''}"
+    return [*shown, *([f"{other:,} not of this change"] if other else [])]
 
 
 def already(document: RunDocument) -> int:
@@ -202,6 +207,12 @@ def with_reasons(document: RunDocument) -> RunDocument:
     if document.since or not any(map(source_of, document.changes)):
         return document
     return saying(document, Finding(None, "stays", differing_targets(document.changes)))
+
+
+def excepted_note(document: RunDocument) -> str:
+    """Return how much exceptions hold back, and when the first one ends; empty if nothing is held back."""
+    days = [finding.data["until"] for finding in document.findings("excepted")]
+    return f"{len(days):,} excepted until {min(days)} at the earliest" if days else ""
 
 
 def archived_left_out(number: int) -> str:
@@ -363,18 +374,55 @@ def revert_notes(document: RunDocument) -> list[str]:
     return [f"This is the way back from {about}" + (f": {command}" if any(document.changes) else "")]
 
 
-def in_a_line(document: RunDocument) -> str:
-    """Return numbers: `Plan: 1 to create, 1 problem`, or `Applied: 1 created, 1 dropped by the service`."""
+def title_of(document: RunDocument) -> str:
+    """Return what a document does in numbers, such as `Plan: 1 to create, 1 problem`; see `in_a_line`."""
+    return in_a_line(document, () if any(phrases_of(document)) else stays(document))
+
+
+def in_a_line(document: RunDocument, own: Sequence[str] | None = None) -> str:
+    """Return a document in numbers, or in a sentence if nothing is to be done, without a period.
+
+    Such as `Plan: 1 to create, 1 problem, 4 unmanaged`, `No changes: 81 targets are in order, 4 unmanaged` or `Applied:
+    1 created, 1 dropped by the service`.
+
+    Args:
+        document: a plan or a report.
+        own: how much stays as it is; see `stays`.
+    """
+    own = stays(document) if own is None else own
+    phrases = [*phrases_of(document)]
+    if phrases:
+        return f"{words_of(document)}: {', '.join((*phrases, *own))}"
+    if not document.is_plan or document.reverts or already(document):
+        return f"{words_of(document)}: {', '.join(('nothing to change', *own))}"
+    number = len(document.targets)
+    if document.known:
+        return f"Nothing new: {baseline_note(document)}" if document.known.total else "Nothing new"
+    if document.narrowed:
+        return f"Nothing to do in the {counted(number, 'target')} looked at"
+    shard = f" in shard {document.shard}" if document.shard else ""
+    order = f"{counted(number, 'target')} {'is' if number == 1 else 'are'} in order"
+    return f"No changes{shard}: {', '.join((order, *own))}"
+
+
+def phrases_of(document: RunDocument) -> Mapping[str, str]:
+    """Return what a document does, and what it cannot, in numbers, each with its marker or status: `1 to create`, `+`.
+
+    What is not there is not named.
+    """
     numbers = numbers_in(document)
-    if document.is_plan:
-        words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
-    else:
-        words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
-        words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
-    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    other = already(document) if document.is_plan else 0
-    words += [f"{other:,} not of this change"] if other else []
-    return f"{words_of(document)}: {', '.join(words) or 'nothing to change'}"
+    words = PLAN_WORDS if document.is_plan else REPORT_WORDS
+    phrases = {f"{numbers[word]:,} {shown}": role for word, (shown, role) in words.items() if numbers[word]}
+    problems = numbers["problems"]
+    return phrases | ({counted(problems, "problem"): "!"} if problems else {})
+
+
+PLAN_WORDS = {action: (f"to {action}", MARKERS[action]) for action in ACTIONS}
+REPORT_WORDS = {
+    **{f"{action}d": (f"{action}d", MARKERS[action]) for action in ACTIONS},
+    **{str(status): (status.words, str(status)) for status in Status if status is not Status.DONE},
+}
+"""By the words of `numbers.numbers_of`, how people read them, and the marker or the status that gives their colour."""
 
 
 def reach_in_words(targets: Iterable[Target], changes: Iterable[Change]) -> str:
@@ -404,11 +452,18 @@ def compared_with(saved: RunDocument) -> str:
     return f"{text}, and with the manifests at {escaped(saved.since)}." if saved.since else f"{text}."
 
 
-def plan_cost(changes: Iterable[Change], made: int) -> str:
+def plan_cost(saved: RunDocument) -> str:
     """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
-    writes = sum(len(change.requests) for change in changes)
-    verb = "was" if made == 1 else "were"
-    return f"{counted(writes, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
+    writes = sum(len(change.requests) for change in saved.changes)
+    verb = "was" if saved.requests_made == 1 else "were"
+    cost = f"{counted(saved.requests_made, 'request')} {verb} made to plan."
+    return f"{counted(writes, 'write')} to apply; {cost}" if writes else cost
+
+
+def costs_and_stays(saved: RunDocument) -> str:
+    """Return what a plan costs, and, unless its title says so, how much stays as it is."""
+    left = stays(saved) if any(phrases_of(saved)) else []
+    return f"{plan_cost(saved)}{' ' * bool(left)}{', '.join(left)}{'.' * bool(left)}"
 
 
 def requests_made(report: RunDocument) -> str:

@@ -26,22 +26,20 @@ from reconciler.document.wording import (
     canary_notes,
     compared,
     comparison_in_a_line,
+    costs_and_stays,
     details,
     difference_words,
     differing,
+    excepted_note,
     excepted_subject,
     expiry_notes,
     headline,
-    in_a_line,
     label,
     least,
-    left_alone,
     limit_notes,
     listed_documents,
     losses,
     not_of_this_change,
-    numbers_in,
-    plan_cost,
     quoted,
     reason_of,
     refusal_notes,
@@ -52,6 +50,7 @@ from reconciler.document.wording import (
     revert_notes,
     said,
     subject,
+    title_of,
     waits,
     who,
     widening_notes,
@@ -102,7 +101,6 @@ def plan(saved: RunDocument, style: Style) -> str:
     links, fewest = links_of(saved, style), least(style)
     first, *others = parts_of(saved)
     remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks("stays"))
-    unmanaged = counted(numbers_in(saved)["unmanaged"], "unmanaged object")
     notes = [
         *revert_notes(saved),
         *filter(None, [baseline_note(saved)]),
@@ -113,10 +111,10 @@ def plan(saved: RunDocument, style: Style) -> str:
         *widening_notes(saved),
     ]
     head = (
-        f"## {in_a_line(saved)}\n\n"
+        f"## {title_of(saved)}\n\n"
         f"{_bold(notes)}"
         f"{_table(table(first.items, PLAN_COLUMNS))}"
-        f"{plan_cost(saved.changes, saved.requests_made)} {unmanaged}{left_alone(saved)}.\n"
+        f"{costs_and_stays(saved)}\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
         f"{remarks}"
     )
@@ -128,7 +126,7 @@ def plan(saved: RunDocument, style: Style) -> str:
             _list("problem", _blocks(first, fewest, "problem"), _problem, links),
             _renames([*rename_notes(saved)]),
             *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
-            _list("excepted change", _blocks(first, fewest, "excepted"), _excepted, links),
+            _held_back(saved, _blocks(first, fewest, "excepted"), links),
             *_differing_already(saved, others, fewest, links),
             _put_back(saved, links),
         ],
@@ -173,7 +171,7 @@ def report(done: RunDocument, style: Style) -> str:
     links, fewest = links_of(done, style), least(style)
     waited = [*waits(done)]
     head = (
-        f"## {in_a_line(done)}\n\n"
+        f"## {title_of(done)}\n\n"
         f"{_bold([*canary_notes(done), *done.remarks('stays'), *revert_notes(done)])}"
         f"{_table(table(done.items, REPORT_COLUMNS))}"
         f"{requests_made(done)} made{'; waited ' * bool(waited)}{', '.join(map(code, waited))}.\n"
@@ -229,6 +227,13 @@ def _list(
     groups = [(block.targets, group) for block in blocks for group in block.ranked]
     lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)
     return NoteBlock(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
+
+
+def _held_back(saved: RunDocument, blocks: Iterable[Block[Entry]], links: Links) -> NoteBlock:
+    """Return what exceptions hold back, shown by a click: it is accepted, and in the way of nothing."""
+    listed = _list("excepted change", blocks, _excepted, links)
+    opening = f"<details>\n<summary>{excepted_note(saved)}</summary>\n\n"
+    return replace(listed, opening=opening, closing="\n</details>\n\n")
 
 
 def _which(targets: Sequence[Target], links: Links) -> str:

@@ -17,22 +17,19 @@ from reconciler.document.wording import (
     baseline_note,
     canary_notes,
     compared_with,
+    costs_and_stays,
     expiry_notes,
-    in_a_line,
-    left_alone,
     limit_notes,
-    numbers_in,
-    plan_cost,
     reach_in_words,
     refusal_notes,
     rename_notes,
     requests_made,
+    title_of,
     waits,
     widening_notes,
     words_of,
 )
 from reconciler.gitops.apply_log import revert_words
-from reconciler.model.wording import counted
 from reconciler.reports.coverage import matrix
 from reconciler.reports.history import is_whole
 from reconciler.reports.html import cards, verdict
@@ -58,7 +55,6 @@ ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
 
 def plan(saved: RunDocument, style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
-    unmanaged = counted(numbers_in(saved)["unmanaged"], "unmanaged object")
     notes = [
         *filter(None, [baseline_note(saved)]),
         *limit_notes(saved),
@@ -74,10 +70,7 @@ def plan(saved: RunDocument, style: Style) -> str:
         style,
         refusals=refusal_notes(saved),
         notes=notes,
-        facts=[
-            compared_with(saved),
-            f"{plan_cost(saved.changes, saved.requests_made)} {unmanaged}{left_alone(saved)}.",
-        ],
+        facts=[compared_with(saved), costs_and_stays(saved)],
         kinds=cards.PLAN_CARDS,
         numbers=table(parts_of(saved)[0].items, PLAN_COLUMNS),
         commands=_commands(saved),
@@ -142,7 +135,7 @@ def _page(
         "page.html",
         styles=PAGE_STYLES,
         scripts=PAGE_SCRIPTS,
-        title=in_a_line(shown),
+        title=title_of(shown),
         of=words_of(shown),
         service=shown.service,
         time=utc(shown.time),

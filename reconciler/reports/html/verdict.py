@@ -5,7 +5,7 @@ from shlex import join
 
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE, UNFINISHED
-from reconciler.document.wording import already, deletions_in_words, numbers_in
+from reconciler.document.wording import already, deletions_in_words, numbers_in, title_of
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED
 from reconciler.model.wording import counted, listed
@@ -54,7 +54,8 @@ def _of_plan(shown: RunDocument) -> PageVerdict:
                 "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
             )
         state = "before that apply" if shown.reverts else "the manifests declare"
-        return PageVerdict("calm", "Nothing to change", f"The service is as {state}.")
+        headline = "Nothing to change" if shown.reverts else title_of(shown)
+        return PageVerdict("calm", headline, f"The service is as {state}.")
     verbs = {"creates": numbers["create"], "updates": numbers["update"]}
     parts = [f"{verb} {counted(number, 'object')}" for verb, number in verbs.items() if number]
     words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
@@ -67,7 +68,7 @@ def _of_plan(shown: RunDocument) -> PageVerdict:
         return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
     if problems:
         return PageVerdict("care", headline, "The changes can be applied. The problems hold up nothing else.")
-    return PageVerdict("go", headline, "There is no problem. The plan can be applied.")
+    return PageVerdict("go", headline, "No problems. Ready to apply.")
 
 
 def of_report(shown: RunDocument) -> PageVerdict:
