@@ -84,6 +84,10 @@ def least(style: Style) -> float:
     return 2 if style.group_by == "change" else inf
 
 
+NAMED_IN_HEADLINES = 2
+"""How many targets a headline names."""
+
+
 def headline(targets: Sequence[Target]) -> tuple[str, str]:
     """Return what targets are, and which: `27 projects`, `acme/api, acme/lib and 25 more`."""
     first, second, *others = (escaped(str(target.ref)) for target in targets)

@@ -19,6 +19,7 @@ from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPa
 from reconciler.document.style import Style, links_of
 from reconciler.document.wording import (
     MARKERS,
+    NAMED_IN_HEADLINES,
     WHOLE,
     access_notes,
     alike,
@@ -70,6 +71,9 @@ NOTICE_LENGTH = 500
 MAX_LINE_LENGTH = 300
 """How many characters of one name, reason or line are shown."""
 
+
+MAX_NAMED_TARGETS = 50
+"""How many targets that have something alike are named below a click."""
 
 OPEN_TO_ENTRIES = 10
 """How many changes are shown without a click."""
@@ -225,7 +229,10 @@ def _list(
 ) -> NoteBlock:
     """Return a block with a line for each group and for each entry that is in none."""
     groups = [(block.targets, group) for block in blocks for group in block.ranked]
-    lines = (f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n" for targets, group in groups)
+    lines = (
+        f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n{_all_of(targets)}"
+        for targets, group in groups
+    )
     return NoteBlock(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
 
 
@@ -234,6 +241,13 @@ def _held_back(saved: RunDocument, blocks: Iterable[Block[Entry]], links: Links)
     listed = _list("excepted change", blocks, _excepted, links)
     opening = f"<details>\n<summary>{excepted_note(saved)}</summary>\n\n"
     return replace(listed, opening=opening, closing="\n</details>\n\n")
+
+
+def _all_of(targets: Sequence[Target]) -> str:
+    """Return the targets of an entry of a list, shown by a click; empty if its line names them all."""
+    if not _is_cut(targets):
+        return ""
+    return f"  <details><summary>all {len(targets):,}</summary>\n\n  {_named(targets)}\n\n  </details>\n"
 
 
 def _which(targets: Sequence[Target], links: Links) -> str:
@@ -286,7 +300,20 @@ def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> 
     first = block.targets[0]
     url = links.target(first) if len(block.targets) == 1 else None
     lead = f"{_linked(code(str(first)), url)}\n\n" if url else ""
+    lead = f"{_named(block.targets)}\n\n" if _is_cut(block.targets) else lead
     return collapsible(_title(block.targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
+
+
+def _is_cut(targets: Sequence[Target]) -> bool:
+    """Return whether a headline names only some of the targets."""
+    return len(targets) > NAMED_IN_HEADLINES
+
+
+def _named(targets: Sequence[Target]) -> str:
+    """Return the paths of many targets, as far as a note has room for them."""
+    names = ", ".join(code(str(target.ref)) for target in targets[:MAX_NAMED_TARGETS])
+    more = len(targets) - MAX_NAMED_TARGETS
+    return f"{names} and {more:,} more: `--group-by target` shows each" if more > 0 else names
 
 
 def _title(targets: Sequence[Target], words: str) -> str:
