@@ -27,7 +27,6 @@ from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.document.style import Style
 from reconciler.document.wording import (
     MARKERS,
-    SHOWN_VALUE_LENGTH,
     access_notes,
     alike,
     archived_left_out,
@@ -68,6 +67,7 @@ from reconciler.errors import LocatedDiagnostic
 from reconciler.model.codes import CODES, code_of
 from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
 from reconciler.model.targets import Level, Target
+from reconciler.model.values import SHOWN_VALUE_LENGTH
 from reconciler.model.wording import advised, counted
 from reconciler.system.terminal import escaped
 

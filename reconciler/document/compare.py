@@ -18,10 +18,11 @@ from reconciler.document.checksum import DOCUMENT
 from reconciler.document.document import BaselineShare, RunDocument, change_in, is_difference, target_of
 from reconciler.document.groups import Entry, address_of
 from reconciler.model.codes import code_of
-from reconciler.model.diff import Fields, inside
+from reconciler.model.diff import Fields
 from reconciler.model.item import Create, Delete, Finding, Item, Keep, Outcome, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.values import inside
 
 Fingerprints = Mapping[str, int]
 """How often each fingerprint occurs."""
@@ -294,7 +295,7 @@ def _difference(line: Line, earlier: Line | None) -> Difference:
 def _values(before: Fields, after: Fields) -> Iterator[Place]:
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
-        if isinstance(was, list | dict) and isinstance(now, list | dict):
+        if isinstance(was, dict) and isinstance(now, dict):
             yield from (Place(name + path, *values) for path, *values in inside(was, now))
         elif was != now:
             yield Place(name, was, now)

@@ -3,14 +3,12 @@
 Strings from the service or from manifests are shown so that they can neither steer a terminal nor turn text around.
 """
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import unified_diff
-from itertools import islice, takewhile
+from itertools import islice
 from math import inf
 from shlex import join
 
@@ -22,7 +20,7 @@ from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.codes import code_of
-from reconciler.model.diff import Fields, inside
+from reconciler.model.diff import Fields
 from reconciler.model.item import (
     ACTIONS,
     Change,
@@ -38,14 +36,9 @@ from reconciler.model.item import (
 )
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
+from reconciler.model.values import SHOWN_VALUE_LENGTH, empty_of, quoted, steps, value
 from reconciler.model.wording import advised, counted, listed
 from reconciler.system.terminal import escaped
-
-SHOWN_VALUE_LENGTH = 64
-"""How many characters of a value are shown: a SHA-256 is whole."""
-
-VALUE_CONTEXT_LENGTH = 12
-"""How many of them stand before the first difference of two long texts."""
 
 MAX_WIDENING_NOTES = 5
 """How many objects that hold for more once others are deleted are named at the head of a page or note."""
@@ -54,16 +47,6 @@ MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 WHOLE = "whole target"
 """Stands for the section's name where something is about the target itself: its creation, or why it cannot be read."""
-
-MORE_THAN_TEXT = re.compile(
-    r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
-)
-"""Strings that without quotation marks would look like another value, or like more than one."""
-
-
-def quoted(text: str) -> str:
-    """Return text as a JSON string, without special characters."""
-    return escaped(json.dumps(text, ensure_ascii=False))
 
 
 def label(address: Address) -> str:
@@ -147,7 +130,7 @@ def held_back(excepted: Finding, longest: float = SHOWN_VALUE_LENGTH) -> Iterato
     """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
     data = excepted.data
     if data["action"] == "update":
-        yield from _differing(data["before"], data["after"], longest)
+        yield from steps(data["before"], data["after"], longest)
     elif data["action"] is not None:
         yield f"not {data['action']}d"
     else:
@@ -239,7 +222,7 @@ def details(change: Change, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str
     if isinstance(change, Update):
         if change.renamed_from is not None:
             yield f"renamed from {quoted(str(change.renamed_from))}"
-        yield from _differing(change.before, change.after, longest)
+        yield from steps(change.before, change.after, longest)
     else:
         yield from _fields(change.before if isinstance(change, Delete) else change.after, longest)
     yield from said(change)
@@ -291,27 +274,6 @@ def losses(change: Change) -> Iterator[str]:
     return (escaped(note.reason) for note in change.notes if note.reason and code_of(note.code).shown == "verbose")
 
 
-def differing(
-    before: Fields, after: Fields, longest: float = SHOWN_VALUE_LENGTH
-) -> Iterator[tuple[str, str | None, str]]:
-    """Yield each place that an update changes, what is there, None if unknown, and what will be, each on one line."""
-    for field, now in after.items():
-        was = before.get(field)
-        if field not in before:
-            yield escaped(field), None, value(now, longest)
-        elif isinstance(was, list | dict) and isinstance(now, list | dict):
-            for path, old, new in inside(was, now):
-                yield escaped(field + path), value(old, longest), value(new, longest)
-        else:
-            start = _start(was, now, longest) if isinstance(was, str) and isinstance(now, str) else 0
-            yield escaped(field), value(was, longest, start), value(now, longest, start)
-
-
-def _differing(before: Fields, after: Fields, longest: float) -> Iterator[str]:
-    for name, was, will_be in differing(before, after, longest):
-        yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
-
-
 def rewritten(change: Change) -> Iterator[str]:
     """Yield, for each text of several lines that changes, which of its lines go and which come."""
     if not isinstance(change, Update):
@@ -323,27 +285,6 @@ def rewritten(change: Change) -> Iterator[str]:
             for line in islice(lines, 2, None):
                 if line[0] in "-+":
                     yield f"{escaped(name)} {line[0]} {escaped(line[1:])}"
-
-
-def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0) -> str:
-    """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
-
-    Args:
-        content: the value.
-        longest: how many characters of it are shown.
-        start: where in a long text to begin.
-    """
-    if content is None:
-        return "none"
-    if not isinstance(content, str):
-        return _shortened(escaped(json.dumps(content, ensure_ascii=False)), longest, start)
-    shown = _shortened(content, longest, start)
-    is_plain = (
-        content.isprintable()
-        and escaped(content) == content == content.strip() != ""
-        and not MORE_THAN_TEXT.fullmatch(content)
-    )
-    return content if shown == content and is_plain else quoted(shown)
 
 
 def listed_documents(documents: Mapping[str, int]) -> str:
@@ -489,7 +430,9 @@ def baseline_note(saved: RunDocument) -> str:
 def difference_words(difference: Difference) -> tuple[str, str, list[str]]:
     """Return the marker, the subject and the facts of something that is new, gone or different."""
     entry = difference.entry
-    facts = [f"{escaped(place.path)}: {value(place.before)} -> {value(place.after)}" for place in difference.places]
+    facts = [
+        fact for place in difference.places for fact in steps({place.path: place.before}, {place.path: place.after})
+    ]
     match entry:
         case Finding():
             return "!", finding_subject(entry), facts or [reason_of(entry)]
@@ -659,15 +602,4 @@ def flat(fields: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _fields(fields: Fields, longest: float) -> Iterator[str]:
-    return (f"{escaped(name)}: {value(content, longest)}" for name, content in flat(fields))
-
-
-def _start(before: str, after: str, longest: float) -> int:
-    """Where to begin to show two texts, so that what is shown differs."""
-    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    return 0 if common < longest - VALUE_CONTEXT_LENGTH else common - VALUE_CONTEXT_LENGTH
-
-
-def _shortened(text: str, longest: float, start: int) -> str:
-    rest = f"…{text[start:]}" if start else text
-    return rest if len(rest) <= longest else rest[: int(longest) - 1] + "…"
+    return (f"{escaped(name)}: {value(content, longest, empty=empty_of(name))}" for name, content in flat(fields))

@@ -1,7 +1,7 @@
 """Comparing resources: what differs, what an object would become, and how it was when it was read. Pure."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,6 +9,7 @@ from reconciler.model.entries import called_as
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
+from reconciler.model.values import steps
 from reconciler.model.wording import short
 
 Kept = TypeVar("Kept", bound=Resource)
@@ -166,26 +167,12 @@ def as_read(record: LiveRecord) -> AsRead:
 
 
 def moved(before: AsRead, now: AsRead) -> str:
-    """Return what has changed since an object was read, as `state: "active" -> "closed"`; empty if nothing has."""
+    """Return what has changed since an object was read, as `state: active -> closed`; empty if nothing has."""
     if before == now:
         return ""
-    places = inside(_plain(before), _plain(now))
-    return ", ".join(f"{path.removeprefix('.')}: {quoted(was)} -> {quoted(is_now)}" for path, was, is_now in places)
-
-
-def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
-    from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and hardly ever needed
-    from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
-
-    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
-    levels = [level for levels in difference.values() for level in levels]
-    for level in sorted(levels, key=lambda level: str(level.path())):
-        path = "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
-        )
-        was, will_be = (None if value is notpresent else value for value in (level.t1, level.t2))
-        yield path, was, will_be
+    was, is_now = _plain(before), _plain(now)
+    after = {name: content for name, content in {**dict.fromkeys(was), **is_now}.items() if content != was.get(name)}
+    return ", ".join(steps({name: was.get(name) for name in after}, after))
 
 
 def _plain(read: AsRead) -> Fields:

@@ -17,6 +17,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
 from reconciler.model.targets import Key, Target
+from reconciler.model.values import steps
 from reconciler.planning.collections import plan_matches
 from reconciler.planning.matching import Matches, Pair
 from reconciler.planning.objects import plan_settings
@@ -150,8 +151,8 @@ def former_values(
         elif now == left and field in live:
             back[field] = was
         elif now != was:
-            problems.append(at.problem(name, f"has changed since the apply: {quoted(left)} -> {quoted(now)}", STAYS))
-            problems[-1] = replace(problems[-1], field=field)
+            changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
+            problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
     if back and not problems:
         back |= {field: value for field, value in change.read.fields.items() if field not in live}
     wanted, others = restorable(type(record.resource), back)
@@ -424,10 +425,10 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
 
 
 def _moved(left: Fields, record: LiveRecord) -> str:
-    """Return what is shown and no longer as it was left, as `state: "active" -> "closed"`; empty if nothing is."""
+    """Return what is shown and no longer as it was left, as `state: active -> closed`; empty if nothing is."""
     live = {**fields_of(record.resource), **record.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
-    return ", ".join(f"{name}: {quoted(was)} -> {quoted(live.get(name))}" for name, was in moved.items())
+    return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
 def _root(field: str) -> str:

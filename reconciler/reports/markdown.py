@@ -30,7 +30,6 @@ from reconciler.document.wording import (
     costs_and_stays,
     details,
     difference_words,
-    differing,
     excepted_note,
     excepted_subject,
     expiry_notes,
@@ -41,7 +40,6 @@ from reconciler.document.wording import (
     listed_documents,
     losses,
     not_of_this_change,
-    quoted,
     reason_of,
     refusal_notes,
     rename_notes,
@@ -59,6 +57,7 @@ from reconciler.document.wording import (
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update
 from reconciler.model.targets import Target
+from reconciler.model.values import differing, quoted
 from reconciler.model.wording import counted
 from reconciler.system.terminal import escaped
 

@@ -43,6 +43,7 @@ from reconciler.model.codes import code_of
 from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
+from reconciler.model.values import empty_of, entry, value
 from reconciler.model.wording import counted
 from reconciler.reports.coverage import AFTER, State
 from reconciler.reports.html.verdict import is_interrupted
@@ -460,17 +461,17 @@ def _id(card: Decision, seen: Counter[str]) -> str:
 
 def _fields(change: Change) -> Iterator[Field]:
     if isinstance(change, Create):
-        yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in flat(change.after))
+        yield from ((escaped(name), None, _clipped(_text(name, content), 0)) for name, content in flat(change.after))
     elif isinstance(change, Delete):
-        yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in flat(change.before))
+        yield from ((escaped(name), _clipped(_text(name, content), 0), None) for name, content in flat(change.before))
     else:
         if change.renamed_from is not None:
             yield "name", escaped(str(change.renamed_from)), escaped(str(change.address.name))
         for name, after in change.after.items():
             if name in change.before:
-                yield escaped(name), *_both(_text(change.before[name]), _text(after))
+                yield escaped(name), *_both(_text(name, change.before[name]), _text(name, after))
             else:
-                yield escaped(name), None, _clipped(_text(after), 0)
+                yield escaped(name), None, _clipped(_text(name, after), 0)
     yield from _said(change)
 
 
@@ -485,11 +486,14 @@ def _said(change: Change) -> Iterator[Field]:
             yield FIELD_OF_NOTE.get(code, code), None, _clipped(escaped("; ".join(sentences(change, code))), 0)
 
 
-def _text(value: Json) -> str:
-    """Return a value as text of one or more lines: null as `none`, JSON where it is neither that nor a text."""
-    if value is None:
-        return "none"
-    return escaped_lines(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)) or '""'
+def _text(field: str, content: Json) -> str:
+    """Return a value as text of one or more lines: of a list each entry has one."""
+    match content:
+        case str():
+            return escaped_lines(content) or '""'
+        case [_, *_]:
+            return "\n".join(map(entry, content))
+    return value(content, inf, empty=empty_of(field))
 
 
 def _both(before: str, after: str) -> tuple[str, str]:
