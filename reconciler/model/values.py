@@ -111,7 +111,7 @@ def _spellings(entries: list[Json]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _come_and_gone(was: tuple[str, ...], now: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the entries that only the second of two lists has, and those that only the first has, each in its order."""
+    """Return the entries that only the second of two lists has, and those that only the first has, in their order."""
     from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and many plans need none
 
     difference = DeepDiff(set(was), set(now), view="tree")

@@ -43,7 +43,7 @@ from reconciler.model.codes import code_of
 from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
-from reconciler.model.values import empty_of, entry, value
+from reconciler.model.values import empty_of, entry_words, value
 from reconciler.model.wording import counted
 from reconciler.reports.coverage import AFTER, State
 from reconciler.reports.html.verdict import is_interrupted
@@ -492,7 +492,7 @@ def _text(field: str, content: Json) -> str:
         case str():
             return escaped_lines(content) or '""'
         case [_, *_]:
-            return "\n".join(map(entry, content))
+            return "\n".join(map(entry_words, content))
     return value(content, inf, empty=empty_of(field))
 
 
