@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypeVar
 
 from reconciler.document.document import BaselineShare, RunDocument, section_of
 from reconciler.model.item import Delete, Finding, Item, Keep, Outcome, Status
 from reconciler.model.targets import Level, Target
+
+T = TypeVar("T")
 
 
 class State(StrEnum):
@@ -120,6 +122,20 @@ def matrix(document: RunDocument) -> Matrix:
 
     rows = (Row(seen.target, states(seen.target, seen.sections), seen.path) for seen in document.targets)
     return Matrix(names, tuple(sorted(rows, key=lambda row: row.target.order)))
+
+
+def worst_first(fleet: Matrix) -> Matrix:
+    """Return the matrix with the sections first in which something is to be done: the page may have no room for all."""
+    severities = [
+        min((SEVERITY[row.states[number]] for row in fleet.rows), default=0) for number in range(len(fleet.sections))
+    ]
+    order = sorted(range(len(fleet.sections)), key=lambda number: min(severities[number], SEVERITY[State.EXCEPTED]))
+
+    def arranged(values: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(values[number] for number in order)
+
+    rows = (replace(row, states=arranged(row.states)) for row in fleet.rows)
+    return Matrix(arranged(fleet.sections), tuple(rows))
 
 
 FOUND = {

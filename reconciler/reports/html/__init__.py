@@ -30,7 +30,7 @@ from reconciler.document.wording import (
     words_of,
 )
 from reconciler.gitops.apply_log import revert_words
-from reconciler.reports.coverage import matrix
+from reconciler.reports.coverage import matrix, worst_first
 from reconciler.reports.history import is_whole
 from reconciler.reports.html import cards, verdict
 from reconciler.reports.html.cards import CardKind
@@ -152,7 +152,7 @@ def _page(
         data={
             **cards.data(decisions, links),
             "kinds": {kind.name: asdict(kind) for kind in kinds},
-            "matrix": cells(matrix(shown)),
+            "matrix": cells(worst_first(matrix(shown))),
             "commands": commands,
             "revert": revert_words(shown.reverts),
         },

@@ -187,7 +187,7 @@
       const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
       lines.push(make("p", { class: "places" }, rows.length > 3 ? `${names} …` : names));
     }
-    if (place && !title.includes(data.texts[place])) lines.push(make("p", { class: "asked" }, "Asked for at ", lineLink(place)));
+    if (place && !title.includes(data.texts[place])) lines.push(make("p", { class: "asked" }, "Declared in ", lineLink(place)));
     return lines;
   }
 
