@@ -257,10 +257,10 @@ def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
     assert len(note) <= MAX_NOTE_LENGTH
 
 
-@pytest.mark.parametrize(("limit", "shown"), [(2030, 2), (2029, 1), (1530, 1), (1529, 0)])
+@pytest.mark.parametrize(("limit", "shown"), [(2035, 2), (2034, 1), (1535, 1), (1534, 0)])
 def test_a_note_may_have_just_so_many_characters(limit: int, shown: int) -> None:
-    blocks = [NoteBlock("thing", "#\n", ("x" * 999 + "\n", "x" * 999 + "\n"), "\n"), NoteBlock("other", "#\n", ())]
-    note = fitted("h" * 26 + "\n", blocks, limit)
+    blocks = [NoteBlock("thing", ("x" * 999 + "\n", "x" * 999 + "\n"), "#"), NoteBlock("other", (), "#")]
+    note = fitted(blocks, limit, title="h" * 23)
     assert note.count("x\n") == shown
     assert (f"**Shortened: {2 - shown} of 2 things left out here.**" in note) is (shown < 2)
 

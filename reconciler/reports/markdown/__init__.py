@@ -8,14 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, groupby
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import RunDocument, change_in, utc
 from reconciler.document.groups import Block, Entry, EntryGroup, address_of, entries_of, grouped, subject_of
 from reconciler.document.links import Links
-from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, Table, parts_of, table
+from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, parts_of, table
 from reconciler.document.style import Style, links_of
 from reconciler.document.wording import (
     MARKERS,
@@ -80,30 +83,42 @@ OPEN_TO_ENTRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class NoteBlock:
-    """Entries that are shown together.
+    """Entries that are shown together; `blocks.md` has their Markdown.
 
     Attributes:
         noun: what an entry is, such as `problem`.
-        opening: stands above the entries, if any is shown.
-        entries: each ends its last line.
-        closing: stands below them.
+        entries: each ends its last line. Where they have a language, they begin with a sign of ours, so that none of
+            them ends the fenced block that they stand in.
+        heading: stands above the entries; empty if a click shows them.
+        summary: HTML that a click opens and closes; empty for a heading.
+        is_open: whether it is open at first.
+        lead: Markdown above the entries.
+        language: by which the entries are coloured; empty for Markdown.
+        above: the heading of this block and those below it; empty if it is not the first of them.
+        part: what they have in common, if there are several parts.
     """
 
     noun: str
-    opening: str
     entries: tuple[str, ...]
-    closing: str = "\n"
+    heading: str = ""
+    summary: str = ""
+    is_open: bool = False
+    lead: str = ""
+    language: str = ""
+    above: str = ""
+    part: str = ""
 
-    def __str__(self) -> str:
-        """The whole block."""
-        return f"{self.opening}{''.join(self.entries)}{self.closing}" if self.entries else ""
+    @property
+    def frame(self) -> int:
+        """How many characters stand around the entries."""
+        macros = _environment().get_template("blocks.md").module
+        return len(macros.opening(self)) + len(macros.closing(self))  # type: ignore[attr-defined]
 
 
 def plan(saved: RunDocument, style: Style) -> str:
     """Return what would be changed and what cannot be."""
     links, fewest = links_of(saved, style), least(style)
     first, *others = parts_of(saved)
-    remarks = "".join(f"{code(remark)}\n\n" for remark in saved.remarks("stays"))
     notes = [
         *revert_notes(saved),
         *filter(None, [baseline_note(saved)]),
@@ -113,26 +128,26 @@ def plan(saved: RunDocument, style: Style) -> str:
         *access_notes(saved),
         *widening_notes(saved),
     ]
-    head = (
-        f"## {title_of(saved)}\n\n"
-        f"{_bold(notes)}"
-        f"{_table(table(first.items, PLAN_COLUMNS))}"
-        f"{costs_and_stays(saved)}\n"
-        f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
-        f"{remarks}"
-    )
     changes = _blocks(first, fewest, "change")
     is_open = sum(len(block.groups) for block in changes) <= OPEN_TO_ENTRIES
+    blocks = [
+        _list("problem", _blocks(first, fewest, "problem"), _problem, links),
+        _renames([*rename_notes(saved)]),
+        *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
+        _held_back(saved, _blocks(first, fewest, "excepted"), links),
+        *_differing_already(saved, others, fewest, links),
+        _put_back(saved, links),
+    ]
     return fitted(
-        head,
-        [
-            _list("problem", _blocks(first, fewest, "problem"), _problem, links),
-            _renames([*rename_notes(saved)]),
-            *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
-            _held_back(saved, _blocks(first, fewest, "excepted"), links),
-            *_differing_already(saved, others, fewest, links),
-            _put_back(saved, links),
+        blocks,
+        title=title_of(saved),
+        notes=notes,
+        table=table(first.items, PLAN_COLUMNS),
+        facts=[
+            costs_and_stays(saved),
+            f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.",
         ],
+        remarks=saved.remarks("stays"),
     )
 
 
@@ -143,7 +158,7 @@ def _blocks(part: DocumentPart, fewest: float, sort: str) -> tuple[Block[Entry],
 
 def restored(saved: RunDocument, style: Style) -> str:
     """Return what was changed and put back, under its heading; empty if nothing was."""
-    return str(_put_back(saved, links_of(saved, style)))
+    return written([_put_back(saved, links_of(saved, style))])
 
 
 def _put_back(saved: RunDocument, links: Links) -> NoteBlock:
@@ -153,34 +168,35 @@ def _put_back(saved: RunDocument, links: Links) -> NoteBlock:
         f"- {_which([address.target], links)}: {code(f'{label(address)}: {restored_text(back)}')}\n"
         for address, back in findings
     )
-    return NoteBlock("change that was put back", f"### {heading}\n\n", tuple(entries) if heading else ())
+    return NoteBlock("change that was put back", tuple(entries) if heading else (), heading)
 
 
 def _differing_already(
     saved: RunDocument, parts: Sequence[DocumentPart], fewest: float, links: Links
 ) -> Iterator[NoteBlock]:
     """Yield what is not of the change since the revision of `--since`, under its heading."""
-    opening = f"### {not_of_this_change(saved.changes)}\n\n"
+    above = not_of_this_change(saved.changes)
     for part in parts:
-        opening += f"{part.name.capitalize()}:\n\n" if len(parts) > 1 else ""
+        name = part.name.capitalize() if len(parts) > 1 else ""
         for together in _blocks(part, fewest, "change"):
-            block = _changes(together, "to {}", links, is_open=False)
-            yield replace(block, opening=f"{opening}{block.opening}")
-            opening = ""
+            yield replace(_changes(together, "to {}", links, is_open=False), above=above, part=name)
+            above = name = ""
 
 
 def report(done: RunDocument, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     links, fewest = links_of(done, style), least(style)
-    waited = [*waits(done)]
-    head = (
-        f"## {title_of(done)}\n\n"
-        f"{_bold([*canary_notes(done), *done.remarks('stays'), *revert_notes(done)])}"
-        f"{_table(table(done.items, REPORT_COLUMNS))}"
-        f"{requests_made(done)} made{'; waited ' * bool(waited)}{', '.join(map(code, waited))}.\n"
-        f"Written to {code(done.service)} from {utc(done.began_at)} to {utc(done.time)}{_pipeline(links)}.\n\n"
+    waited = ", ".join(map(code, waits(done)))
+    return fitted(
+        [block for part in parts_of(done) for block in _became(part, fewest, links)],
+        title=title_of(done),
+        notes=[*canary_notes(done), *done.remarks("stays"), *revert_notes(done)],
+        table=table(done.items, REPORT_COLUMNS),
+        facts=[
+            f"{requests_made(done)} made{waited and f'; waited {waited}'}.",
+            f"Written to {code(done.service)} from {utc(done.began_at)} to {utc(done.time)}{_pipeline(links)}.",
+        ],
     )
-    return fitted(head, [block for part in parts_of(done) for block in _became(part, fewest, links)])
 
 
 def _became(part: DocumentPart, fewest: float, links: Links) -> Iterator[NoteBlock]:
@@ -191,36 +207,29 @@ def _became(part: DocumentPart, fewest: float, links: Links) -> Iterator[NoteBlo
         yield _changes(block, "{}d", links, is_open=False)
 
 
-def _bold(notes: Iterable[str]) -> str:
-    return "".join(f"**{code(note)}**\n\n" for note in notes)
-
-
 def comparison(comparison: Comparison, style: Style) -> str:
     """Return what is new, gone or different, by target."""
-    head = f"## {comparison_in_a_line(comparison)}\n\n{compared(comparison)}.\n\n"
     is_open = len(comparison.differences) <= OPEN_TO_ENTRIES
-    return fitted(head, [_differing(*block, is_open=is_open) for block in alike(comparison, least(style))])
+    return fitted(
+        [_differing(*block, is_open=is_open) for block in alike(comparison, least(style))],
+        title=comparison_in_a_line(comparison),
+        facts=[f"{compared(comparison)}."],
+    )
 
 
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the diagnostics of the manifests, by file, each with its line."""
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     verdict = _severities(numbers) or listed_documents(documents)
-    head = f"## {'Not valid' if numbers['error'] else 'Valid'}: {verdict}\n\n"
     files = [(path, tuple(own)) for path, own in groupby(diagnostics, lambda diagnostic: diagnostic.path)]
     files.sort(key=lambda file: all(diagnostic.severity != "error" for diagnostic in file[1]))
-    return fitted(head, (_file(path, own) for path, own in files))
+    title = f"{'Not valid' if numbers['error'] else 'Valid'}: {verdict}"
+    return fitted((_file(path, own) for path, own in files), title=title)
 
 
-def _table(table: Table) -> str:
-    if not table.rows:
-        return ""
-    lines = [f"| section | {' | '.join(table.columns)} |", f"|---|{'---:|' * len(table.columns)}"]
-    for section, numbers in table.rows:
-        # a cell ends at a pipe even within code
-        name = code(section).replace("|", "\\u007c") if section else WHOLE
-        lines.append(f"| {name} | {' | '.join(map(str, numbers))} |")
-    return "\n".join(lines) + "\n\n"
+def _cell(section: str) -> str:
+    """Return the name of a section for a table: a cell ends at a pipe even within code."""
+    return code(section).replace("|", "\\u007c") if section else WHOLE
 
 
 def _list(
@@ -232,14 +241,12 @@ def _list(
         f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n{_all_of(targets)}"
         for targets, group in groups
     )
-    return NoteBlock(noun, f"### {counted(sum(len(group.entries) for _, group in groups), noun)}\n\n", tuple(lines))
+    return NoteBlock(noun, tuple(lines), counted(sum(len(group.entries) for _, group in groups), noun))
 
 
 def _held_back(saved: RunDocument, blocks: Iterable[Block[Entry]], links: Links) -> NoteBlock:
     """Return what exceptions hold back, shown by a click: it is accepted, and in the way of nothing."""
-    listed = _list("excepted change", blocks, _excepted, links)
-    opening = f"<details>\n<summary>{excepted_note(saved)}</summary>\n\n"
-    return replace(listed, opening=opening, closing="\n</details>\n\n")
+    return replace(_list("excepted change", blocks, _excepted, links), heading="", summary=excepted_note(saved))
 
 
 def _all_of(targets: Sequence[Target]) -> str:
@@ -280,7 +287,7 @@ def _excepted(group: EntryGroup[Finding]) -> str:
 
 def _renames(notes: Sequence[str]) -> NoteBlock:
     entries = tuple(f"- {code(note)}\n" for note in notes)
-    return NoteBlock("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", entries)
+    return NoteBlock("possible rename", entries, counted(len(entries), "possible rename"))
 
 
 def _unfinished(group: EntryGroup[Outcome]) -> str:
@@ -298,9 +305,10 @@ def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> 
     entries = ("".join(_change(change, author)) for change, author in changes)
     first = block.targets[0]
     url = links.target(first) if len(block.targets) == 1 else None
-    lead = f"{_linked(code(str(first)), url)}\n\n" if url else ""
-    lead = f"{_named(block.targets)}\n\n" if _is_cut(block.targets) else lead
-    return collapsible(_title(block.targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
+    lead = _linked(code(str(first)), url) if url else ""
+    lead = _named(block.targets) if _is_cut(block.targets) else lead
+    summary = _title(block.targets, words)
+    return NoteBlock("change", tuple(entries), summary=summary, is_open=is_open, lead=lead, language="diff")
 
 
 def _is_cut(targets: Sequence[Target]) -> bool:
@@ -331,7 +339,7 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
         marker, subject, facts = difference_words(difference)
         lines = [f"{difference.news} {marker} {clipped(subject)}", *(f"    {clipped(fact)}" for fact in facts)]
         entries.append("".join(f"{line}\n" for line in lines))
-    return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
+    return NoteBlock("difference", tuple(entries), summary=_title(targets, words), is_open=is_open, language="text")
 
 
 def _change(change: Change, author: str) -> Iterator[str]:
@@ -355,9 +363,8 @@ def _change(change: Change, author: str) -> Iterator[str]:
 def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> NoteBlock:
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     entries = ("".join(_diagnostic(diagnostic)) for diagnostic in diagnostics)
-    return collapsible(
-        f"{code_in_html(path)}: {_severities(numbers)}", "fault", "text", entries, is_open=bool(numbers["error"])
-    )
+    summary = f"{code_in_html(path)}: {_severities(numbers)}"
+    return NoteBlock("fault", tuple(entries), summary=summary, is_open=bool(numbers["error"]), language="text")
 
 
 def _diagnostic(diagnostic: LocatedDiagnostic) -> Iterator[str]:
@@ -370,23 +377,6 @@ def _diagnostic(diagnostic: LocatedDiagnostic) -> Iterator[str]:
 
 def _severities(numbers: Mapping[str, int]) -> str:
     return ", ".join(counted(numbers[severity], severity) for severity in ("error", "warning") if numbers.get(severity))
-
-
-def collapsible(
-    summary: str, noun: str, language: str, entries: Iterable[str], *, is_open: bool, lead: str = ""
-) -> NoteBlock:
-    """Return a block that opens and closes when its summary is clicked.
-
-    Args:
-        summary: HTML.
-        noun: what an entry is.
-        language: by which the entries are coloured.
-        entries: lines that begin with a sign of ours, so that none of them ends the fenced block they stand in.
-        is_open: whether it is open at first.
-        lead: Markdown above the entries.
-    """
-    opening = f"<details{' open' if is_open else ''}>\n<summary>{summary}</summary>\n\n{lead}```{language}\n"
-    return NoteBlock(noun, opening, tuple(entries), "```\n\n</details>\n\n")
 
 
 def code(text: str) -> str:
@@ -409,36 +399,58 @@ def clipped(text: str) -> str:
     return text if len(text) <= MAX_LINE_LENGTH else text[: MAX_LINE_LENGTH - 1] + "…"
 
 
-def fitted(head: str, blocks: Iterable[NoteBlock], limit: int = MAX_NOTE_LENGTH) -> str:
+def fitted(blocks: Iterable[NoteBlock], limit: int = MAX_NOTE_LENGTH, **head: object) -> str:
     """Return a note: all blocks, or as many of their first entries as there is room for, and how many are missing.
 
     Args:
-        head: always shown.
         blocks: the most important first.
         limit: the most characters of the note.
+        head: what is always shown, as `note.md` takes it.
     """
     blocks = tuple(blocks)
-    whole = head + "".join(map(str, blocks))
+    whole = written(blocks, **head)
     if len(whole) <= limit:
-        return whole.rstrip("\n") + "\n"
-    parts = tuple(_beginning(blocks, limit - len(head) - NOTICE_LENGTH))
-    return f"{head}{_notice(blocks, parts)}{''.join(map(str, parts))}".rstrip("\n") + "\n"
+        return whole
+    parts = tuple(_beginning(blocks, limit - len(written((), **head)) - NOTICE_LENGTH))
+    return written(parts, left_out=_left_out(blocks, parts), **head)
+
+
+def written(blocks: Iterable[NoteBlock], **head: object) -> str:
+    """Return a note with these blocks."""
+    defaults = dict.fromkeys(("title", "notes", "table", "facts", "remarks", "left_out"), ())
+    text = _environment().get_template("note.md").render({**defaults, **head}, blocks=tuple(blocks))
+    return text.strip("\n") + "\n"
 
 
 def _beginning(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
     """Yield the blocks, all without entries from the first entry on for which there is no room."""
     for block in blocks:
-        sizes = accumulate(map(len, block.entries), initial=len(block.opening) + len(block.closing))
+        sizes = accumulate(map(len, block.entries), initial=block.frame)
         number = max(0, sum(size <= room for size in sizes) - 1)
         part = replace(block, entries=block.entries[:number])
         yield part
-        room = room - len(str(part)) if number == len(block.entries) else 0
+        room = room - (part.frame + sum(map(len, part.entries)) if number else 0) if number == len(block.entries) else 0
 
 
-def _notice(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> str:
+def _left_out(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> list[str]:
+    """Return how much of what is missing."""
     left_out, all_of = Counter[str](), Counter[str]()
     for block, part in zip(blocks, parts, strict=True):
         left_out[block.noun] += len(block.entries) - len(part.entries)
         all_of[block.noun] += len(block.entries)
-    missing = [f"{number:,} of {counted(all_of[noun], noun)}" for noun, number in left_out.items() if number]
-    return f"**Shortened: {', '.join(missing)} left out here.** The other reports of this run have all of it.\n\n"
+    return [f"{number:,} of {counted(all_of[noun], noun)}" for noun, number in left_out.items() if number]
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates of notes. They escape nothing by themselves: whatever is not ours passes `code`."""
+    environment = Environment(
+        loader=PackageLoader("reconciler.reports", "markdown"),
+        autoescape=False,  # noqa: S701 - Markdown, in which HTML escapes would be shown
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"code": code, "cell": _cell}
+    return environment
