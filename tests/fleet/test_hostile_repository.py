@@ -301,7 +301,7 @@ def test_links_from_folder_to_folder_are_followed_once(cli_runner: CliRunner) ->
     cli_runner.project("{milestones: {a: {}, b: {}}}", name="manifests/f8/project.yaml")
     planned = cli_runner("plan --since HEAD")
     assert (planned.code, planned.err) == (0, "")
-    assert planned.out.splitlines()[1] == '  + milestone "b"     manifests/f0/l0/l0/l0/l0/l0/l0/l0/project.yaml:4'
+    assert planned.out.splitlines()[1] == '  + milestone "b"     manifests/f0/l0/l0/l0/l0/l0/l0/l0/l0/project.yaml:4'
     commit = made.commit()
     assert cli_runner("plan --out plan.json").code == 0
     assert f'"commit": "{commit}"' in (cli_runner.folder / "plan.json").read_text()
