@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from reconciler.documents.report import load_report
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect
 from reconciler.fleet.stages import GIVEN, STAGES, survey
+from reconciler.fleet.successions import successions
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
@@ -42,7 +43,6 @@ APPLIED = "applied"
 def draw(
     session: Session,
     client: Client,
-    grace: timedelta = timedelta(),
     *,
     commit: bool = False,
     inventory: OpenInventory = NO_INVENTORY,
@@ -54,16 +54,13 @@ def draw(
     Args:
         session: the run.
         client: the service.
-        grace: see `DesiredState.grace`.
         commit: whether the plan records the commit of the manifests.
         inventory: the list of what was applied.
         who_after: see `Scope`.
         restored_after: likewise.
     """
     given = session.given
-    with surveying(
-        session, client, inventory, grace=grace, who_after=who_after, restored_after=restored_after
-    ) as begun:
+    with surveying(session, client, inventory, who_after=who_after, restored_after=restored_after) as begun:
         run = survey(begun, STAGES)
     _warn_of_variables(run.plan)
     records = commit or inventory.store is not None
@@ -74,7 +71,7 @@ def draw(
         shard=run.scope.shard,
         since=run.past.then.revision if run.past else "",
         hints=run.hints,
-        remarks=run.absences.remarks,
+        remarks=(*run.absences.remarks, *successions(run)),
         archived=len(run.archived_left_out),
         narrowed=given.narrowed or (given.since is not None and not given.everything),
         restored_since=restored_after,
@@ -175,7 +172,6 @@ def surveying(
     client: Client,
     inventory: OpenInventory = NO_INVENTORY,
     *,
-    grace: timedelta = timedelta(),
     locks_bind: bool = True,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
@@ -186,7 +182,6 @@ def surveying(
         session: the run.
         client: the service.
         inventory: the list of what was applied.
-        grace: see `DesiredState.grace`.
         locks_bind: whether a broken lock is an error.
         who_after: see `Scope`.
         restored_after: likewise.
@@ -205,7 +200,7 @@ def surveying(
             everything=given.everything,
             since_applied=given.since == APPLIED,
             shard=_shard(given.shard),
-            grace=grace,
+            grace=session.grace,
             forced=given.force_events,
             only_change=given.only_change,
             who_after=who_after,
