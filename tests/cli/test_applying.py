@@ -293,10 +293,10 @@ def test_a_rotated_token_stays_as_long_as_its_grace_and_the_plan_says_until_when
         assert f"{due} {end}\n" in cli_runner(f"plan{options}").changes
     assert cli_runner("apply --yes --tokens-to tokens.jsonl").code == 0
     made = max(token["created_at"] for token in cli_runner.sandbox.state()["projects"][0]["trigger_tokens"])
-    end = datetime.fromisoformat(made) + timedelta(hours=24)
+    until = datetime.fromisoformat(made) + timedelta(hours=24)
     for command in ("apply --yes", "plan"):
         told, _, last = cli_runner(command).out.partition("\n")
-        assert told == f"1 rotated token beside a successor: a run after {end:%Y-%m-%d %H:%M} UTC deletes it"
+        assert told == f"1 rotated token beside a successor: a run after {until:%Y-%m-%d %H:%M} UTC deletes it"
         assert "0 deleted" in last or "0 to delete" in last
     done = cli_runner("drift")
     assert (done.code, done.out) == (0, "")
