@@ -280,6 +280,7 @@ KIND = Kind(
     order=110,
     trace=trace,
     rehearsal=rehearsal,
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.REPORTER},

@@ -93,6 +93,7 @@ KIND = Kind(
     summary="Which roles may push and delete image tags, by `tag_name_pattern`, a regular expression (RE2).",
     models={Level.PROJECT: dict[str, TagProtectionRule | None]},
     parts=(RULES,),
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         archived=Archived.CLOSED,

@@ -139,6 +139,7 @@ KIND = Kind(
     models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
     parts=(RULES,),
     rehearsal=rehearsal,
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         archived=Archived.CLOSED,

@@ -213,11 +213,12 @@ class Group(GroupOrProject):
 
 
 class Project(GroupOrProject):
-    """A project, in a group or in a user's personal namespace."""
+    """A project, in a group or in a user's personal namespace. A state file need not say what is in its repository."""
 
     description: str | None = None
     last_activity_at: Time = ""
     default_branch: str = "main"
+    empty_repo: bool = False
     topics: list[str] = Field(default_factory=list)
     renamed_from: list[str] = Field(default_factory=list)
     repository_enabled: bool = True
