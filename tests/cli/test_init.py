@@ -257,7 +257,6 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         "on, or leave the section out",
         "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
         "others, then export again",
-        "  13 package protection rules of 13 projects: minimum_access_level_for_delete: this server does not show it",
         *MUST_BE_THERE,
         NEW_PROJECT,
         f"  {COMMIT}",

@@ -155,7 +155,7 @@ def test_a_rule_that_is_deleted_and_a_project_that_comes_get_what_the_profile_sa
     rules = ("approval_rules", "container_tag_protection_rules", "package_protection_rules", "protected_tags")
     live = {each["path"]: each for each in cli_runner.sandbox.state()["projects"]}
     assert {name: [len(live[path][name]) for path in ("acme/p5", "acme/new")] for name in rules} == {
-        **dict.fromkeys(rules, [1, 1]),
+        **{name: [1, 1] for name in rules},
         "approval_rules": [2, 2],
     }
     again = cli_runner("plan")
@@ -201,6 +201,8 @@ def test_an_empty_repository_in_which_somebody_has_protected_something_is_declar
     cli_runner.service(empty_repo=True, protected_tags=[{"name": "v*", "create_access_levels": LEVELS}])
     done = cli_runner("export --project acme/api -o out --section protected_tags --section protected_branches")
     assert (done.code, done.err.splitlines()[:-1]) == (0, [f"protected_branches of project acme/api {EMPTY}"])
-    assert Path("out/acme/api.yaml").read_text().endswith(
-        "spec:\n  protected_tags:\n    v*:\n      allowed_to_create:\n        - maintainer\n"
+    assert (
+        Path("out/acme/api.yaml")
+        .read_text()
+        .endswith("spec:\n  protected_tags:\n    v*:\n      allowed_to_create:\n        - maintainer\n")
     )
