@@ -131,9 +131,9 @@ class _Excepting:
 
     def _binds(self, target: Target, steps: Steps) -> bool:
         """Whether a lock on a value counts: it is compared."""
-        planned = self.drift.planned
-        is_whole = steps[0] in (PRUNE, UNMANAGED) and any(target == compared for compared, _ in planned)
-        return is_whole or (target, steps[0]) in planned
+        if steps[0] in (PRUNE, UNMANAGED):
+            return any(target == compared.target for compared in self.drift.desired.targets)
+        return (target, steps[0]) in self.drift.planned
 
     def _is_meant(self, difference: Problem, broken: Iterable[tuple[Target, Steps]]) -> bool:
         """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
