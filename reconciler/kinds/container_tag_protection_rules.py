@@ -20,6 +20,8 @@ MAX_PATTERN_LENGTH = 100
 MAX_RULES = 5
 """Rules that a project may have, with those that make tags immutable, which no list shows."""
 
+HIDDEN = "rules that make tags immutable count too, and no list shows them: see the section's page, or declare fewer"
+
 REPEATED_LETTER = re.compile(r"[A-Za-z0-9/_-]\*")
 """What people write who think of a glob."""
 
@@ -83,7 +85,7 @@ RULES = Collection(
     key="tag_name_pattern",
     listing=Listing(has_pages=False),
     names=Names(error=pattern_error, warning=pattern_warning),
-    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES),
+    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES, uncounted=HIDDEN),
     losses=losses,
 )
 

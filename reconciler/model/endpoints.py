@@ -476,6 +476,7 @@ class Writes:
             state of new objects.
         most: how many objects a target may have; 0 for any number. At the limit, an object that is to go becomes one
             that is to come, by an update.
+        uncounted: what else counts for the limit that no list shows, to be told where the service refuses an object.
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
@@ -497,6 +498,7 @@ class Writes:
     immutable: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
     most: int = 0
+    uncounted: str = ""
     promotion: str = ""
     renames: bool = True
     once: bool = False
