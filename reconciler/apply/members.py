@@ -36,9 +36,8 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
 def planned_once_more(outcomes: Iterable[Outcome], preparation: Preparation, kinds: Kinds) -> tuple[SectionPlan, ...]:
     """Return the plan of what is still to be made of some changes, by section; without what cannot be read."""
     by_section: dict[str, list[Create | Update]] = {}
-    for outcome in outcomes:
-        if not isinstance(outcome.change, Delete):
-            by_section.setdefault(outcome.change.address.section, []).append(outcome.change)
+    for change in [outcome.change for outcome in outcomes if not isinstance(outcome.change, Delete)]:
+        by_section.setdefault(change.address.section, []).append(change)
     sections: list[SectionPlan] = []
     for changes in by_section.values():
         try:

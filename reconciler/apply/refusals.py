@@ -67,7 +67,7 @@ class Refusals:
         if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
             return advised(str(error), collection_of(change.address, self._kinds).names.taken)
         if isinstance(error, Refused) and isinstance(change, Create) and FULL_MESSAGE in error.reason:
-            return advised(str(error), collection_of(change.address, self._kinds).writes.uncounted)
+            return advised(str(error), collection_of(change.address, self._kinds).listing.hides)
         if not isinstance(error, Forbidden) or self._stop.reason:
             return advised(str(error), error.remedy)
         obstacle, barrier = self._cause(section), self._kinds[section].needs.barrier

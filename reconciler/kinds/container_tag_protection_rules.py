@@ -83,9 +83,9 @@ RULES = Collection(
     title="tag protection rule",
     suffix="registry/protection/tag/rules",
     key="tag_name_pattern",
-    listing=Listing(has_pages=False),
+    listing=Listing(has_pages=False, hides=HIDDEN),
     names=Names(error=pattern_error, warning=pattern_warning),
-    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES, uncounted=HIDDEN),
+    writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES),
     losses=losses,
 )
 

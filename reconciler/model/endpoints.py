@@ -377,6 +377,7 @@ class Listing:
         has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
             all of it.
         needs_numeric_id: whether its path needs the target's own numeric ID.
+        hides: what else counts for `Writes.most` that the list does not show, to be told where the service refuses one.
     """
 
     query: str | Mapping[Level, str] = ""
@@ -387,6 +388,7 @@ class Listing:
     inherits: bool = False
     has_pages: bool = True
     needs_numeric_id: bool = False
+    hides: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,7 +478,6 @@ class Writes:
             state of new objects.
         most: how many objects a target may have; 0 for any number. At the limit, an object that is to go becomes one
             that is to come, by an update.
-        uncounted: what else counts for the limit that no list shows, to be told where the service refuses an object.
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
@@ -498,7 +499,6 @@ class Writes:
     immutable: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
     most: int = 0
-    uncounted: str = ""
     promotion: str = ""
     renames: bool = True
     once: bool = False

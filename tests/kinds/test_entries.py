@@ -328,3 +328,12 @@ def test_what_cannot_be_read_again_is_not_tried_again(engine: EngineDriver) -> N
     engine.sandbox.set_faults([{"kind": "status", "status": 401, "method": "POST", "nth": 2, "times": 9}])
     assert len(failures(engine.apply(plan))) == 2
     assert len(engine.writes()) == 2
+
+
+def test_who_comes_with_an_archive_is_asked_for_by_name(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.write("team.tar.gz", "")
+    group = NEW_PROJECT.replace("fresh", "acme/team").replace("create: {}", "create: {from_archive: ../team.tar.gz}", 1)
+    cli_runner.write("manifests/a.yaml", group % "{user: bob}, {user: 77}, {user: nobody}")
+    done = cli_runner("plan")
+    assert (done.code, "no user has the username nobody" in done.out, "1 problem" in done.out) == (3, True, True), done
