@@ -219,6 +219,9 @@ class Configuration(BaseModel):
     max_age: Duration = Field(
         "", description="Refuse to apply a saved plan that is older; 24h if left out.", examples=["24h"]
     )
+    grace: Duration = Field(
+        "", description="Delete a rotated token once its successor is this old; 24h if left out.", examples=["24h"]
+    )
     format: Format = Field("", description="Format of the result on stdout; text if left out.", examples=["text"])
     log_format: Literal["text", "json"] = Field(
         "text", description="Format of progress and warnings on stderr; text if left out.", examples=["json"]

@@ -20,10 +20,11 @@ from reconciler.accept.differences import (
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.export.placement import Edit, Except
 from reconciler.manifests import Manifests
-from reconciler.manifests.sources import Document
+from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.placing import Drop
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Problem
 from reconciler.model.state import Unreadable
@@ -37,10 +38,12 @@ class Deferral:
     Attributes:
         until: the last day.
         reason: as people read it.
+        only_locks: whether only what breaks a lock is accepted.
     """
 
     until: date
     reason: str
+    only_locks: bool = False
 
     def exception(self, section: str, item: Any, fields: Iterable[str]) -> dict[str, Any]:
         """Return an entry of `metadata.exceptions`."""
@@ -52,9 +55,9 @@ class Deferral:
 def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Deferral) -> Acceptance:
     """Return the manifests with an exception for each section or item that differs, about the fields that do.
 
-    A value of an own document that breaks a lock is taken out: the exception covers the locked value instead. These
-    differences cannot be excepted and stay: a target that does not exist yet, a section that cannot be read, a document
-    that comes from a template.
+    A value of an own document that breaks a lock is taken out: the exception covers the locked value instead. Of what
+    is not compared, broken locks stay as they are. These differences cannot be excepted and stay: a target that does
+    not exist yet, a section that cannot be read, a document that comes from a template.
 
     Args:
         drift: the differences; its manifests may break locks.
@@ -63,7 +66,7 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
         deferral: of the exceptions.
 
     Raises:
-        ManifestErrors: a lock is broken by something else than a value in an own document.
+        ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
     """
     manifests = drift.manifests
     closed = files.closed_among(manifests)
@@ -77,7 +80,8 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
             closed[str(odd)] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        return Acceptance(before, texts, drift.targets, covered, (*drift.held, *left))
+        held = () if deferral.only_locks else drift.held
+        return Acceptance(before, texts, drift.targets, covered, (*held, *left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +103,23 @@ class _Excepting:
     def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Problem]]:
         """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
-        returned = drafts.edited(self._returned(), {}, {})
+        taken_out = [*self._returned()]
+        broken = [self._in_whole(*wished) for edit in taken_out for wished in edit.wished]
+        returned = drafts.edited(taken_out, {}, {})
         changed, _ = returned.documents
-        sound = manifests.with_documents(changed)
+        sound = manifests.with_documents(changed, binds=self._binds)
         plan, live = plan_again(sound.desired, planned, self.drift.live, self.kinds)
-        asked = Counter(map(place, differences_of(plan)))
-        reasons = {place(problem): why for problem in differences_of(plan) if (why := self._refusal(problem, sound))}
-        excepted = (problem for problem in differences_of(plan) if place(problem) not in reasons)
+        differences = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
+        asked = Counter(map(place, differences))
+        reasons = {place(problem): why for problem in differences if (why := self._refusal(problem, sound))}
+        excepted = (problem for problem in differences if place(problem) not in reasons)
         edits = [*self._edits(excepted, sound)]
         read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
         drafts = returned.edited(edits, read, {})
         changed, new = drafts.documents
-        revised = manifests.with_documents(changed, new.values())
+        revised = manifests.with_documents(changed, new.values(), self._binds)
         plan, _ = plan_again(revised.desired, planned, live, self.kinds)
-        left = [*differences_of(plan)]
+        left = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
         covered = (asked - Counter(map(place, left))).total()
         return drafts, covered, [self._told(problem, reasons) for problem in left]
 
@@ -121,6 +128,31 @@ class _Excepting:
         for target, layer, steps in self.drift.manifests.deviations:
             if (target, steps[0]) in self.drift.planned and layer.document.source.path not in self.closed:
                 yield Edit(layer.document, layer.document, steps, Drop(), [(target, steps)])
+
+    def _binds(self, target: Target, steps: Steps) -> bool:
+        """Whether a lock on a value counts: it is compared."""
+        if steps[0] in (PRUNE, UNMANAGED):
+            return any(target == compared.target for compared in self.drift.desired.targets)
+        return (target, steps[0]) in self.drift.planned
+
+    def _is_meant(self, difference: Problem, broken: Iterable[tuple[Target, Steps]]) -> bool:
+        """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
+
+        An entry of a list has no steps of its own: without it, there is a difference that was none before.
+        """
+        if not self.deferral.only_locks or place(difference) not in self.drift.asked:
+            return True
+        address, field = difference.address, difference.field
+        at = (address.section, *(() if address.name is None else (address.name,)), *(field.split(".") if field else ()))
+        return any(target == address.target and at[: len(steps)] == steps[: len(at)] for target, steps in broken)
+
+    def _in_whole(self, target: Target, steps: Steps) -> tuple[Target, Steps]:
+        """Return steps of an own document with the canonical name of an item, as differences have it."""
+        whole = self.drift.manifests.of(target).stack
+        section, *rest = steps
+        spec = whole.specs[str(section)]
+        name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
+        return target, (section, *name, *rest[1:])
 
     def _edits(self, differences: Iterable[Problem], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""

@@ -127,7 +127,7 @@ class Preparation:
         if not shown:
             return ready
         try:
-            planned = self._planned_whole(declared_by(shown, self.target.target, self.kinds))
+            planned = self.planned_whole(declared_by(shown, self.target.target, self.kinds))
         except LookupError as error:
             return ready.settling(Outcome(change, Status.FAILED, str(error)) for change in shown)
         deletions = [change for change in ready.open if isinstance(change, Delete)]
@@ -149,7 +149,7 @@ class Preparation:
         planned = replace(planned, excepted=ready.section.excepted)
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
-    def _planned_whole(self, section: Section) -> SectionPlan:
+    def planned_whole(self, section: Section) -> SectionPlan:
         """Read a section, and plan it with all that this takes.
 
         Raises:

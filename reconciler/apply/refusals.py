@@ -17,6 +17,9 @@ from reconciler.model.wording import advised
 TAKEN_MESSAGE = "has already been taken"
 """In the refusal of a creation: the name is that of another object."""
 
+FULL_MESSAGE = "Maximum number of"
+"""In the refusal of a creation: there are as many as there may be."""
+
 REMEDIES = {
     "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
     "has already been taken": "another user, group or project has this path or name: choose another",
@@ -63,6 +66,8 @@ class Refusals:
         section = change.address.section
         if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
             return advised(str(error), collection_of(change.address, self._kinds).names.taken)
+        if isinstance(error, Refused) and isinstance(change, Create) and FULL_MESSAGE in error.reason:
+            return advised(str(error), collection_of(change.address, self._kinds).listing.hides)
         if not isinstance(error, Forbidden) or self._stop.reason:
             return advised(str(error), error.remedy)
         obstacle, barrier = self._cause(section), self._kinds[section].needs.barrier

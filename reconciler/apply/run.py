@@ -5,7 +5,9 @@ because their approval settings decide what the projects may set. Within a targe
 request is recorded, and doubts are settled by reading.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
@@ -14,6 +16,7 @@ from reconciler.apply.creation import NewTarget, tokens_of
 from reconciler.apply.imports import Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.last import Referring, late, still_naming
+from reconciler.apply.members import SETTLED_AFTER, is_delayed, once_more, planned_once_more
 from reconciler.apply.objects import Made, ObjectCreation
 from reconciler.apply.outcomes import (
     RESULT_UNKNOWN,
@@ -46,6 +49,8 @@ from reconciler.model.protocols import Request, Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
 from reconciler.system import clock
+
+LOG = logging.getLogger(__name__)
 
 
 class Application:
@@ -90,7 +95,18 @@ class Application:
         if sick:
             others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
             options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
+        self._try_again()
         self._end()
+
+    def _try_again(self) -> None:
+        """Make once more what the service has refused or dropped for the sake of new members; see `members`."""
+        runs = [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun) and run.delayed]
+        if not runs or self._options.stop.reason:
+            return
+        LOG.info("%s: members who were added a moment ago are tried once more", runs[0].target.target)
+        with suppress(Stopped):
+            self._targets.service.pause(runs[0].target.target.url, SETTLED_AFTER)
+            side_by_side(lambda run: run.try_again(), runs, self._targets.service.concurrency)
 
     def _end(self) -> None:
         """Delete in groups what projects below them have referred to."""
@@ -236,6 +252,7 @@ class TargetRun:
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
         self.doubtful: list[int] = []
+        self._referring = referring
         self._below = referring.below(target)
         self._referred = referring.here(target) | self._below
 
@@ -276,6 +293,23 @@ class TargetRun:
         if self.options.verify:
             self._verify(self.attempts)
         self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
+
+    @property
+    def delayed(self) -> list[int]:
+        """The places of the attempts that may succeed in a moment: see `members`."""
+        return [place for place, attempt in enumerate(self.attempts) if is_delayed(attempt.outcome, self.kinds)]
+
+    def try_again(self) -> None:
+        """Plan what may succeed by now once more, and carry it out."""
+        places = self.delayed
+        preparation = Preparation(self.target, self.targets, self.verifier, {})
+        sections = planned_once_more([self.attempts[place].outcome for place in places], preparation, self.kinds)
+        run = TargetRun(replace(self.target, sections=sections), self.kinds, self.targets, self._referring)
+        run.run(())
+        self.verifier.read_last |= run.verifier.read_last
+        for place in places:
+            outcome = once_more(self.attempts[place].outcome, run.outcome)
+            self.attempts[place] = replace(self.attempts[place], outcome=outcome, doubt=None)
 
     def end(self, outcomes: Iterable[Outcome]) -> None:
         """Carry out what waits for other targets.

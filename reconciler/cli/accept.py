@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,7 +41,7 @@ ACCEPT_BRANCH = "reconciler/accept"
     INVENTORY,
     CONNECTION,
     SERVICE,
-    weekly="--diff --target --section --until --reason --merge-request",
+    weekly="--diff --target --section --until --reason --only-locks --merge-request",
     epilog="Examples: reconciler accept --diff;  reconciler accept manifests --target acme/payments/api",
 )
 @click.option(
@@ -50,6 +50,9 @@ ACCEPT_BRANCH = "reconciler/accept"
     help="Write exceptions that end after this day (YYYY-MM-DD, UTC) instead of values. Broken locks are no errors.",
 )
 @click.option("--reason", metavar="TEXT", help="With --until: the reason, which plans and reports show.")
+@click.option(
+    "--only-locks", is_flag=True, help="With --until: accept just what breaks a lock; other differences stay."
+)
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
 @click.option(
@@ -69,7 +72,7 @@ def accept(
     detailed_exitcode: bool,
     project: str | None,
     branch: str | None,
-    **deferral: str | None,
+    **deferral: Any,
 ) -> int:
     """Write live values into the manifests where they differ.
 
@@ -81,7 +84,7 @@ def accept(
     cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock.
+    lock: with --only-locks, for these alone. Locks that targets outside of the selection break are left to them.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.
@@ -119,7 +122,7 @@ def accept(
     return code
 
 
-def _deferral(until: str | None, reason: str | None) -> "Deferral | None":
+def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Deferral | None":
     """Return what exceptions say; None if values are to be accepted.
 
     Raises:
@@ -127,6 +130,8 @@ def _deferral(until: str | None, reason: str | None) -> "Deferral | None":
     """
     from reconciler.accept import Deferral
 
+    if only_locks and until is None:
+        raise UsageError("--only-locks goes with --until DAY --reason TEXT")
     if until is None and reason is None:
         return None
     if until is None or not (reason or "").strip():
@@ -139,7 +144,7 @@ def _deferral(until: str | None, reason: str | None) -> "Deferral | None":
         raise UsageError(f"--until takes a day, such as 2027-03-01, not {until}") from None
     if day < clock.today():
         raise UsageError(f"--until {until} is over: an exception that has ended accepts nothing")
-    return Deferral(day, reason or "")
+    return Deferral(day, reason or "", only_locks)
 
 
 def _accepted(deferral: "Deferral | None") -> str:

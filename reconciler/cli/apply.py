@@ -27,6 +27,7 @@ from reconciler.cli.options import (
     OUTPUT,
     PLACES,
     PROBLEMS,
+    ROTATION,
     RUN,
     SERVICE,
     Given,
@@ -67,7 +68,6 @@ class ApplyFlags:
     no_verify: bool
     tokens_to: Path | None
     tokens_command: str | None
-    grace: str
     journal: Path | None
     canary: str | None = None
     max_failures: str | None = None
@@ -98,6 +98,7 @@ JOURNAL = click.option(
 
 @command(
     FORCE,
+    ROTATION,
     INVENTORY,
     LIMITS,
     *RUN,
@@ -115,13 +116,6 @@ JOURNAL = click.option(
 @NO_VERIFY
 @TOKENS_TO
 @TOKENS_COMMAND
-@click.option(
-    "--grace",
-    default="0m",
-    metavar="TIME",
-    show_default=True,
-    help="Delete a rotated token once its successor is this old.",
-)
 @JOURNAL
 @click.option(
     "--canary",
@@ -220,7 +214,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     from reconciler.cli.applies import chosen, list_reports
     from reconciler.cli.planning import draw_way_back
 
-    flags = ApplyFlags(plan_file=None, max_age="24h", grace="0m", **own | _overruled("tokens_to", "tokens_command"))
+    flags = ApplyFlags(plan_file=None, max_age="24h", **own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
     if flags.yes and (out is not None or detailed_exitcode):
         raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
@@ -284,6 +278,7 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         if flags.no_verify:
             raise UsageError("--canary does not go with --no-verify: only what was verified shows that all is well")
     duration("--wait", flags.wait)
+    duration("--grace", given.grace)
     if flags.max_failures is not None:
         try:
             FailureLimit(flags.max_failures, planned=0)
@@ -311,9 +306,8 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "Ope
     from reconciler.document.document import refuse_unless_current
     from reconciler.document.tree import plan_of
 
-    grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
-        return draw(session, client, grace, inventory=inventory)
+        return draw(session, client, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=clock.now(), max_age=max_age)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.cli.settings import on_command_line, trusted
+from reconciler.cli.settings import may_be_plain, on_command_line, trusted
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
@@ -156,8 +156,15 @@ def _remote(
     if name is None:
         return None
     if in_job(os.environ):
-        return job_remote(os.environ, api_url=api_url, api_token=token, user=user or nobody, ca_file=ca_file)
-    return checkout_remote(top, name, ca_file)
+        return job_remote(
+            os.environ,
+            api_url=api_url,
+            api_token=token,
+            user=user or nobody,
+            ca_file=ca_file,
+            may_be_plain=may_be_plain(given),
+        )
+    return checkout_remote(top, name, ca_file, may_be_plain(given))
 
 
 def _owner(client: "Client") -> "Person | None":

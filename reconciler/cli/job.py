@@ -26,7 +26,7 @@ import click
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import FLEET, history_of
-from reconciler.cli.settings import trusted
+from reconciler.cli.settings import may_be_plain, trusted
 from reconciler.errors import ConfigurationError, InventoryUnreadable
 from reconciler.system.checkout import tracked
 from reconciler.system.files import naming, save
@@ -244,7 +244,13 @@ def keeping_history(given: Given) -> Iterator[None]:
     from reconciler.gitops.histories import REF, Histories
 
     try:
-        remote = remotes.job_remote(os.environ, api_url="", api_token="", ca_file=trusted(given)[0] or "")
+        remote = remotes.job_remote(
+            os.environ,
+            api_url="",
+            api_token="",
+            ca_file=trusted(given)[0] or "",
+            may_be_plain=may_be_plain(given),
+        )
     except ConfigurationError as error:
         LOG.warning("no history is kept: %s", error)
         yield

@@ -112,6 +112,7 @@ PLACES = OptionGroup("Selection")
 SELECTION = OptionGroup("Selection")
 FLEET = OptionGroup("Selection")
 FORCE = OptionGroup("Plan")
+ROTATION = OptionGroup("Plan", environment=True)
 INVENTORY = OptionGroup("Plan")
 LIMITS = OptionGroup("Plan", environment=True)
 CONNECTION = OptionGroup("Service", environment=True)
@@ -182,6 +183,7 @@ class Given:
     )
 
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
+    grace: str = ROTATION.value("--grace", "TIME", "Delete a rotated token once its successor is this old.", "24h")
     no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither read nor write the inventory of what was applied.")
     allow_deletes: int | None = LIMITS.value("--allow-deletes", "N", "Allow up to N deletions.", type=click.IntRange(0))
     max_changes: int | None = LIMITS.value(

@@ -12,7 +12,7 @@ from reconciler.cli.applies import MAX_LISTED_APPLIES
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
-from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
+from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
@@ -35,6 +35,7 @@ WHOLE_PLAN_FORMATS = ("fleet", "json")
 
 @command(
     FORCE,
+    ROTATION,
     INVENTORY,
     LIMITS,
     *RUN,
@@ -78,6 +79,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 
 
 @command(
+    ROTATION,
     INVENTORY,
     *RUN,
     NOTICE,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from reconciler.document.tree import plan_of, rename, with_plan
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect
 from reconciler.fleet.stages import GIVEN, STAGES, survey
+from reconciler.fleet.successions import successions
 from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
@@ -44,7 +45,6 @@ APPLIED = "applied"
 def draw(
     session: Session,
     client: Client,
-    grace: timedelta = timedelta(),
     *,
     commit: bool = False,
     inventory: OpenInventory = NO_INVENTORY,
@@ -56,23 +56,21 @@ def draw(
     Args:
         session: the run.
         client: the service.
-        grace: see `DesiredState.grace`.
         commit: whether the plan records the commit of the manifests.
         inventory: the list of what was applied.
         who_after: see `Scope`.
         restored_after: likewise.
     """
     given = session.given
-    with surveying(
-        session, client, inventory, grace=grace, who_after=who_after, restored_after=restored_after
-    ) as begun:
+    with surveying(session, client, inventory, who_after=who_after, restored_after=restored_after) as begun:
         run = survey(begun, STAGES)
     _warn_of_variables(run.plan)
     records = commit or inventory.store is not None
     known = committed(session.inputs, run.manifests) if records else ""
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
     drawn = _saved(session, client, run.plan, run.desired.digest)
-    said = (*map(rename, run.hints), *(Finding(None, "stays", remark) for remark in run.absences.remarks))
+    remarks = (*run.absences.remarks, *successions(run))
+    said = (*map(rename, run.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
         saying(drawn, *said),
         shard=run.scope.shard,
@@ -175,7 +173,6 @@ def surveying(
     client: Client,
     inventory: OpenInventory = NO_INVENTORY,
     *,
-    grace: timedelta = timedelta(),
     locks_bind: bool = True,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
@@ -186,7 +183,6 @@ def surveying(
         session: the run.
         client: the service.
         inventory: the list of what was applied.
-        grace: see `DesiredState.grace`.
         locks_bind: whether a broken lock is an error.
         who_after: see `Scope`.
         restored_after: likewise.
@@ -205,7 +201,7 @@ def surveying(
             everything=given.everything,
             since_applied=given.since == APPLIED,
             shard=_shard(given.shard),
-            grace=grace,
+            grace=session.grace,
             forced=given.force_events,
             only_change=given.only_change,
             who_after=who_after,

@@ -21,6 +21,7 @@ from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, 
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
     ALLOW_DELETES_ENDED,
+    duration,
     given_outside,
     open_client,
     read_file,
@@ -33,6 +34,8 @@ from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from reconciler.document.document import RunDocument
     from reconciler.document.guard import Limits
     from reconciler.document.links import Links
@@ -144,6 +147,14 @@ class Session:
                 settings[ALLOW_DELETES_ENDED],
             )
         return Limits(self.given.allow_deletes, self.given.max_changes)
+
+    @property
+    def grace(self) -> "timedelta":
+        """The age of a successor at which what it succeeds is deleted: the same for commands without the option."""
+        context = click.get_current_context(silent=True)
+        settings = getattr(context, "default_map", None) or {}
+        has_option = context is not None and "grace" in context.params
+        return duration("--grace", self.given.grace if has_option else settings.get("grace", self.given.grace))
 
     def warn(self, warnings: "Iterable[object]") -> None:
         """Log warnings."""

@@ -4,7 +4,7 @@ import logging
 import os
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from errno import EACCES, EISDIR, ENOENT
 from pathlib import Path
@@ -248,6 +248,11 @@ def exposes_token(api_url: str) -> bool:
     from reconciler.service.connection import is_loopback
 
     return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)
+
+
+def may_be_plain(given: Given) -> Callable[[str], bool]:
+    """Return what says whether git may use a URL of http, as the client of the API may."""
+    return lambda url: given.insecure_http or not exposes_token(url)
 
 
 def reading_token() -> str | None:

@@ -34,7 +34,7 @@ class LeftOut:
         """Return the whole sentence."""
         if self.sort:
             return f"{self.what} of {self.target} is left out: {self.why}"
-        return f"{self.what or EVERYTHING} of {self.target} is left out: cannot be read: {self.why}"
+        return f"{self.what or EVERYTHING} of {self.target} is left out: {self.why}"
 
     @property
     def shared(self) -> str:
@@ -56,7 +56,7 @@ class Cause:
         if first.sort:
             return f"{counted(len(self.entries), first.sort)} of {where}: {first.shared}"
         why = first.why if len(targets) == 1 else first.shared
-        return f"{first.what or EVERYTHING} of {where} is left out: cannot be read: {why}"
+        return f"{first.what or EVERYTHING} of {where} is left out: {why}"
 
     @property
     def lines(self) -> Iterator[str]:

@@ -4,7 +4,7 @@ The rules are those of `manifests.stack.placing`, where profiles and sets agree 
 documents alone.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -13,7 +13,7 @@ from typing import Any
 from reconciler.export.completion import alone, checked, collected, drawn, joined
 from reconciler.export.edits import by_place, edited_value
 from reconciler.export.placement import Edit, Placement
-from reconciler.export.sections import Exported, Spec, every_field, item_fields
+from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.wishes import Wishes
 from reconciler.manifests.sources import Steps
@@ -24,7 +24,6 @@ from reconciler.manifests.stack.sections import PRUNE
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
-from reconciler.model.resource import LiveRecord
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.model.targets import Target
 from reconciler.planning.planner import plan_target
@@ -71,7 +70,7 @@ def own_specs(
 ) -> dict[ResolvedTarget, Spec]:
     """Return the spec of each target's own document that agrees with what was read, as far as one can."""
     stacks = {addressee.target: addressee.stack for addressee in addressees}
-    wishes = _wishes(addressees, stacks, live, kinds, every_field if all_fields else item_fields)
+    wishes = _wishes(addressees, stacks, live, kinds, all_fields)
     wished: dict[Target, Mapping[Steps, Wish]] = {}
     for addressee in addressees:
         differing = wishes.get(addressee.target, Wishes()).wishes
@@ -95,10 +94,10 @@ def _wishes(
     stacks: Mapping[Target, Stack],
     live: LiveState,
     kinds: Kinds,
-    item: Callable[[LiveRecord], Spec],
+    all_fields: bool,
 ) -> dict[Target, Wishes]:
     """Return what makes the plan of each target empty; what drops may uncover, and problems hide, is planned again."""
-    blank = partial(Wishes, item)
+    blank = partial(Wishes, all_fields)
     sections = {addressee.target: [*_readable(addressee.correct, live)] for addressee in addressees}
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     plan, live = _plan(sections, exceptions, live, kinds)

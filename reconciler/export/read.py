@@ -134,5 +134,5 @@ def _unreadable(parts: Iterable[tuple[PartAddress, Unreadable]], readable: Conta
     for (target, section, _), part in parts:
         why = advised(part.cause.reason, part.cause.remedy) if part.cause else part.reason
         what = section if target in readable else ""
-        left_out.setdefault((target, what), LeftOut(what, target, why))
+        left_out.setdefault((target, what), LeftOut(what, target, f"cannot be read: {why}"))
     yield from left_out.values()

@@ -264,8 +264,8 @@ class _Writing:
 
     @property
     def _with_empty_lists(self) -> bool:
-        """Whether empty lists are written: in a set they say something only where the section is pruned."""
-        return self.layout.prune or not self.layout.as_set
+        """Whether empty lists are written: they say something only where the section is pruned."""
+        return self.layout.prune
 
     def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
         """Return the projects whose documents do not agree with what was read above the sets that select them."""
@@ -306,7 +306,8 @@ class _Writing:
     def _hoist(self, projects: list[Exported], name: str) -> None:
         """Write the profile, if there is none and a project can use it, and a document for each project."""
         existing = self.files.profile(name)
-        profile = hoist(projects, self.shapes, SHARE) if existing is None else existing
+        shared = without_empty_lists(hoist(projects, self.shapes, SHARE), self.kinds)
+        profile = shared if existing is None else existing
         specs = self._above(dict.fromkeys((project.resolved for project in projects), profile), projects)
         for project in projects:
             if project.resolved in specs:

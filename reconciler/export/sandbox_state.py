@@ -3,7 +3,8 @@
 The sandbox shares no code with the rest: kinds write their part of a state, and targets are written here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from json import dumps
 from typing import Any
 
@@ -12,7 +13,7 @@ from reconciler.export.read import LiveSnapshot
 from reconciler.export.sections import entries_of
 from reconciler.export.targets import ResolvedTarget
 from reconciler.live.read import UNEXPECTED
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Named
 from reconciler.model.kind import Kind, Kinds, Rehearsed
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects
@@ -23,6 +24,7 @@ REHEARSAL_TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
 INSTANCE = "instance"
 EMAILS = "emails"
 DIALECT = "dialect"
+MEMBERS = "members"
 
 Paths = dict[str, int | None]
 """Full paths, with numeric IDs where those are known."""
@@ -52,16 +54,23 @@ def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
             own = content
         else:
             contents[resolved.target.level, _path(resolved).casefold()] = content
+    subjects = [*_subjects(snapshot, kinds)]
+    people = {subject.name.casefold() for subject in subjects if subject.who == "user"} - {username.casefold()}
+    others = [{"username": name} for name in sorted(people)]
+    for resolved in snapshot.targets:
+        if resolved.target.level is Level.PROJECT:
+            here = [subject for subject in subjects if subject.target == resolved.target]
+            contents[Level.PROJECT, _path(resolved).casefold()] |= _around(here, username)
     user = {"username": username, "tokens": [REHEARSAL_TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
     places = {
         level: [
-            {"path": path, **({"id": number} if number else {}), "members": [{"user": username, "role": "owner"}]}
+            {"path": path, **({"id": number} if number else {}), MEMBERS: [{"user": username, "role": "owner"}]}
             | contents.get((level, path.casefold()), {})
             for path, number in paths.items()
         ]
-        for level, paths in _places(snapshot, kinds, username).items()
+        for level, paths in _places(snapshot, kinds, username, subjects).items()
     }
-    state = {INSTANCE: instance, "users": [user]} | {f"{level}s": owners for level, owners in places.items()}
+    state = {INSTANCE: instance, "users": [user, *others]} | {f"{level}s": owners for level, owners in places.items()}
     return dumps(state, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -111,8 +120,66 @@ def _lists(
                     yield resolved, part.names.level, part, live.own
 
 
-def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, Paths]:
-    """Return the exported groups and projects, those on lists, and the groups above them; parents first."""
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """Somebody or something that a rule of a target names, by name and ID.
+
+    Attributes:
+        target: the target.
+        who: `user`, `group` or `deploy_key`.
+        name: username, full path or title.
+        number: the ID.
+        is_entry: whether it is an entry of a list: an approver is none.
+    """
+
+    target: Target
+    who: str
+    name: str
+    number: int | None
+    is_entry: bool
+
+
+def _subjects(snapshot: LiveSnapshot, kinds: Kinds) -> Iterator[_Subject]:
+    """Yield all whom rules name, as far as their names are known."""
+    for (target, section, name), live in snapshot.live.parts.items():
+        part = kinds[section].part(name)
+        if not (isinstance(part, Collection) and isinstance(live, Objects)):
+            continue
+        for record in live.own:
+            for field, rows in record.entries.items():
+                named = part.relations.named.get(field)
+                for row in rows:
+                    if named is None:
+                        who, subject = row.identity
+                        number = row.number
+                    else:
+                        who, subject, number = _sort_of(named), row.shown, row.id
+                    if who in ("user", "group", "deploy_key") and isinstance(subject, str):
+                        yield _Subject(target, who, subject, number, named is None)
+
+
+def _sort_of(named: Named) -> str:
+    """Return what a field names: members, groups, or objects of another section."""
+    if named.section:
+        return named.section
+    return "user" if named.within else "group"
+
+
+def _around(subjects: Sequence[_Subject], username: str) -> dict[str, Any]:
+    """Return what rules of a project need: who is named must be a member, invited or enabled, else the entry goes."""
+    people = sorted({each.name.casefold() for each in subjects if each.who == "user"} - {username.casefold()})
+    groups = sorted({each.number for each in subjects if each.is_entry and each.who == "group" and each.number})
+    keys = {each.number: each.name for each in subjects if each.who == "deploy_key"}
+    around: dict[str, Any] = {
+        MEMBERS: [{"user": username, "role": "owner"}, *({"user": name, "role": "developer"} for name in people)],
+        "invited_groups": [{"group_id": number, "role": "developer"} for number in groups],
+        "enabled_deploy_keys": [{"id": number, "title": title, "can_push": True} for number, title in keys.items()],
+    }
+    return {name: value for name, value in around.items() if value}
+
+
+def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str, subjects: Iterable[_Subject]) -> dict[Level, Paths]:
+    """Return the exported groups and projects, those on lists and in rules, and the groups above; parents first."""
     paths: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
     for resolved in snapshot.targets:
         if resolved.target.level in paths:
@@ -126,6 +193,15 @@ def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, 
         above |= {"/".join(steps[:depth]): None for depth in range(1, len(steps) + 1)}
     above.pop(username, None)
     groups = above | paths[Level.GROUP]
+    spelt = {path.casefold(): path for path in groups}
+    for subject in subjects:
+        if subject.who == "group":
+            steps = subject.name.split("/")
+            for depth in range(1, len(steps) + 1):
+                path = "/".join(steps[:depth])
+                path = spelt.setdefault(path.casefold(), path)
+                number = subject.number if depth == len(steps) else None
+                groups[path] = groups.get(path) or number
     return {Level.GROUP: {path: groups[path] for path in sorted(groups)}, Level.PROJECT: paths[Level.PROJECT]}
 
 

@@ -22,6 +22,7 @@ Omitted = list[tuple[str, str, str, str, tuple[str, ...]]]
 
 NOT_SHOWN = "this server does not show it"
 CONTRADICTS = "it contradicts another field"
+UNDECIDED = "the repository is empty: its first push decides what is protected; then declare it, or let unmanaged go"
 SEVERAL = "several of one name, where a manifest declares one: rename or delete the others, then export again"
 
 
@@ -34,12 +35,15 @@ class Exported:
         spec: the sections, in the order of the kinds.
         concise: the same, without those fields of items that have the service's default.
         left_out: by section, everything that exists and no manifest can declare.
+        undecided: the sections of an empty repository that nobody has protected anything in: they are not in the spec,
+            for the first push decides what is protected there.
     """
 
     resolved: ResolvedTarget
     spec: Spec
     concise: Spec
     left_out: Mapping[str, tuple[LeftOut, ...]]
+    undecided: frozenset[str] = frozenset()
 
     def without(self, sections: Container[str]) -> "Exported":
         """Return the same without some sections."""
@@ -65,18 +69,23 @@ def export_target(
     target = resolved.target
     spec: Spec = {}
     left_out: dict[str, tuple[LeftOut, ...]] = {}
+    undecided: set[str] = set()
     for kind in kinds.values():
         omitted: Omitted = []
         parts = {part.name: live.parts.get((target, kind.name, part.name)) for part in kind.parts}
         section = _section(kind, parts, resolved, omitted)
-        if section is not None:
+        if section == {} and kind.in_repository and resolved.is_empty and not omitted:
+            left_out[kind.name] = (LeftOut(kind.name, target, UNDECIDED),)
+            undecided.add(kind.name)
+        elif section is not None:
             spec[kind.name] = section
         if omitted:
             left_out[kind.name] = tuple(
                 LeftOut(what, target, why, sort, cause, read) for what, why, sort, cause, read in omitted
             )
     concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
-    return Exported(resolved, spec, concise if empty_lists else without_empty_lists(concise, kinds), left_out)
+    concise = concise if empty_lists else without_empty_lists(concise, kinds)
+    return Exported(resolved, spec, concise, left_out, frozenset(undecided))
 
 
 def without_empty_lists(spec: Spec, kinds: Kinds) -> Spec:
@@ -116,13 +125,10 @@ def every_field(record: LiveRecord) -> dict[str, Any]:
     return _fields("", "", record, [])
 
 
-def item_fields(record: LiveRecord) -> dict[str, Any]:
-    """Return what a manifest declares of an object, without fields that have the service's default."""
-    fields = every_field(record)
-    defaults = type(record.resource).model_fields
-    return {
-        name: value for name, value in fields.items() if getattr(record.resource, name) != defaults[name].get_default()
-    }
+def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> dict[str, Any]:
+    """Return what a manifest declares of an object; see `_concise`."""
+    fields = _fields("", "", record, [], whole=kind.protects)
+    return fields if all_fields else _concise(kind, {"": fields})[""]
 
 
 def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: ResolvedTarget, omitted: Omitted) -> Any:
@@ -135,7 +141,10 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
             case Collection(), Objects(own=live):
                 named = _named(part, live, resolved, omitted)
                 if not hasattr(kind.models[resolved.target.level], "model_fields"):
-                    return {name: _fields(part.title, f" {quoted(name)}", record, omitted) for name, record in named}
+                    return {
+                        name: _fields(part.title, f" {quoted(name)}", record, omitted, whole=kind.protects)
+                        for name, record in named
+                    }
                 section[part.name] = [name for name, _ in named]
     if kind.join and any(section.values()):
         return kind.join(section)
@@ -143,11 +152,16 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
 
 
 def _concise(kind: Kind, section: Spec) -> Spec:
-    """Return a section without the fields of items that have their default, which is the service's."""
+    """Return a section without the fields of items that have the service's default, and that nothing needs.
+
+    A creation needs some, which have no default there; and of what protects, each field is to be watched.
+    """
     part = kind.parts[0]
-    if not (isinstance(part, Collection) and all(isinstance(fields, dict) for fields in section.values())):
+    if kind.protects or not (isinstance(part, Collection) and all(isinstance(item, dict) for item in section.values())):
         return section
     defaults = part.model.model_construct().model_dump(mode="json")
+    for field in part.writes.required:
+        defaults.pop(field, None)
     return {
         name: {field: value for field, value in fields.items() if field not in defaults or defaults[field] != value}
         for name, fields in section.items()
@@ -191,17 +205,25 @@ def _age_and_use(part: Collection, record: LiveRecord) -> str:
     return f"ID {record.id}: {', '.join(facts)}" if facts else ""
 
 
-def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted) -> dict[str, Any]:
-    """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
+def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted, *, whole: bool = False) -> dict[str, Any]:
+    """Return the fields of a settings record or an object, without read-only ones and those that contradict others.
+
+    With `whole`, a field that the service does not show is declared as null, so that a value that shows up is noticed.
+    """
 
     def omit(field: str, why: str, cause: str) -> None:
         omitted.append((f"{field} of {title}{name}", why, title, f"{field}: {cause}", ()))
 
     for field, value in record.unknown.items():
         omit(field, f"a manifest cannot declare its value {quoted(value)}", "a manifest cannot declare its value")
-    for field in record.unshown:
-        omit(field, NOT_SHOWN, NOT_SHOWN)
     resource = without(record.resource, [*record.read_only])
+    if whole:
+        shown = {**dict(resource), **dict.fromkeys(record.unshown)}
+        nulled = type(resource).model_construct(resource.model_fields_set | record.unshown.keys(), **shown)
+        resource = resource if any(nulled.errors()) else nulled
+    else:
+        for field in record.unshown:
+            omit(field, NOT_SHOWN, NOT_SHOWN)
     while errors := list(resource.errors()):
         field, why = errors[0]
         omit(field, why, CONTRADICTS)

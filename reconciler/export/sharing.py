@@ -26,7 +26,7 @@ from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.layers import Layer, stacked
 from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, SectionSpec, SectionSpecs
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
@@ -85,18 +85,25 @@ def above(
     """Return the specs of projects' own documents, each above a profile; none if they cannot go together.
 
     Sections that the project cannot have are left out by the set that brings them, unless the project has a document.
+    Undecided ones that the profile declares are `unmanaged`.
     """
     layers: dict[int, Layer] = {}
     addressees = []
+    unmanaged: dict[ResolvedTarget, Sections] = {}
     for project, profile in projects:
         if id(profile) not in layers:
             layers[id(profile)] = _layer(profile)
         beneath = (layers[id(profile)],)
-        stack = stacked(project.resolved.target, beneath, shapes, placeholder_values(project.resolved.path))
+        unmanaged[project.resolved] = project.undecided & profile.keys()
+        values = placeholder_values(project.resolved.path)
+        stack = stacked(project.resolved.target, beneath, shapes, values, unmanaged[project.resolved])
         addressee = Addressee(project, stack, stack.prune, shapes, complete=True)
         if _go_together(addressee, live, unfit.get(project.resolved, NO_SECTIONS)):
             addressees.append(addressee)
-    own = own_specs(addressees, live, kinds, all_fields)
+    own = {
+        project: {**({UNMANAGED: sorted(unmanaged[project])} if unmanaged[project] else {}), **spec}
+        for project, spec in own_specs(addressees, live, kinds, all_fields).items()
+    }
     declared = {addressee.exported.resolved: addressee.stack.sections.keys() for addressee in addressees}
     return {
         project: spec
@@ -364,6 +371,11 @@ class _Common:
                 item = {
                     field: value for field, value in usual.items() if any((field, value) in pairs for pairs in written)
                 }
+                known = {field for project in projects for field in project.whole[name][key]}
+                # What protects is in the profile whole, or not at all: a project that comes later must be able to have
+                # it, and every field of it is to be watched.
+                if shape.kind.protects and item.keys() != known:
+                    continue
                 if self.share or self._saved(name, key, item) > 0:
                     items[key] = item
         return items
@@ -477,7 +489,8 @@ def _with_placeholders(
             _changed_spec(spec, shapes, lambda *text, usual=usual: usual[text])
             for spec in (project.spec, project.concise)
         )
-        members.append(_Project(whole, concise, frozenset(project.left_out), unfit.get(project.resolved, NO_SECTIONS)))
+        lacking = unfit.get(project.resolved, NO_SECTIONS) | project.undecided
+        members.append(_Project(whole, concise, frozenset(project.left_out), lacking))
     return members
 
 

@@ -42,11 +42,13 @@ class ResolvedTarget:
         target: by its full path, in the service's own spelling, or by its ID if manifests do not accept the path.
         id: its numeric ID; None for the user.
         full_path: as the service spells it, even if manifests do not accept it; empty for the user.
+        is_empty: whether nothing was pushed into its repository yet.
     """
 
     target: Target
     id: int | None = None
     full_path: str = ""
+    is_empty: bool = False
 
     @property
     def path(self) -> str | None:
@@ -114,14 +116,16 @@ def resolve_targets(request: ExportRequest, reader: FleetReader, switches: froze
     warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in records.items()]
-    groups = [path for target, (path, _) in records.items() if target.level is Level.GROUP]
+    groups = [path for target, (path, _, _) in records.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader).groups
     warnings += [
         advised(listing.reason, listing.remedy) for listing in listed.values() if isinstance(listing, Obstacle)
     ]
     members = {group: listing for group, listing in listed.items() if not isinstance(listing, Obstacle)}
     below = {member.id: member for listing in members.values() for member in listing}.values()
-    targets += [_resolved(Level.PROJECT, member.path, member.id) for member in below if not member.archived]
+    targets += [
+        _resolved(Level.PROJECT, member.path, member.id, member.is_empty) for member in below if not member.archived
+    ]
     by_identity = {resolved.target.identity: resolved for resolved in targets}
     ids = {resolved.id for resolved in targets if resolved.target.level is Level.PROJECT}
     return ResolvedTargets(
@@ -132,13 +136,13 @@ def resolve_targets(request: ExportRequest, reader: FleetReader, switches: froze
     )
 
 
-def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None] | ServiceError:
-    """Return the path and the ID of a group or project, or why there is none.
+def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool] | ServiceError:
+    """Return the path and the ID of a group or project, and whether its repository is empty; or why there is none.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    answer = answer_or_error(lambda: _path_and_id(fetch_record(target, reader)))
+    answer = answer_or_error(lambda: _known(fetch_record(target, reader)))
     if not isinstance(answer, NotFound):
         return answer
     why = f"no such {target.level}, or not visible to this token"
@@ -150,12 +154,12 @@ def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None] | Serv
     return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
 
-def _path_and_id(record: TargetRecord) -> tuple[str, int | None]:
-    return record.path, record.id
+def _known(record: TargetRecord) -> tuple[str, int | None, bool]:
+    return record.path, record.id, record.fields.get("empty_repo") is True
 
 
-def _resolved(level: Level, path: str, number: int | None) -> ResolvedTarget:
+def _resolved(level: Level, path: str, number: int | None, is_empty: bool) -> ResolvedTarget:
     try:
-        return ResolvedTarget(Target(level, plausible_path(path)), number, path)
+        return ResolvedTarget(Target(level, plausible_path(path)), number, path, is_empty)
     except ValueError:
-        return ResolvedTarget(Target(level, number), number, path)
+        return ResolvedTarget(Target(level, number), number, path, is_empty)

@@ -1,6 +1,6 @@
 """From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,12 +29,12 @@ class Wishes:
     """The wishes of one target, and what cannot be wished for.
 
     Attributes:
-        item: returns the fields that are declared of a new item.
+        all_fields: whether a new item declares the fields that have the service's default too.
         wishes: by steps.
         refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
     """
 
-    item: Callable[[LiveRecord], dict[str, Any]] = item_fields
+    all_fields: bool = False
     wishes: dict[Steps, Wish] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
@@ -183,7 +183,7 @@ class _Drift:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
             self._keep_empty()
         else:
-            fields = literal(self.wishes.item(record))
+            fields = literal(item_fields(self.kind, record, all_fields=self.wishes.all_fields))
             declared = self._names(part).entries.get(self._canonical(part, shown))
             self._put(*((shown,), Add(fields)) if declared is None else ((declared[0],), Revive(fields)))
 

@@ -17,7 +17,6 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import PATHLESS, Target
 from reconciler.model.wording import counted
-from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -36,7 +35,7 @@ def compare(run: FleetSurvey) -> Added:
                 "--since applied: this run has no inventory, and plans all targets; an inventory takes a git "
                 "repository, and neither --no-inventory nor `inventory: false`"
             )
-        today = clock.today()
+        today = run.reader.now().date()
         compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.live.ids, today))
         return {"changed": compared}
     if run.past is None:

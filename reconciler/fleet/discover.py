@@ -17,7 +17,6 @@ from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import without
 from reconciler.planning.selection import select
-from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -106,7 +105,7 @@ def _ahead(run: FleetSurvey, missing: Iterable[str]) -> Ahead | None:
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**nobody, **members}), "")
         desired = select(whole, run.scope.selection, partly=True)
-        return without(desired, find_lacking(desired, run.kinds, clock.today())).targets
+        return without(desired, find_lacking(desired, run.kinds, run.reader.now().date())).targets
 
     return Ahead(run.kinds, prepare)
 

@@ -158,12 +158,12 @@ def names(run: FleetSurvey) -> Names:
 def _parts_now(run: FleetSurvey, called: Names) -> Iterator[tuple[DesiredTarget, PartNow]]:
     """Yield the collections that are declared and may have lines, with what is live there."""
     for target in existing(run.desired, run.live.absent).targets:
-        for section, part, declared in _collections(target, run):
+        for section, part, declared in collections_of(target, run):
             live = run.live.parts[target.target, section.kind, part.name]
             yield target, part_now(called(target), section, part, live, _known_ids(part, declared, run.live))
 
 
-def _collections(target: DesiredTarget, run: FleetSurvey) -> Iterator[tuple[Section, Collection, Wished]]:
+def collections_of(target: DesiredTarget, run: FleetSurvey) -> Iterator[tuple[Section, Collection, Wished]]:
     """Yield the declared collections whose objects can be created and deleted by name."""
     for section in target.sections:
         for part in run.kinds[section.kind].parts:
@@ -250,7 +250,7 @@ def proof(run: FleetSurvey, inventory: Inventory, called: Names) -> Proof:
 
 def _parts_after(run: FleetSurvey, target: DesiredTarget, name: str) -> Iterator[PartAfter]:
     """Yield the collections of a target that were read whole, with the live objects of each name."""
-    for section, part, declared in _collections(target, run):
+    for section, part, declared in collections_of(target, run):
         live = run.live.parts[target.target, section.kind, part.name]
         if not isinstance(live, Objects):
             continue
@@ -286,7 +286,7 @@ def _target_after(
     done = complete and not awaited and name not in run.absences.staying and not any(planned.problems)
     due = (
         moment
-        for section, part, _ in _collections(target, run)
+        for section, part, _ in collections_of(target, run)
         if isinstance(live := run.live.parts[target.target, section.kind, part.name], Objects)
         for moment in due_moments(section, part, live.own, run.desired.grace, run.live.read_at)
     )

@@ -19,19 +19,18 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Level
 from reconciler.planning.exceptions import about_section
 from reconciler.planning.obstacles import without
-from reconciler.system import clock
 
 
 def lacking_sections(run: Survey) -> Added:
     """Leave out the sections that targets cannot have, and tell of them."""
-    today = clock.today()
+    today = run.reader.now().date()
     lacking = (*find_lacking(run.desired, run.kinds, today), *_below_the_top(run, today))
     return {"desired": without(run.desired, lacking), "obstacles": (*run.obstacles, *lacking)}
 
 
 def inapplicable_sections(run: Survey) -> Added:
     """Leave out only the sections that may be left out without a problem."""
-    lacking = find_lacking(run.desired, run.kinds, clock.today())
+    lacking = find_lacking(run.desired, run.kinds, run.reader.now().date())
     return {"desired": without(run.desired, (obstacle for obstacle in lacking if obstacle.effect != "problem"))}
 
 

@@ -161,6 +161,9 @@ class Exchange:
 
         every = [*EXCHANGE_GIT_SETTINGS.items(), *settings]
         environment = {name: value for name, value in _environment().items() if name not in {USERNAME, PASSWORD}}
+        if self.remote.url.startswith("http:"):  # only where it was allowed; a proxy would see the token
+            every.append(("http.proxy", ""))
+            variables = {**variables, "GIT_ALLOW_PROTOCOL": "http"}
         environment |= {**UNATTENDED_ENVIRONMENT, "GIT_CONFIG_COUNT": str(len(every)), **variables}
         for number, (name, value) in enumerate(every):
             environment |= {f"{CONFIG_KEY}{number}": name, f"{CONFIG_VALUE}{number}": value}

@@ -63,7 +63,7 @@ class Remote:
     """A repository that git asks over a network, or by a path.
 
     Attributes:
-        url: https, ssh or file; without user and password where it is https.
+        url: https, http, ssh or file; without user and password where it is https or http.
         fetching: the credentials to fetch with, each in turn until one is not refused.
         pushing: likewise to push with.
         ca_file: the certificates to trust; empty for the system's.
@@ -86,9 +86,15 @@ class Remote:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an https URL; empty for another."""
+    """Return scheme, host and port of an https or http URL; empty for another."""
     parts = urlsplit(url)
-    return f"https://{parts.netloc.rpartition('@')[2].lower()}" if parts.scheme == "https" else ""
+    is_web = parts.scheme in ("https", "http")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}" if is_web else ""
+
+
+def is_never_plain(_url: str) -> bool:
+    """Return that no URL of http may get a token."""
+    return False
 
 
 def in_job(environment: Mapping[str, str]) -> bool:
@@ -109,6 +115,7 @@ def job_remote(
     api_token: str,
     user: Callable[[], Person | None] = nobody,
     ca_file: str = "",
+    may_be_plain: Callable[[str], bool] = is_never_plain,
 ) -> Remote:
     """Return the repository of a CI job.
 
@@ -118,14 +125,16 @@ def job_remote(
         api_token: for it; git gets it only if the repository has the same origin.
         user: returns whose it is; see `Login.person`.
         ca_file: see `Remote`.
+        may_be_plain: returns whether a URL of http may get a token, as for the API.
 
     Raises:
-        ConfigurationError: the job's service speaks plain http.
+        ConfigurationError: the job's service speaks plain http, and must not.
     """
     url = f"{environment['CI_SERVER_URL'].rstrip('/')}/{environment['CI_PROJECT_PATH']}.git"
-    if not origin_of(url):
+    if not origin_of(url) or (origin_of(url).startswith("http:") and not may_be_plain(url)):
         raise ConfigurationError(
-            f"inventory: CI_SERVER_URL is not an https URL, and tokens are sent to no other: {url}"
+            "inventory: CI_SERVER_URL is not an https URL, and tokens are sent to no other without --insecure-http: "
+            f"{url}"
         )
     token = environment.get(PUSH_TOKEN, "").strip()
     ours = [Login(PUSH_TOKEN, ANY_USER, token)] if token else []
@@ -142,8 +151,16 @@ def has_remote(top: Path, name: str) -> bool:
     return bool(_url(top, name))
 
 
-def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
+def checkout_remote(
+    top: Path, name: str, ca_file: str = "", may_be_plain: Callable[[str], bool] = is_never_plain
+) -> Remote:
     """Return a remote of a checkout, by its URL.
+
+    Args:
+        top: the top folder of the checkout.
+        name: of the remote.
+        ca_file: see `Remote`.
+        may_be_plain: returns whether a URL of http may get a password, as for the API.
 
     Raises:
         ConfigurationError: there is no such remote, or its URL is of another protocol.
@@ -156,7 +173,7 @@ def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
             f"inventory: remote: {top} has no remote {name!r}: add it (git remote add {name} URL), or name one that "
             "`git remote` lists; without `remote`, the inventory is kept in this clone alone"
         )
-    return _remote(url, top, name, ca_file)
+    return _remote(url, top, name, ca_file, may_be_plain)
 
 
 def project_on(service: str, url: str) -> str:
@@ -171,7 +188,7 @@ def project_on(service: str, url: str) -> str:
     parts = urlsplit(f"ssh://{url.replace(':', '/', 1)}" if is_short else url)
     if parts.hostname is None or parts.hostname != ours.hostname:
         return ""
-    root = ours.path.strip("/") if parts.scheme == "https" else ""
+    root = ours.path.strip("/") if origin_of(url) else ""
     path = parts.path.strip("/").removesuffix(".git")
     return path.removeprefix(f"{root}/") if path.startswith(root) else ""
 
@@ -189,9 +206,9 @@ def _url(top: Path, name: str) -> str:
     return "" if done.returncode else os.fsdecode(done.stdout).rstrip("\n")
 
 
-def _remote(url: str, top: Path, name: str, ca_file: str) -> Remote:
+def _remote(url: str, top: Path, name: str, ca_file: str, may_be_plain: Callable[[str], bool]) -> Remote:
     """Return a remote from its URL as git reads it."""
-    if origin_of(url):
+    if origin_of(url) and (url.startswith("https:") or may_be_plain(url)):
         parts = urlsplit(url)
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
         clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
@@ -205,6 +222,6 @@ def _remote(url: str, top: Path, name: str, ca_file: str) -> Remote:
         return Remote(url)
     protocol = re.split("::?", url)[0]
     raise ConfigurationError(
-        f"inventory: remote: {name!r} has a URL of {protocol}; only https, ssh and file are used: "
-        f"git remote set-url {name} URL"
+        f"inventory: remote: {name!r} has a URL of {protocol}; only https, ssh and file are used, and http "
+        f"with --insecure-http: git remote set-url {name} URL"
     )

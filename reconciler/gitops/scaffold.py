@@ -34,11 +34,21 @@ IGNORED = """\
 # Values of created tokens: never commit them.
 *.jsonl
 # Saved plans, and reports of runs.
+/.reconciler/
+/public/
 /plan*.json
 /drift*.json
 /report*.json
 /applied*.json
+/tfplan*.json
+/junit*.xml
+/gl-code-quality-report*.json
+/plan*.md
+/drift*.md
+/report*.md
+/note*.md
 /*.html
+/*.prom
 """
 
 LEFT_OUT_FILE = Path("init-left-out.md")

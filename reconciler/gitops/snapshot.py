@@ -54,7 +54,7 @@ class Snapshot:
             start = self._within(path)
             if start == ".." or start.startswith("../"):
                 raise ConfigurationError(f"--since {self.revision}: {path} is not in the git repository {self.top}")
-            for inner, name in self._below(start, str(path)):
+            for inner, name in self._below(start, str(path), set()):
                 if inner in self._files and inner not in seen:
                     seen.add(inner)
                     names[name] = self._files[inner].object
@@ -84,13 +84,16 @@ class Snapshot:
         """Return a path relative to the repository; one outside begins with `..`."""
         return _relative(os.path.realpath(path), self.top)
 
-    def _below(self, inner: str, shown: str, around: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-        """Yield the manifests at or below a path, relative to the repository, each with the path to show."""
+    def _below(self, inner: str, shown: str, visited: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield the manifests at or below a path, relative to the repository, each with the path to show.
+
+        No folder is visited twice, as on disk: a few links in each of a few folders would make millions of paths.
+        """
         inner = self._target(inner)
         if inner in self._files:
             yield inner, shown
             return
-        around |= {inner}
+        visited.add(inner)
         prefix = f"{inner}/" if inner else ""
         for name, entry in self._files.items():
             if not name.startswith(prefix):
@@ -101,8 +104,8 @@ class Snapshot:
                 yield self._target(name), below
             elif entry.mode == LINK and is_manifest(f"{rest}/any.yaml"):
                 folder = self._target(name)
-                if folder not in self._files and folder not in around:
-                    yield from self._below(folder, below, around)
+                if folder not in self._files and folder not in visited:
+                    yield from self._below(folder, below, visited)
 
     def _target(self, inner: str) -> str:
         """Resolve symbolic links; the result may be outside the repository."""

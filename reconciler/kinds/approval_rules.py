@@ -243,7 +243,7 @@ RULES = Collection(
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
-    """The rules with the IDs of groups and branches. Who approves is a member in the state too, else it would go."""
+    """The rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
             "id": record.id,
@@ -257,9 +257,7 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
         }
         for record in read.parts.get(PART, ())
     ]
-    others = sorted({name for rule in rules for name in rule["users"]} - {read.username.casefold()})
-    members = [{"user": read.username, "role": "owner"}, *({"user": name, "role": "developer"} for name in others)]
-    return {PART: rules, **({"members": members} if others else {})}
+    return {PART: rules}
 
 
 def _numbers(record: LiveRecord, field: str) -> list[int]:
@@ -280,6 +278,7 @@ KIND = Kind(
     order=110,
     trace=trace,
     rehearsal=rehearsal,
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.REPORTER},

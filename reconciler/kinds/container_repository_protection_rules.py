@@ -125,6 +125,7 @@ KIND = Kind(
     models={Level.PROJECT: dict[str, ProtectionRule | None]},
     parts=(RULES,),
     order=3,
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         archived=Archived.CLOSED,

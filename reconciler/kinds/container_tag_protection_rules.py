@@ -20,6 +20,8 @@ MAX_PATTERN_LENGTH = 100
 MAX_RULES = 5
 """Rules that a project may have, with those that make tags immutable, which no list shows."""
 
+HIDDEN = "rules that make tags immutable count too, and no list shows them: see the section's page, or declare fewer"
+
 REPEATED_LETTER = re.compile(r"[A-Za-z0-9/_-]\*")
 """What people write who think of a glob."""
 
@@ -81,7 +83,7 @@ RULES = Collection(
     title="tag protection rule",
     suffix="registry/protection/tag/rules",
     key="tag_name_pattern",
-    listing=Listing(has_pages=False),
+    listing=Listing(has_pages=False, hides=HIDDEN),
     names=Names(error=pattern_error, warning=pattern_warning),
     writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES),
     losses=losses,
@@ -93,6 +95,7 @@ KIND = Kind(
     summary="Which roles may push and delete image tags, by `tag_name_pattern`, a regular expression (RE2).",
     models={Level.PROJECT: dict[str, TagProtectionRule | None]},
     parts=(RULES,),
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         archived=Archived.CLOSED,

@@ -115,7 +115,10 @@ def losses(old: Existing) -> Iterator[str]:
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """Return the rules as a state of the sandbox holds them: with pattern and type."""
-    rules = ({**rule, **key_of(rule.pop(RULES.key))} for rule in read.items(RULES))
+    rules = (
+        {name: value for name, value in rule.items() if name != RULES.key} | key_of(rule[RULES.key])
+        for rule in read.items(RULES)
+    )
     return {RULES.name: [rule for rule in rules if rule.get(PUSH) or rule.get(DELETE)]}
 
 
@@ -139,6 +142,7 @@ KIND = Kind(
     models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
     parts=(RULES,),
     rehearsal=rehearsal,
+    protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         archived=Archived.CLOSED,

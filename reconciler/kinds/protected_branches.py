@@ -95,17 +95,14 @@ SHORTEST_WORD = 3
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one rule. A rule that the service has made may be changed by any Maintainer, and has no entry that says so.
-
-    That is left out, so that it is neither compared nor exported: a request can only put a role in its place.
-    """
+    """Read one rule. One that the service has made has no entry for the Maintainers, who all may change it."""
     shown = {name: entry[name] for name in ProtectedBranch.model_fields if name in entry}
     if not shown:
         raise KeyError("allow_force_push")
     fields = ProtectedBranch.model_fields.keys() - POLICIES
     read_only = {name: NOT_HERE for name in sorted(fields) if name not in shown}
     if shown.get(UNPROTECT) == []:
-        del shown[UNPROTECT]
+        shown[UNPROTECT] = ["maintainer"]
     rule, unknown = recognized(ProtectedBranch, shown)
     return LiveRecord(rule, read_only=read_only, unknown=unknown)
 
@@ -215,6 +212,8 @@ KIND = Kind(
     models={Level.GROUP: dict[str, GroupProtectedBranch | None], Level.PROJECT: dict[str, ProtectedBranch | None]},
     parts=(BRANCHES,),
     trace=trace,
+    in_repository=True,
+    protects=True,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.PLANNER},

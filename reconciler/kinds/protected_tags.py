@@ -61,6 +61,8 @@ KIND = Kind(
     summary="Who may create tags, by name or wildcard.",
     models={Level.PROJECT: dict[str, ProtectedTag | None]},
     parts=(TAGS,),
+    in_repository=True,
+    protects=True,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/repository#js-protected-tags-settings"},
 )

@@ -253,5 +253,5 @@ def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
     match entry:
         case {"path_with_namespace": str(full_path), "id": int(number)}:
             off = frozenset(key for key in switches if is_off(entry.get(key)))
-            return Member(full_path, bool(entry.get("archived")), number, off)
+            return Member(full_path, bool(entry.get("archived")), number, off, entry.get("empty_repo") is True)
     raise BadAnswer(f"GET {path}", UNEXPECTED)

@@ -1,7 +1,7 @@
 """An index of all that documents declare."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -13,8 +13,18 @@ from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
 from reconciler.manifests.stack.layers import Layer
 from reconciler.manifests.stack.sections import SectionSpecs
-from reconciler.model.targets import LEVELS, Level
+from reconciler.model.targets import LEVELS, Level, Target
 from reconciler.system import clock
+
+
+def everywhere(_target: Target, _steps: Steps) -> bool:
+    """Whether locks bind: they do in all targets."""
+    return True
+
+
+def nowhere(_target: Target, _steps: Steps) -> bool:
+    """Whether locks bind: they do in no target."""
+    return False
 
 
 @dataclass(slots=True)
@@ -22,7 +32,8 @@ class Index:
     """All documents: profiles and sets by name, targets by `Target.identity`.
 
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
-    UTC: exceptions end. `locks_bind` is False if a broken lock is no error: `accept --until` mends those.
+    UTC: exceptions end. `binds` says of the values at some steps of a target's spec whether a broken lock is an error:
+    `accept --until` mends those of the targets that it is about, and leaves others as they are.
     """
 
     specs: SectionSpecs
@@ -32,7 +43,7 @@ class Index:
     whole: bool = True
     today: date = field(default_factory=clock.today)
     around: Surroundings = OWN_SURROUNDINGS
-    locks_bind: bool = True
+    binds: Callable[[Target, Steps], bool] = everywhere
 
     @property
     def documents(self) -> Iterator[Document]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.creation import Surroundings
 from reconciler.manifests.diagnostics import Diagnostics
-from reconciler.manifests.index import Index
+from reconciler.manifests.index import Index, everywhere, nowhere
 from reconciler.manifests.manifests import Manifests, merge_manifests
 from reconciler.manifests.sources import (
     TEMPLATE,
@@ -76,7 +76,8 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True) -> Manifests:
     """
     values, searched = inputs.values(), search(inputs.paths)
     around = Surroundings(secrets=inputs.secrets)
-    index = Index(section_specs(inputs.kinds), whole=not searched.errors, around=around, locks_bind=locks_bind)
+    binds = everywhere if locks_bind else nowhere
+    index = Index(section_specs(inputs.kinds), whole=not searched.errors, around=around, binds=binds)
     diagnostics = Diagnostics()
     diagnostics.extend(searched.errors)
     diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)

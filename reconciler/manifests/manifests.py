@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.consistency import check_together
 from reconciler.manifests.creation import unordered
 from reconciler.manifests.diagnostics import Diagnostics
-from reconciler.manifests.index import Index
+from reconciler.manifests.index import Index, everywhere
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
 from reconciler.manifests.sources import Document, Steps
@@ -172,18 +172,28 @@ class Manifests:
         except ManifestErrors:
             return None, frozenset(diagnostics.faulty)
 
-    def with_documents(self, replaced: Mapping[Document, Document], added: Iterable[Document] = ()) -> "Manifests":
-        """Return the manifests with other documents, as `revised` does; locks bind, whether they did before or not.
+    def with_documents(
+        self,
+        replaced: Mapping[Document, Document],
+        added: Iterable[Document] = (),
+        binds: Callable[[Target, Steps], bool] = everywhere,
+    ) -> "Manifests":
+        """Return the manifests with other documents, as `revised` does; locks bind where `Index.binds` says.
 
         Raises:
             ManifestErrors: with all errors.
         """
-        return self._revised(replaced, added, Diagnostics())
+        return self._revised(replaced, added, Diagnostics(), binds)
 
     def _revised(
-        self, replaced: Mapping[Document, Document], added: Iterable[Document], diagnostics: Diagnostics
+        self,
+        replaced: Mapping[Document, Document],
+        added: Iterable[Document],
+        diagnostics: Diagnostics,
+        binds: Callable[[Target, Steps], bool] = everywhere,
     ) -> "Manifests":
         index = self.index.without(replaced.keys())
+        index.binds = binds
         index.extend((*replaced.values(), *added), diagnostics)
         alone = merge_manifests(index, diagnostics, self.files)
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone

@@ -21,12 +21,21 @@ SOME = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A project of a group: full path, and the ID and the keys of what is switched off if the service was asked."""
+    """A project of a group: full path, and what the service has told of it.
+
+    Attributes:
+        path: its full path.
+        archived: whether it is.
+        id: its numeric ID.
+        off: the keys of what is switched off.
+        is_empty: whether nothing was pushed into its repository yet.
+    """
 
     path: str
     archived: bool = False
     id: int | None = None
     off: frozenset[str] = frozenset()
+    is_empty: bool = False
 
 
 NO_SUCH_GROUP = "no such group"

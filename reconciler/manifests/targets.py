@@ -256,8 +256,9 @@ def _check_layers(whole: Stack, index: Index, diagnostics: Diagnostics) -> None:
     """Check the layers of a target against its level, and against one another's locks."""
     for layer in whole.layers:
         _check_shared(layer, whole, whole.target, diagnostics)
-    for layer, error in broken_locks(whole) if whole.has_locks and index.locks_bind else ():
-        diagnostics.add_declared(layer, error, whole.target)
+    for layer, error in broken_locks(whole) if whole.has_locks else ():
+        if index.binds(whole.target, error.steps):
+            diagnostics.add_declared(layer, error, whole.target)
 
 
 def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagnostics) -> None:

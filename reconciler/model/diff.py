@@ -77,14 +77,14 @@ def _nested(fields: Fields) -> dict[str, Json]:
 def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
     """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
 
-    Fields that the service never shows differ where the field that takes them along does.
+    Fields that the service never shows differ where the field that takes them along does, unless they are to be empty.
     """
     if _agree(wanted, record.resource):
         return {}, {}
     declared = fields_of(wanted)
     known = called_alike(declared, record) if record.entries else fields_of(record.resource)
     after = {name: value for name, value in declared.items() if name not in known or known[name] != value}
-    after = {name: value for name, value in after.items() if not _is_unshown(name, record, after)}
+    after = {name: value for name, value in after.items() if not _is_unshown(name, value, record, after)}
     before = {**known, **record.unknown}
     return {name: before.get(name) for name in after}, after
 
@@ -103,12 +103,12 @@ def uncompared(wanted: Resource, record: LiveRecord) -> list[str]:
     if not record.unshown:
         return []
     _, after = differences(wanted, record)
-    return [name for name in fields_of(wanted) if _is_unshown(name, record, after)]
+    return [name for name, value in fields_of(wanted).items() if _is_unshown(name, value, record, after)]
 
 
-def _is_unshown(name: str, record: LiveRecord, after: Fields) -> bool:
+def _is_unshown(name: str, value: Json, record: LiveRecord, after: Fields) -> bool:
     field = name.partition(".")[0]
-    return field in record.unshown and record.unshown[field] not in after
+    return field in record.unshown and (value is None or record.unshown[field] not in after)
 
 
 def _agree(wanted: Resource, live: Resource) -> bool:

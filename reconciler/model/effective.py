@@ -72,6 +72,25 @@ def due_moments(
         grace: the age of a successor at which its predecessors are deleted.
         now: the moment of the run, at which tokens that are missing are created.
     """
+    for births, age in _rotations(section, part, live, now):
+        yield max(births) + age
+        if len(births) > 1:
+            yield max(births) + grace
+
+
+def ends_of_grace(
+    section: Section, part: Collection, live: Sequence[LiveRecord], grace: timedelta, now: datetime
+) -> Iterator[datetime]:
+    """Yield, for each token that stays beside its successor, until when it does; see `due_moments`."""
+    for births, _ in _rotations(section, part, live, now):
+        if max(births) + grace > now:
+            yield from [max(births) + grace] * (len(births) - 1)
+
+
+def _rotations(
+    section: Section, part: Collection, live: Sequence[LiveRecord], now: datetime
+) -> Iterator[tuple[list[datetime], timedelta]]:
+    """Yield when the tokens of each name were created, and at which age they are rotated."""
     wanted = section.wanted[part.name]
     ours: dict[Key, list[datetime | None]] = {}
     for record in live:
@@ -84,9 +103,7 @@ def due_moments(
             known = [born for spelling in accepted for born in ours.get(spelling, ())] or [now]
             births = [born for born in known if born]
             if births:
-                yield max(births) + resource.rotate_after
-            if len(births) > 1:
-                yield max(births) + grace
+                yield births, resource.rotate_after
 
 
 def _section(section: Section) -> dict[str, Any]:

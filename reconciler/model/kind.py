@@ -176,6 +176,10 @@ class Kind:
             archive is still arriving. Empty where an archive holds nothing of the section.
         foreign_names: what the service's API and other tools call the section.
         trace: reads from an audit event what it did to the section; None where the service notes nothing of it.
+        in_repository: whether it is about what lies in the repository: the first push into an empty one may make
+            objects of it.
+        protects: whether its objects protect something. Whatever writes manifests writes them whole, for a field that
+            is left out is not watched.
     """
 
     name: str
@@ -194,6 +198,8 @@ class Kind:
     arrives_in: str = ""
     foreign_names: tuple[str, ...] = ()
     trace: Trace | None = None
+    in_repository: bool = False
+    protects: bool = False
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

@@ -80,6 +80,15 @@ def read_duration(text: object, *, units: str = "dhms", example: str = "24h") ->
     return timedelta(seconds=int(digits or 0) * SECONDS_PER_UNIT[written[2]])
 
 
+def written_duration(duration: timedelta) -> str:
+    """Return a duration as `read_duration` reads it, such as 24h or 90d."""
+    seconds = int(duration.total_seconds())
+    for unit, size in SECONDS_PER_UNIT.items():
+        if seconds > size and not seconds % size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
 def _as_age(value: object) -> object:
     age = value if isinstance(value, timedelta) else read_duration(value, units="dhm", example="90d")
     if not age:
@@ -100,7 +109,7 @@ class Rotated(Item):
     rotate_after: Duration | None = Field(
         default=None,
         description="The age, such as 90d, at which a successor is created and delivered. The old one is deleted by a "
-        "later run, once the successor has reached the age that `--grace` says.",
+        "later run, once the successor has reached the age that `--grace` says, 24h by default.",
         examples=["90d"],
     )
 

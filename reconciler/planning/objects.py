@@ -12,7 +12,7 @@ from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existin
 from reconciler.model.item import Create, Delete, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Problem, Step
-from reconciler.model.resource import LiveRecord, Resource, Rotated
+from reconciler.model.resource import LiveRecord, Resource, Rotated, written_duration
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 from reconciler.planning.earlier import ANOTHER_NAME
@@ -75,8 +75,10 @@ def plan_creation(
     wanted: Resource,
     target_id: int | None = None,
     replaces_ids: tuple[int, ...] = (),
+    *,
+    rotation: str = "",
 ) -> list[Step]:
-    """Plan the creation of an object, or of the successor of those that it replaces."""
+    """Plan the creation of an object, or of the successor of those that it replaces, with what is told of these."""
     writes = at.part.writes
     if writes.create is None:
         return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
@@ -102,7 +104,7 @@ def plan_creation(
     path, told = way
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks))
+    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks, rotation))
     return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
@@ -187,12 +189,18 @@ def plan_rotation(
     newest = max(ours, key=by_birth)
     if _age(at, newest) >= age:
         ids = tuple(record.id for record in namesakes if record.id is not None)
-        steps += plan_creation(at, name, wanted, replaces_ids=ids)
+        rotation = f"the old one has reached the age of {written_duration(age)}, and {_end(at.grace)}"
+        steps += plan_creation(at, name, wanted, replaces_ids=ids, rotation=rotation)
     if _age(at, newest) >= at.grace:
         for record in ours:
             if record is not newest:
                 steps += plan_deletion(at, record, newest.id)
     return steps
+
+
+def _end(grace: timedelta) -> str:
+    """Return when the predecessor of a new token goes."""
+    return f"stays until this one is {written_duration(grace)} old" if grace else "goes with the next run"
 
 
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:

@@ -95,7 +95,8 @@ def _fault(state: SandboxState, owner: GroupOrProject, entry: Entry) -> str:
             user = state.users_by_name.get(str(name).lower())
             if user is None:
                 return "can't be blank"
-            return "" if state.membership(user, owner) else "is not a member of the project"
+            is_known = state.membership(user, owner) and state.has_settled(user, owner)
+            return "" if is_known else "is not a member of the project"
         case "group", number:
             invited = any(group.id == number and role >= DEVELOPER for group, role in state.invited_to(owner))
             return "" if invited else "does not have access to the project"

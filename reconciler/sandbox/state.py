@@ -139,10 +139,15 @@ class User(StoredItem):
 
 
 class MemberRole(Record):
-    """A user's role in a group or project."""
+    """A user's role in a group or project.
+
+    Of a member who was added a moment ago, lists tell at once, and rules only once the service's job has run: so often
+    is the member still refused or dropped.
+    """
 
     user: Username
     role: Role
+    unsettled: int = Field(default=0, ge=0, le=99)
 
 
 class Invitation(Record):
@@ -213,11 +218,12 @@ class Group(GroupOrProject):
 
 
 class Project(GroupOrProject):
-    """A project, in a group or in a user's personal namespace."""
+    """A project, in a group or in a user's personal namespace. A state file need not say what is in its repository."""
 
     description: str | None = None
     last_activity_at: Time = ""
     default_branch: str = "main"
+    empty_repo: bool = False
     topics: list[str] = Field(default_factory=list)
     renamed_from: list[str] = Field(default_factory=list)
     repository_enabled: bool = True
@@ -404,6 +410,15 @@ class SandboxState:
             return OWNER
         own = max(above.role_of(user) for above in (place, *self.groups_above(place)))
         return max(own, *(min(role, self.membership(user, group)) for group, role in self.invited_to(place)), 0)
+
+    def has_settled(self, user: User, place: GroupOrProject) -> bool:
+        """Whether a member stands where rules look; each look that comes too early brings that nearer."""
+        for above in (place, *self.groups_above(place)):
+            for member in above.members:
+                if member.user == user.username and member.unsettled:
+                    member.unsettled -= 1
+                    return False
+        return True
 
     def invited_to(self, place: GroupOrProject) -> list[tuple[Group, int]]:
         """Return the groups that are invited to a project, each with the highest role that its members have there."""

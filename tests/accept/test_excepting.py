@@ -66,7 +66,7 @@ def test_a_new_lock_is_brought_into_an_old_fleet_by_one_command(cli_runner: CliR
     assert refused.code == 1
     assert refused.out.count("allow_author_approval is locked to false by profile baseline") == 1
     assert refused.out.count("the same at manifests/p") == 29
-    assert refused.out.count("reconciler accept --until DAY --reason TEXT") == 1
+    assert refused.out.count("reconciler accept --until DAY --reason TEXT --only-locks") == 1
     assert cli_runner("accept").code == 1
 
     done = cli_runner(UNTIL)
@@ -104,6 +104,59 @@ spec:
     planned = cli_runner("plan")
     assert (planned.err.count("warning: "), planned.err[: len(ends)]) == (1, ends)
     assert cli_runner("plan -v").err.count("warning: ") == 30
+
+
+def test_of_a_selection_only_its_own_locks_count(cli_runner: CliRunner) -> None:
+    """The others are for their own teams to mend: a template that breaks one, and a section that is not looked at."""
+    fleet(cli_runner, 4, job_token_scope=SCOPE)
+    cli_runner.write("manifests/baseline.yaml", LOCKED)
+    for number in range(3):
+        own = (OWN % number) + "  job_token_scope: {projects: [acme/p0]}\n"
+        cli_runner.write(f"manifests/p{number}.yaml", own)
+    cli_runner.write("manifests/p3.yaml.j2", OWN % 3)
+    narrowed = cli_runner(f"{UNTIL} --target acme/p1 --section approval_settings")
+    assert (narrowed.code, narrowed.out) == (0, "manifests/p1.yaml\n")
+    assert narrowed.err.splitlines()[-1] == "1 difference excepted until 2099-03-01; 1 file written."
+    left = [line.partition(":")[0] for line in cli_runner("validate -v").out.splitlines() if " is locked " in line]
+    assert left == [
+        f"manifests/{name}" for name in ("p0.yaml", "p0.yaml", "p1.yaml", "p2.yaml", "p2.yaml", "p3.yaml.j2")
+    ]
+    whole = cli_runner(UNTIL)
+    errors = [line.partition(":")[0] for line in whole.err.splitlines() if " is locked " in line]
+    assert (whole.code, whole.out, errors) == (1, "", ["manifests/p3.yaml.j2"])
+
+
+def test_where_a_lock_is_all_that_is_new_nothing_else_is_excepted(cli_runner: CliRunner) -> None:
+    live = {"job_token_scope": SCOPE | {"inbound_enabled": False}, "milestones": [{"title": "by hand"}]}
+    fleet(cli_runner, 3, **live)
+    more = "  milestones: {old: {state: closed}, kept: {description: ours}}\n  trigger_tokens: {t: {}}\n"
+    locked = LOCKED.replace("[projects]}", "[projects], milestones: [kept, old], notification_settings: [events]}")
+    locked = locked.replace("spec:\n", "spec:\n  milestones: {kept: {description: theirs}, old: {state: active}}\n", 1)
+    cli_runner.write(
+        "manifests/baseline.yaml",
+        locked.replace(
+            "[acme/lib]}\n", "[acme/lib]}\n  notification_settings: {level: custom, events: {new_note: true}}\n", 1
+        ),
+    )
+    cli_runner.write("manifests/p0.yaml", OWN % 0 + more)
+    cli_runner.write("manifests/p1.yaml", OWN % 1 + "  job_token_scope: {enabled: true, projects: [acme/p0]}\n")
+    events = "  notification_settings: {events: {new_note: false}}\n"
+    cli_runner.write(
+        "manifests/p2.yaml", (OWN % 2).replace("  approval", "  milestones: {mine: {}}\n  approval") + events
+    )
+    done = cli_runner(f"{UNTIL} --only-locks")
+    assert (done.code, done.err) == (0, "6 differences excepted until 2099-03-01; 3 files written.\n")
+    assert cli_runner("validate").code == 0
+    planned = cli_runner("plan -v").changes.splitlines()
+    assert [line.partition(", excepted")[0] for line in planned if line.startswith("  = ")] == [
+        "  = approval settings                         allow_author_approval: true -> false",
+        '  = milestone "kept"                          not created',
+        '  = milestone "old"                           not created',
+        "  = approval settings                         allow_author_approval: true -> false",
+        "  = notification settings                     events.new_note: none -> true",
+        "  = approval settings                         allow_author_approval: true -> false",
+    ]
+    assert planned[-1].startswith("Plan: 8 to create, 5 to update, 0 to delete, 0 problems, 3 unmanaged, 6 excepted.")
 
 
 DIFFERING = """\
@@ -210,6 +263,7 @@ def test_what_cannot_be_excepted_is_told_and_what_is_wrong_stays_an_error(cli_ru
     [
         ("accept --until 2099-03-01", "an exception needs both: --until DAY --reason TEXT"),
         ("accept --reason OPS-12", "an exception needs both: --until DAY --reason TEXT"),
+        ("accept --only-locks", "--only-locks goes with --until DAY --reason TEXT"),
         ("accept --until soon --reason OPS-12", "--until takes a day, such as 2027-03-01, not soon"),
         ("accept --until 2020-03-01 --reason OPS-12", "--until 2020-03-01 is over: an exception that has ended"),
     ],

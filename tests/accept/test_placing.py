@@ -145,7 +145,7 @@ def test_what_a_pruned_section_lacks_goes_into_the_layer_that_prunes_it() -> Non
     both = {n: [{"id": n, "repository_path_pattern": pattern, **levels}] for n, pattern in patterns.items()}
     assert changed(profile(rules) + BOTH, of("container_repository_protection_rules", both)) == (
         "-  container_repository_protection_rules: {}\n+  container_repository_protection_rules:\n"
-        '+    "{path}/prod*":\n+      minimum_access_level_for_push: owner\n'
+        '+    "{path}/prod*":\n+      minimum_access_level_for_push: owner\n+      minimum_access_level_for_delete: null\n'
     )
     own = project("acme/api", pruned, "")
     assert changed(own, projects(api=[WEB]) | of("milestones", {100: milestones("{name}")})) == (

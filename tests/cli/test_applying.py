@@ -284,12 +284,45 @@ def test_tokens_are_not_created_without_a_place_for_their_values(cli_runner: Cli
     assert writes(cli_runner) == []
 
 
+def test_a_rotated_token_stays_as_long_as_its_grace_and_the_plan_says_until_when(cli_runner: CliRunner) -> None:
+    born = (datetime.now(UTC) - timedelta(days=400)).isoformat()
+    cli_runner.project("{trigger_tokens: {nightly: {rotate_after: 90d}}}")
+    cli_runner.service(trigger_tokens=[{"description": "nightly", "owner": "ada", "created_at": born}])
+    due = "the old one has reached the age of 90d, and"
+    for options, end in (("", "stays until this one is 24h old"), (" --grace 0m", "goes with the next run")):
+        assert f"{due} {end}\n" in cli_runner(f"plan{options}").changes
+    assert cli_runner("apply --yes --tokens-to tokens.jsonl").code == 0
+    made = max(token["created_at"] for token in cli_runner.sandbox.state()["projects"][0]["trigger_tokens"])
+    until = datetime.fromisoformat(made) + timedelta(hours=24)
+    for command in ("apply --yes", "plan"):
+        told, _, last = cli_runner(command).out.partition("\n")
+        assert told == f"1 rotated token beside a successor: a run after {until:%Y-%m-%d %H:%M} UTC deletes it"
+        assert "0 deleted" in last or "0 to delete" in last
+    done = cli_runner("drift")
+    assert (done.code, done.out) == (0, "")
+    cli_runner.write("reconciler.yaml", "grace: 0m\n")
+    assert "1 to delete" in cli_runner("plan").out
+    assert cli_runner("drift").code == 2
+    assert "0 to delete" in cli_runner("plan --grace 7d").out
+    assert cli_runner("drift --grace 7d").code == 0
+    assert cli_runner("plan --grace soon").code == 64
+    done = cli_runner("apply --yes --tokens-to tokens.jsonl")
+    assert (done.code, "1 deleted" in done.out) == (0, True)
+    live = cli_runner.sandbox.state()["projects"][0]["trigger_tokens"]
+    assert [token["created_at"] == born for token in live] == [False]
+    cli_runner.service(
+        trigger_tokens=[{"description": "nightly", "owner": "ada", "created_at": born} for _ in range(3)]
+    )
+    cli_runner.write("reconciler.yaml", "grace: 500d\n")
+    assert "2 rotated tokens beside a successor: runs after " in cli_runner("plan").out
+
+
 def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_successors(
     cli_runner: CliRunner,
 ) -> None:
     cli_runner.project("{trigger_tokens: {a: {rotate_after: 9d}, b: {rotate_after: 9d}}}")
     now = datetime.now(UTC)
-    tokens = [(name, now - timedelta(days=age)) for name in "ab" for age in (1, 2)]
+    tokens = [(name, now - timedelta(days=age)) for name in "ab" for age in (2, 3)]
     cli_runner.service(
         trigger_tokens=[{"description": a, "owner": "ada", "created_at": at.isoformat()} for a, at in tokens]
     )

@@ -1,6 +1,8 @@
 """`init`: an empty folder becomes a repository of manifests; files that exist are left alone."""
 
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from reconciler.sandbox import generate
 from tests.cli_runner import CliRunner
 from tests.export.exporting import contents
 from tests.fleet.repository import repository
+
+ROOT = Path(__file__).parent.parent.parent
 
 SCAFFOLD = [
     ".gitignore",
@@ -257,7 +261,6 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         "on, or leave the section out",
         "  5 trigger tokens of 4 projects: several of one name, where a manifest declares one: rename or delete the "
         "others, then export again",
-        "  13 package protection rules of 13 projects: minimum_access_level_for_delete: this server does not show it",
         *MUST_BE_THERE,
         NEW_PROJECT,
         f"  {COMMIT}",
@@ -331,3 +334,32 @@ def test_where_the_service_refuses_nothing_is_written(cli_runner: CliRunner, lin
     assert message in done.err
     assert "secret" not in done.err
     assert [*Path().iterdir()] == []
+
+
+def test_what_commands_write_where_the_pages_and_pipelines_say_is_not_committed_by_accident(
+    cli_runner: CliRunner,
+) -> None:
+    assert cli_runner("init").code == 0
+    pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("templates/*.yml"), ROOT / "README.md"]
+    options = re.compile(r"(?:--report [a-z-]+=|--out |--tokens-to |--journal )((?!/|DIR|FILE)[\w./-]*\w)")
+    written = {name for page in pages for name in options.findall(page.read_text())}
+    written -= {
+        "back.json",
+        "known.json",
+        "last.json",
+        "reverted.json",
+        "saves",
+        "today.json",
+    }  # words of one page each
+    assert {"plan.json", "note.md", "public/index.html", "reconciler.prom", "tokens.jsonl"} <= written
+    for name in sorted(written):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert written.intersection(listed.stdout.splitlines()) == set()

@@ -60,7 +60,7 @@ metadata: {name: acme}
 spec:
   notification_settings: {level: global}
   container_repository_protection_rules:
-    "{path}/prod*": {minimum_access_level_for_push: owner}
+    "{path}/prod*": {minimum_access_level_for_push: owner, minimum_access_level_for_delete: null}
   job_token_scope: {enabled: true, projects: [acme/tools/p0], groups: [acme]}
   milestones:
     "2027.1": {description: "Release of {path}", due_date: 2027-01-29}
@@ -77,7 +77,7 @@ select: {group: acme, exclude: [acme/lib]}
         + """\
   notification_settings: {level: global}
   container_repository_protection_rules:
-    acme/lib/prod*: {minimum_access_level_for_push: owner}
+    acme/lib/prod*: {minimum_access_level_for_push: owner, minimum_access_level_for_delete: null}
   job_token_scope: {enabled: true, projects: [acme/tools/p0]}
   milestones:
     "2027.1": {description: Release of acme/lib, due_date: 2027-01-29}

@@ -62,7 +62,6 @@ spec:
       minimum_access_level_for_delete: null
   job_token_scope:
     enabled: true
-    projects: []
     groups:
       - acme
       - acme/tools
@@ -119,7 +118,7 @@ def test_two_of_five_are_too_many(cli_runner: CliRunner) -> None:
 def test_what_a_document_could_not_take_back_must_be_common_to_all(cli_runner: CliRunner) -> None:
     service(cli_runner, web={"job_token_scope": {"inbound_enabled": True, "group_allowlist": [10]}})
     files = hoisted(cli_runner, "job_token_scope")
-    assert files["profiles/baseline.yaml"].endswith("    enabled: true\n    projects: []\n    groups:\n      - acme\n")
+    assert files["profiles/baseline.yaml"].endswith("    enabled: true\n    groups:\n      - acme\n")
     assert files["acme/api.yaml"].endswith("    groups:\n      - acme/tools\n")
 
 

@@ -10,7 +10,7 @@ import pytest
 from reconciler.export.run import run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.model.targets import Level
-from reconciler.sandbox import Sandbox
+from reconciler.sandbox import Sandbox, generate, running
 from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
@@ -116,6 +116,48 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
         (folder / "acme/api.yaml").write_text((folder / "acme/api.yaml").read_text().replace("    x:\n", "    y:\n"))
         changes, problems = planned(client, folder)
     assert ([str(change.address.name) for change in changes], problems) == (["y"], [])
+
+
+@pytest.mark.untraced
+def test_a_copy_of_a_fleet_with_every_section_is_in_order_as_the_fleet_is(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
+) -> None:
+    fleet = generate(40, 3)
+    fleet["instance"]["dialect"] = dialect
+    for section in KINDS.keys() & fleet["projects"][0].keys():
+        assert any(project[section] for project in fleet["projects"]), section
+    cli_runner.sandbox.replace_state(fleet)
+    done = cli_runner("export --group acme --user -o manifests --state copies/state.json")
+    assert done.code == 0
+    in_order = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 20 unmanaged"
+    there = cli_runner("plan")
+    assert (there.code, in_order in there.out) == (0, True)
+    with running(Path("copies/state.json")) as copy:
+        monkeypatch.setenv("RECONCILER_API_URL", copy.api_url)
+        monkeypatch.setenv("RECONCILER_TOKEN", "rehearsal")
+        here = cli_runner("plan")
+        assert (here.code, in_order in here.out) == (0, True)
+
+
+def test_a_copy_has_whom_the_rules_name(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry for somebody who is no member, for a group that is not invited, or for a key that is not enabled goes."""
+    entries = [{"user": "bob"}, {"group_id": 11}, {"deploy_key_id": 7}, {"access_level": 40}]
+    cli_runner.service(
+        members=[{"user": "bob", "role": "developer"}],
+        invited_groups=[{"group_id": 11, "role": "developer"}],
+        enabled_deploy_keys=[{"id": 7, "title": "release", "can_push": True}],
+        protected_branches=[{"id": 4, "name": "main", "push_access_levels": entries}],
+        protected_tags=[{"name": "v*", "create_access_levels": entries}],
+        approval_rules=[{"name": "Security", "users": ["bob"], "group_ids": [10, 11], "protected_branch_ids": [4]}],
+    )
+    sections = "--section protected_branches --section protected_tags --section approval_rules"
+    state = rehearsal(cli_runner, f"--project acme/api {sections}")
+    assert [group["path"] for group in state["groups"]] == ["acme", "acme/tools"]
+    there = cli_runner("plan out")
+    assert ("0 to create, 0 to update, 0 to delete, 0 problems" in there.out, there.code) == (True, 0)
+    cli_runner.sandbox.replace_state(state)
+    monkeypatch.setenv("RECONCILER_TOKEN", "rehearsal")
+    assert cli_runner("plan out") == there
 
 
 def test_a_rehearsal_rotates_the_tokens_that_the_service_would_rotate_and_once_only(

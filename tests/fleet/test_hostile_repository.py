@@ -286,3 +286,22 @@ def test_git_gets_none_of_our_tokens(trap: Trap, monkeypatch: pytest.MonkeyPatch
     seen = run_git(trap.git.folder, ["env"]).stdout.decode()
     assert "SHORT=ada\n" in seen
     assert [line for line in seen.splitlines() if "-token" in line] == []
+
+
+def test_links_from_folder_to_folder_are_followed_once(cli_runner: CliRunner) -> None:
+    """Eight folders, each with eight links to the next: sixteen million paths to one file."""
+    made = repository(cli_runner.folder)
+    for number in range(8):
+        folder = cli_runner.folder / "manifests" / f"f{number}"
+        folder.mkdir(parents=True)
+        for link in range(8):
+            (folder / f"l{link}").symlink_to(f"../f{number + 1}")
+    cli_runner.project("{milestones: {a: {}}}", name="manifests/f8/project.yaml")
+    made.commit()
+    cli_runner.project("{milestones: {a: {}, b: {}}}", name="manifests/f8/project.yaml")
+    planned = cli_runner("plan --since HEAD")
+    assert (planned.code, planned.err) == (0, "")
+    assert planned.out.splitlines()[1] == '  + milestone "b"     manifests/f0/l0/l0/l0/l0/l0/l0/l0/l0/project.yaml:4'
+    commit = made.commit()
+    assert cli_runner("plan --out plan.json").code == 0
+    assert f'"commit": "{commit}"' in (cli_runner.folder / "plan.json").read_text()

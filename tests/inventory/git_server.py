@@ -1,4 +1,4 @@
-"""A git server over TLS, for repositories in a folder: git's own backend, behind names and tokens."""
+"""A git server, over TLS or not, for repositories in a folder: git's own backend, behind names and tokens."""
 
 import os
 import ssl
@@ -164,7 +164,7 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def git_server(folder: Path, *, push_options: bool = True) -> Iterator[GitServer]:
+def git_server(folder: Path, *, push_options: bool = True, tls: bool = True) -> Iterator[GitServer]:
     """Serve a repository, which is an empty one unless it is there, and what else is in a folder."""
     server = GitServer(folder)
     bare = folder / REPOSITORY
@@ -172,12 +172,13 @@ def git_server(folder: Path, *, push_options: bool = True) -> Iterator[GitServer
         subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], env={**os.environ, **NOBODY}, check=True)
     server.git("config", "receive.advertisePushOptions", str(push_options).lower())
     server.git("config", "http.receivepack", "true")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(LOOPBACK)
     listener = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     listener.daemon_threads = True
-    listener.socket = context.wrap_socket(listener.socket, server_side=True, do_handshake_on_connect=False)
-    server.url = f"https://127.0.0.1:{listener.server_address[1]}"
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(LOOPBACK)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True, do_handshake_on_connect=False)
+    server.url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.server_address[1]}"
     thread = Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +20,16 @@ from tests.service.test_connection import LOOPBACK
 @pytest.fixture
 def server(tmp_path: Path, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitServer]:
     """The server of the job: it has the repository and the API. Its job token may not push."""
+    with serving(tmp_path, cli_runner, monkeypatch) as made:
+        yield made
+
+
+@contextmanager
+def serving(
+    tmp_path: Path, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, *, tls: bool = True
+) -> Iterator[GitServer]:
     (tmp_path / "served").mkdir()
-    with git_server(tmp_path / "served") as made:
+    with git_server(tmp_path / "served", tls=tls) as made:
         made.api = cli_runner.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
         made.tokens, made.readers = {"ada-token", "job-token"}, {"job-token"}
         variables = {
@@ -46,6 +55,7 @@ def job(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
     made.git.git("config", "user.name", "Somebody else")
     made.git.git("remote", "add", "origin", "https://elsewhere.invalid/")
     made.write("reconciler.yaml", REMOTE)
+    made.write(".gitignore", ".reconciler/\n")
     return made
 
 
@@ -130,3 +140,24 @@ def test_the_token_of_the_job_is_that_of_who_started_it(
     assert job.apply()[0] == 0
     assert server.users() == ["fetch gitlab-ci-token:job-token", "push gitlab-ci-token:job-token"]
     assert last(server) == "Mona <mona@example.com>, Mona <mona@example.com>"
+
+
+def test_on_this_machine_the_list_is_kept_over_plain_http_as_the_api_is(
+    cli_runner: CliRunner, job: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere only with --insecure-http, for both. No proxy sees the token."""
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with serving(tmp_path, cli_runner, monkeypatch, tls=False) as server:
+        job.milestones("a")
+        job.commit("first")
+        assert job.apply()[0] == 0
+        assert server.users() == ["fetch gitlab-ci-token:job-token", "push reconciler:ada-token"]
+        monkeypatch.delenv("GITLAB_CI")
+        job.git.git("remote", "set-url", "origin", server.remote.replace("//", "//mona:ada-token@"))
+        assert job.plan() == (0, [])
+        assert server.users() == ["fetch mona:ada-token"]
+        job.git.git("remote", "set-url", "origin", "http://gitlab.invalid/acme/settings.git")
+        assert job.plan()[0] == 1
+        code, lines = job.plan("--insecure-http")
+        assert (code, "Could not resolve host: gitlab.invalid" in " ".join(lines)) == (3, True)

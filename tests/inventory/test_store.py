@@ -74,7 +74,7 @@ def job(server: GitServer, **more: str) -> dict[str, str]:
 
 def remote_of(environment: Mapping[str, str], api_url: str = "", **more: str) -> Remote:
     settings = {"api_token": "", "ca_file": str(LOOPBACK), **more}
-    return job_remote(environment, api_url=api_url, user=lambda: BOT, **settings)
+    return job_remote(environment, api_url=api_url, user=lambda: BOT, **settings)  # type: ignore[arg-type]  # only texts
 
 
 class Waits(list[float]):
@@ -399,9 +399,9 @@ def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
         ("git@gitlab.example.com:acme/settings.git", ""),
         ("ssh://git@gitlab.example.com/acme/settings.git", ""),
         ("file:///srv/git/settings.git", ""),
-        ("http://gitlab.example.com/acme/settings.git", "inventory: remote: 'origin' has a URL of http; only https, ssh and file are used: git remote set-url origin URL"),
-        ("git://gitlab.example.com/acme", "inventory: remote: 'origin' has a URL of git; only https, ssh and file are used: git remote set-url origin URL"),
-        ("ext::sh -c date", "inventory: remote: 'origin' has a URL of ext; only https, ssh and file are used: git remote set-url origin URL"),
+        ("http://gitlab.example.com/acme/settings.git", "inventory: remote: 'origin' has a URL of http; only https, ssh and file are used, and http with --insecure-http: git remote set-url origin URL"),
+        ("git://gitlab.example.com/acme", "inventory: remote: 'origin' has a URL of git; only https, ssh and file are used, and http with --insecure-http: git remote set-url origin URL"),
+        ("ext::sh -c date", "inventory: remote: 'origin' has a URL of ext; only https, ssh and file are used, and http with --insecure-http: git remote set-url origin URL"),
     ],
 )  # fmt: skip
 def test_only_three_protocols_are_used(checkout: Repository, url: str, said: str) -> None:
@@ -432,7 +432,7 @@ def test_a_job_of_a_service_without_tls_sends_no_token() -> None:
     with pytest.raises(ConfigurationError) as raised:
         job_remote(environment, api_url="", api_token="")
     assert str(raised.value) == (
-        "inventory: CI_SERVER_URL is not an https URL, and tokens are sent to no other: "
+        "inventory: CI_SERVER_URL is not an https URL, and tokens are sent to no other without --insecure-http: "
         "http://gitlab.example.com/a/b.git"
     )
     bare = {**environment, "CI_SERVER_URL": "https://gitlab.example.com/"}

@@ -291,8 +291,8 @@ def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for
     engine.apply(plan)
     assert [line.split(" {")[0] for line in engine.writes()] == [
         "POST groups/acme/protected_branches",
-        "DELETE groups/acme/protected_branches/next",
         "POST projects/acme%2Flib/approval_rules",
+        "DELETE groups/acme/protected_branches/next",
     ]
 
 

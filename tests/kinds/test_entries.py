@@ -270,3 +270,70 @@ def test_a_problem_that_follows_from_another_says_so(cli_runner: CliRunner) -> N
         "declare it there, or correct the name; if it is declared, include protected_branches in the run"
         in narrowed.out
     )
+
+
+def just_added(times: int) -> dict[str, Any]:
+    return {"members": [{"user": "Eve", "role": "developer", "unsettled": times}]}
+
+
+NEW_MEMBER = (
+    branches({"main": {"allowed_to_push": [{"user": "eve"}]}, "old": {}}),
+    tags({"v*": {"allowed_to_create": [{"user": "eve"}]}}),
+    rules({"a": {"approvals_required": 1, "users": ["bob", "eve"]}, "b": {"approvals_required": 2, "users": ["bob"]}}),
+)
+
+
+def test_members_who_were_added_a_moment_ago_are_tried_once_more(engine: EngineDriver) -> None:
+    live = {"protected_tags": [{"name": "v*"}], "approval_rules": [{"id": 7, "name": "b", "users": ["Eve"]}]}
+    service(engine, **just_added(3), **live)
+    outcomes = engine.apply(engine.plan(*NEW_MEMBER))
+    assert failures(outcomes) == []
+    told = {(o.change.address.name, o.reason) for target in outcomes for o in target.outcomes if o.reason}
+    words = "at the second try, since members who were added a moment ago are known by now"
+    assert told == {(name, words) for name in ("main", "v*", "a")}
+    rule = "approval_rules/8"
+    assert [line.split(" {")[0].replace(PROJECT, "") for line in engine.writes()][-6:] == [
+        "POST /protected_branches",
+        "POST /protected_tags",
+        "DELETE /protected_tags/v%2A",
+        "POST /protected_tags",
+        "DELETE /protected_tags/v%2A%2A%2A%2A",
+        f"PUT /{rule}",
+    ]
+    again = engine.plan(*NEW_MEMBER)
+    assert (list(again.changes), list(again.problems)) == ([], [])
+
+
+def test_the_second_try_is_the_last_one(engine: EngineDriver) -> None:
+    service(engine, **just_added(20))
+    lines = failures(engine.apply(engine.plan(*NEW_MEMBER)))
+    assert [line.partition(" (")[0] for line in lines] == [
+        f"failed: protected branch main: POST {PROJECT}/protected_branches: 422 Push access levels user is not a member of "
+        "the project",
+        f"failed: protected tag v*: POST {PROJECT}/protected_tags: 422 Create access levels user is not a member of the "
+        "project",
+        "dropped by the service: approval rule a: the service kept its own users",
+    ]
+    mains = [line for line in engine.writes() if '"name": "main"' in line]
+    assert len(mains) == 2
+
+
+def test_what_cannot_be_read_again_is_not_tried_again(engine: EngineDriver) -> None:
+    service(engine, **just_added(1))
+    plan = engine.plan(NEW_MEMBER[0])
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "members/all"}])
+    assert len(failures(engine.apply(plan))) == 1
+    service(engine, **just_added(1))
+    plan = engine.plan(NEW_MEMBER[0])
+    engine.sandbox.set_faults([{"kind": "status", "status": 401, "method": "POST", "nth": 2, "times": 9}])
+    assert len(failures(engine.apply(plan))) == 2
+    assert len(engine.writes()) == 2
+
+
+def test_who_comes_with_an_archive_is_asked_for_by_name(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.write("team.tar.gz", "")
+    group = NEW_PROJECT.replace("fresh", "acme/team").replace("create: {}", "create: {from_archive: ../team.tar.gz}", 1)
+    cli_runner.write("manifests/a.yaml", group % "{user: bob}, {user: 77}, {user: nobody}")
+    done = cli_runner("plan")
+    assert (done.code, "no user has the username nobody" in done.out, "1 problem" in done.out) == (3, True, True), done

@@ -12,6 +12,7 @@ BOTH = pytest.mark.parametrize("dialect", ["spec", "deployed"])
 DETAILS = {
     "visibility": "private",
     "archived": False,
+    "empty_repo": False,
     "repository_access_level": "enabled",
     "package_registry_access_level": "enabled",
     "packages_enabled": True,

@@ -88,6 +88,7 @@ def a_plain_project(number: int, name: str) -> dict[str, Any]:
         "members": [],
         "last_activity_at": SEED,
         "default_branch": "main",
+        "empty_repo": False,
         "topics": [],
         "renamed_from": [],
         "repository_enabled": True,

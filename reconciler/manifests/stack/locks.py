@@ -16,7 +16,7 @@ from reconciler.manifests.stack.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
 
 ALL = "all"
-AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT"
+AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT --only-locks"
 UNDECLARED = object()
 """Stands for a value that is not declared."""
 

@@ -213,7 +213,8 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
             named = [user for user, name in zip(exact, sent.get("usernames") or (), strict=True) if _is(user, name)]
             users = [*(state.users.get(number) for number in numbers), *named]
             names = dict.fromkeys(user.username for user in users if user)
-            values["users"] = [name for name in names if _is_member(state, name, owner)]
+            members = [name for name in names if _is_member(state, name, owner)]
+            values["users"] = [name for name in members if state.has_settled(state.user(name), owner)]
         if sent.keys() & {"group_ids", "groups"}:
             hidden = [number for number in before.group_ids if not _is_seen(call, number)]
             numbers = [*(sent.get("group_ids") or ()), *(sent.get("groups") or ())]

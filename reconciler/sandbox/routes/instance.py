@@ -283,6 +283,7 @@ def _details(call: Call, project: Project) -> dict[str, Any]:
     return {
         "visibility": project.visibility,
         "archived": state.is_archived(project),
+        "empty_repo": project.empty_repo,
         "repository_access_level": _level(project.repository_enabled),
         "package_registry_access_level": _level(project.packages_enabled),
         "packages_enabled": project.packages_enabled,

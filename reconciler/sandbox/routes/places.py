@@ -117,6 +117,7 @@ def create_project(call: Call) -> Insertion:
             raise refused(400, wrong)
         call.changed = True
         made = state.add_project(values)
+        made.empty_repo = True
         if sent.get("initialize_with_readme"):
             begin_repository(made, {"README.md": f"# {made.name}\n"})
             protect_default_branch(state, made)

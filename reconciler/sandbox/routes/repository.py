@@ -165,8 +165,12 @@ def create_commit(call: Call) -> Answer:
     commit = Commit(id=_digest(content), **content)
     repository.commits.append(commit)
     repository.branches[name] = commit.id
-    if is_first and name == project.default_branch:
-        protect_default_branch(call.state, project)
+    if is_first:
+        # The first branch is the default one, whatever its name (seen at 18.9).
+        project.default_branch = name if project.empty_repo else project.default_branch
+        project.empty_repo = False
+        if name == project.default_branch:
+            protect_default_branch(call.state, project)
     call.changed = True
     stats = stats_of(project, commit) if sent.get("stats", True) else {}
     return Answer(201, show_commit(call, project, commit) | stats)
@@ -266,6 +270,7 @@ def begin_repository(project: Project, files: dict[str, str]) -> None:
     repository = REPOSITORY.of(project)
     content: dict[str, Any] = {"message": "Initial commit", "files": files}
     repository.commits.append(Commit(id=_digest(content), **content))
+    project.empty_repo = False
     repository.branches[project.default_branch] = repository.commits[-1].id
 
 
