@@ -241,7 +241,7 @@ def keeping_history(given: Given) -> Iterator[None]:
         yield
         return
     from reconciler.gitops.exchange import exchange
-    from reconciler.gitops.histories import REF, Histories
+    from reconciler.reports.histories import REF, Histories
 
     try:
         remote = remotes.job_remote(
@@ -320,7 +320,7 @@ def _merge_request() -> bool:
 def _post_note(given: Given, text: str) -> None:
     """Post or update the note of this job; the log says what comes of it, and the exit code does not."""
     from reconciler.cli.note import NOTE, job_client, keeping, merge_request
-    from reconciler.gitops.notes import post_note as post
+    from reconciler.reports.note import post_note as post
 
     with keeping(NOTE):
         project = os.environ.get("CI_MERGE_REQUEST_PROJECT_ID")

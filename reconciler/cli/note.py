@@ -28,8 +28,8 @@ from reconciler.errors import (
 
 if TYPE_CHECKING:
     from reconciler.document.document import RunDocument
-    from reconciler.gitops.issues import DriftIssue, Memory
-    from reconciler.gitops.notes import MergeRequest
+    from reconciler.reports.issue import DriftIssue, Memory
+    from reconciler.reports.note import MergeRequest
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -109,7 +109,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     In the pipeline of a merge request, only --file is needed. Uses RECONCILER_NOTE_TOKEN, or else the usual token. If
     the note cannot be posted, stderr says why, and the exit code is 0 unless --strict is given.
     """
-    from reconciler.gitops.notes import post_note
+    from reconciler.reports.note import post_note
 
     Session(given)
     try:
@@ -173,7 +173,7 @@ def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument", 
     Raises:
         ServiceError: the issue could not be kept.
     """
-    from reconciler.gitops.issues import keep_issue
+    from reconciler.reports.issue import keep_issue
 
     kept = keep_issue(client, project, name, _drift(saved, name, session))
     for username in kept.unknown:
@@ -202,7 +202,7 @@ def _drift(saved: "RunDocument", name: str, session: Session) -> "DriftIssue":
     from reconciler.document.compare import marks
     from reconciler.document.document import utc
     from reconciler.document.style import Style
-    from reconciler.gitops.issues import DriftIssue, Memory
+    from reconciler.reports.issue import DriftIssue, Memory
     from reconciler.reports.markdown import restored
 
     time = utc(saved.created_at)
@@ -270,7 +270,7 @@ def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
     Raises:
         ConfigurationError: it is not known.
     """
-    from reconciler.gitops.notes import MergeRequest
+    from reconciler.reports.note import MergeRequest
 
     if iid is None:
         raise ConfigurationError(

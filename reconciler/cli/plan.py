@@ -91,7 +91,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     "--baseline",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="RunDocument only what is new since this JSON report of `plan` or `drift`.",
+    help="Report only what is new since this JSON report of `plan` or `drift`.",
 )
 @click.option(
     "--who",
@@ -105,7 +105,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 )
 @click.option("--after", metavar="TIME", help="With --restored: since a day (2026-11-20), or for a duration (7d).")
 def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after: str | None) -> int:
-    """RunDocument drift from the manifests with exit code 2. Read-only.
+    """Report drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 if anything differs, and with 3 if there are only problems.
 
