@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
 from reconciler.cli.inventory import opened_inventory
-from reconciler.cli.options import (
-    CONNECTION,
-    DEFAULT_PATHS,
-    INVENTORY,
-    MANIFESTS,
-    PLACES,
-    SELECTION,
-    SERVICE,
-    Given,
-    command,
-)
+from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, INVENTORY, MANIFESTS, PLACES, SELECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.command import command
 from reconciler.cli.inventory import last_applies
-from reconciler.cli.options import CONNECTION, Given, command
+from reconciler.cli.options import CONNECTION, Given
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError

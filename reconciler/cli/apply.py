@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli import job, suggestions
+from reconciler.cli import suggestions
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import heeding, of_report, of_signal
 from reconciler.cli.held_journal import HeldJournal, held_journal
 from reconciler.cli.inventory import opened_inventory
@@ -31,7 +32,6 @@ from reconciler.cli.options import (
     RUN,
     SERVICE,
     Given,
-    command,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.pipelines import pipeline_of, start
@@ -107,6 +107,7 @@ JOURNAL = click.option(
     weekly="--plan --yes --target --section --since --canary --max-failures --allow-deletes "
     "--retry-failed --tokens-to --report",
     writes="report",
+    job="report",
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes;  reconciler apply "
     "manifests --yes --canary tier=canary --max-failures 5%",
 )
@@ -152,7 +153,6 @@ def apply(given: Given, **own: Any) -> int:
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
-    given = job.reporting(given, job.REPORT, [flags.plan_file, Path(given.retry_failed or "")])
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook = Session(given), webhook(given)
@@ -345,7 +345,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
         if not given.quiet and given.log_format == "text":
             write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
         raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
-    part = given.shard or (None if saved.shard else job.part())
+    part = given.shard or (given.job.part if given.job and not saved.shard else None)
     if flags.plan_file is None or part is None:
         return saved
     if saved.shard:

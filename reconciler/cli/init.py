@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import CONFIGURATION
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
-from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.options import CONNECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.settings import checked_api_url
 from reconciler.cli.stdout import write_stdout

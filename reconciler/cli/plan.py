@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import job
 from reconciler.cli.applies import MAX_LISTED_APPLIES
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
-from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given, command
+from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
@@ -42,6 +42,7 @@ WHOLE_PLAN_FORMATS = ("fleet", "json")
     NOTICE,
     PROBLEMS,
     weekly="--out --target --section --since --allow-deletes --report --group-by --detailed-exitcode",
+    job="plan",
     epilog="Example: reconciler plan manifests --out plan.json",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
@@ -61,7 +62,6 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     """
     from reconciler.cli.planning import draw
 
-    given = job.planning(given)
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
     with (
@@ -70,10 +70,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     ):
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
         saved = draw(session, client, commit=keeps, inventory=inventory)
-    with job.keeping_history(given):
-        code = session.write_plan(saved, out, detailed=detailed_exitcode)
-    job.write_pipeline(saved)
-    job.post_note(session, saved)
+    code = session.write_plan(saved, out, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code
 
@@ -85,6 +82,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     NOTICE,
     PROBLEMS,
     weekly="--baseline --who --target --section --report --notify",
+    job="drift",
     epilog="Example, for cron: reconciler drift manifests --report json=drift.json",
 )
 @click.option(
@@ -129,7 +127,6 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     from reconciler.document.wording import access_notes, with_reasons
     from reconciler.reports import render_plan
 
-    given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
     if after is not None and not restored:
         raise UsageError("--after goes with --restored")
@@ -155,9 +152,7 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     known = news.known
     told = known is not None and not given.quiet and (known.total or any(access_notes(news)))
     silent = news.is_empty and not (any(saved.findings("restored")) or told)
-    with job.keeping_history(given):
-        session.write_result(write, fleet=saved, silent=silent and given.format == "text")
-    job.keep_issue(session, saved)
+    session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     notify_of_drift(hook, saved, news)
     return of_plan(news, detailed=True, allow_problems=given.allow_problems)
 

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -311,8 +311,10 @@ class Session:
                 save(path, write(format_, plain))
 
         reports = [partial(put, format_, Path(file)) for format_, file in self.given.reports]
-        with heeding(patience=1):
+        with self.given.job.keeping(self.given) if self.given.job else nullcontext(), heeding(patience=1):
             attempt_all([*([] if silent else [show]), *saves, *reports])
+        if fleet is not None and self.given.job:
+            self.given.job.publish(self, fleet)
 
     def write_reports_so_far(self, write: "Callable[[str, Style], str]") -> None:
         """Write the reports that are files, in case that the run has no time to; `write_result` replaces them.

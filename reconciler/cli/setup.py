@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import suggestions
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.help import Command
 from reconciler.cli.inventory import API, branch_on
 from reconciler.cli.job import in_job
-from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
+from reconciler.cli.options import DEFAULT_PATHS, RUN, Given
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token

@@ -480,6 +480,15 @@ def _stored_outcome(outcome: Outcome) -> dict[str, Json]:
     return stored | ({"unconfirmed": True} if outcome.unconfirmed else {})
 
 
+def is_report(text: str) -> bool:
+    """Return whether a text says that it is the report of an apply."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("format") == REPORT
+
+
 def load_plan(text: str, kinds: Kinds) -> RunDocument:
     """Read the plan that `save` returned.
 
