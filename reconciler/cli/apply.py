@@ -368,8 +368,9 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     given = session.given
     if saved.refusals:
         if not given.quiet and given.log_format == "text":
-            write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
-        raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
+            write_stderr(job.advised(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n")))
+        reasons = job.advised("\n".join(saved.refusals))
+        raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
     part = given.shard or (None if saved.shard else job.part())
     if flags.plan_file is None or part is None:
         return saved

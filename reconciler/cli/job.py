@@ -15,6 +15,7 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -111,6 +112,15 @@ def planning(given: Given) -> Given:
         is_none = not since.strip("0")  # such as CI_COMMIT_BEFORE_SHA of a pipeline that somebody started
         given = replace(given, since=None if is_none else since, everything=given.everything and not is_none)
     return divided(reporting(given, PLAN))
+
+
+def advised(text: str) -> str:
+    """Return what `apply` says, with what there is in a job instead of an option: nobody types the job's script."""
+    if not in_job():
+        return text
+    return re.sub(
+        r"add --allow-deletes ([0-9]+)", r"start this job with the variable RECONCILER_ALLOW_DELETES=\1", text
+    )
 
 
 def divided(given: Given) -> Given:

@@ -265,6 +265,22 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
     assert "report.json" not in written()
 
 
+def test_who_starts_a_job_is_told_the_variable_that_permits_deletions(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(21)])
+    cli_runner.project("{prune: [milestones], milestones: {}}")
+    remedy = "it deletes 21 of 21 entries of milestones of project acme/api; "
+    job.delenv("CI")
+    assert f"{remedy}add --allow-deletes 21\n" in cli_runner("apply --yes").err
+    job.setenv("CI", "true")
+    told = cli_runner("apply --yes").err
+    assert told.count(f"{remedy}start this job with the variable RECONCILER_ALLOW_DELETES=21\n") == 2
+    assert "--allow-deletes" not in told
+    job.setenv("RECONCILER_ALLOW_DELETES", "21")
+    assert cli_runner("apply --yes").code == 0
+
+
 def test_outside_of_a_job_a_command_does_what_its_line_says(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:
     job.delenv("CI")
     given(job, {**MERGE_REQUEST, **PART, "RECONCILER_SINCE": "nothing"})
