@@ -169,7 +169,7 @@ def apply(given: Given, **own: Any) -> int:
     sink = _token_sink(given, flags)
     with (
         session.client(reads_moved=False) as client,
-        opened_inventory(session, client) as inventory,
+        opened_inventory(session, client, stores=True) as inventory,
         held_journal(flags.journal, client, session.kinds, sink) as journal,
     ):
         if inventory.error is not None:
@@ -250,7 +250,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     sink = _token_sink(given, flags)
     with (
         session.client() as client,
-        opened_inventory(session, client) as inventory,
+        opened_inventory(session, client, stores=True) as inventory,
         held_journal(flags.journal, client, session.kinds, sink) as journal,
     ):
         if inventory.error is not None:

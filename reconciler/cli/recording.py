@@ -36,6 +36,10 @@ LOG = logging.getLogger("reconciler")
 NO_CHECKOUT = (
     "no longer declared, and deleted only in a checkout of the manifests' repository, where the inventory can be read"
 )
+NO_COMMIT = (
+    "the manifests are not as committed: the log will name no commit, and what this apply creates is not deleted by "
+    "absence before it was applied from a commit"
+)
 STILL_DECLARED = "The manifests still declare what this revert undid: revert their commit too."
 
 
@@ -69,6 +73,9 @@ class Recording:
         self.saved = replace(self.saved, remarks=tuple(kept))
         self._warn_of_newer()
         prospect = self.saved.inventory
+        is_of_commit = prospect is None or bool(prospect.run.commit) or bool(self.inventory.obstacle)
+        if self._ancestry is not None and not is_of_commit and any(self.saved.plan.changes):
+            LOG.warning("%s", NO_COMMIT)
         if prospect is None or not prospect.absences:
             return self.saved
         store, ancestry = self.inventory.store, self._ancestry
@@ -224,15 +231,20 @@ class Recording:
 
 def _told(report: "Report") -> "Apply":
     """Return the apply that a report and the CI job describe."""
+    from collections import Counter
+
+    from reconciler.apply import DONE_BEFORE, Status
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 
-    counts, person = report.counts, starter(os.environ) or Person("", "")
+    person = starter(os.environ) or Person("", "")
+    # A job that is retried finds done what it has done before: that is in the log already.
+    words = Counter(each.word for each in report.outcomes if each.status is Status.DONE and each.reason != DONE_BEFORE)
     return Apply(
         when=report.finished_at,
         author=person.name,
         author_email=person.email,
-        counts={"created": counts.created, "updated": counts.updated, "deleted": counts.deleted},
+        counts={word: words[word] for word in ("created", "updated", "deleted")},
         job=os.environ.get("CI_JOB_URL", ""),
         reverts=report.reverts,
     )
