@@ -209,7 +209,7 @@ class Outcome:
     status: Status
     """The outcome."""
     reason: str = ""
-    """Why it is not done, or was not read again; empty if neither is so."""
+    """Why it is not done, or was not read again, or by which run it was done before; else empty."""
     created: AsRead | None = None
     """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
     unconfirmed: bool = False
