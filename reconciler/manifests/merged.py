@@ -93,15 +93,15 @@ class MergedTarget:
         section = self.stack.sections.get(address.section)
         if not isinstance(section, dict) or address.name not in section:
             return None
-        spec, others = self.stack.specs[address.section], list(map(str, others))
-        if others and not may_be_renamed(spec, section, address.name, others, self.stack.target.level):
+        spec, olds = self.stack.specs[address.section], list(map(str, others))
+        if olds and not may_be_renamed(spec, section, str(address.name), olds, self.stack.target.level):
             return None
         declared = declarations(self.stack, (address.section, address.name))
         lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
         own_name = str(lowest.steps[-1])
         values = self.stack.values or {}
         used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
-        return lowest.line, (own_name, *(unfilled(other, used) for other in others))
+        return lowest.line, (own_name, *(unfilled(other, used) for other in olds))
 
     def remarks(self, path: Sequence[str | int]) -> list[str]:
         """Return the lock that holds a field, and the exceptions that are about it, a line each.
