@@ -16,6 +16,7 @@ from reconciler.configuration import read_configuration
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic, OutputFailed
+from reconciler.manifests.documents import FULL_PATH
 from reconciler.model.targets import Level
 from reconciler.reports import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
@@ -210,7 +211,7 @@ PRUNABLE = [kind.name for kind in KINDS.values() if kind.prunable and Level.PROJ
         ),
         (
             lambda it: it["metadata"].update(path="/acme"),
-            ["$.metadata.path: '/acme' does not match '^(?![0-9]+$)[^\\\\s/?#%\\\\\\\\]+(/[^\\\\s/?#%\\\\\\\\]+)*$'"],
+            [f"$.metadata.path: '/acme' does not match {FULL_PATH!r}"],
         ),
         (lambda it: it["spec"].update(milestone={}), [unexpected("$.spec", "milestone")]),
         (lambda it: it["spec"].update(milestones=None), ["$.spec.milestones: None is not of type 'object'"]),

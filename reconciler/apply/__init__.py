@@ -7,6 +7,7 @@ what was written, and `refusals` says why something was not. `targets` is what t
 """
 
 from reconciler.apply.outcomes import (
+    DONE_BEFORE,
     QUIT_BEFORE_CHANGE,
     RESULT_UNKNOWN,
     RUN_ENDED,
@@ -27,6 +28,7 @@ from reconciler.apply.run import Application, apply_plan
 from reconciler.model.item import Outcome, Status
 
 __all__ = [
+    "DONE_BEFORE",
     "QUIT_BEFORE_CHANGE",
     "RESULT_UNKNOWN",
     "RUN_ENDED",

@@ -49,6 +49,15 @@ class Referring:
                 yield from (named.section for named in part.relations.named.values() if named.section)
 
 
+def naming(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
+    """Yield the collections of targets of a level, and their fields, that name objects of a section."""
+    for kind in kinds.values():
+        for part in kind.parts if level in kind.models else ():
+            if isinstance(part, Collection):
+                named = part.relations.named.items()
+                yield from ((part, field) for field, reference in named if reference.section == section)
+
+
 def _top(target: TargetPlan) -> str:
     """Return the top-level group of a target; empty where its path is unknown."""
     path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")

@@ -1,19 +1,25 @@
 """The creation of objects in the sections of one target, with the delivery of the tokens among them."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from urllib.parse import quote
 
+from reconciler.apply.last import naming
 from reconciler.apply.once import MAX_CREATE_ATTEMPTS, CreateOnce, elder
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
 from reconciler.apply.verify import Reread, Verifier, collection_of
-from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
-from reconciler.model.endpoints import CREATED, SECTION, Collection, number_of
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, ServiceError
+from reconciler.live.read import read_part
+from reconciler.model.diff import only
+from reconciler.model.endpoints import CREATED, SECTION, Collection, Existing, FieldIds, number_of
 from reconciler.model.item import Change, Create, Outcome, Status, Update
 from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.resource import LiveRecord
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Address, Key
+from reconciler.model.targets import Address, Key, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +172,55 @@ class ObjectCreation:
             return ""
         reason = f"somebody else created the same object at the same time, ID {first}; this run's, ID {made.id}, "
         part = collection_of(change.address, self.kinds)
-        if part.path_field == part.key:  # a request by name would delete the other one
-            return reason + "is still there: delete one of them"
+        if part.path_field == part.key:
+            elders = [existing for existing in new if (existing.id or 0) < made.id]
+            # Of a group, the projects are not known in which a rule names the elder.
+            if len(elders) > 1 or change.address.target.level is Level.GROUP:
+                return reason + "is still there: delete one of them"
+            return self._elder_deleted(change, first, made, reason)
         reason += self._taken_back(change, made)
         if self.is_secret(change.address):
             instead = self.delivery.hand_over_other(change.address, first)
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
         return reason
+
+    def _elder_deleted(self, change: Create, first: int, made: Made, reason: str) -> str:
+        """Delete what somebody else has created at the same time, for a request by name takes that of the lowest ID.
+
+        What names that one names this run's before: an approval rule would hold for all branches meanwhile. Return what
+        came of it if both are still there.
+        """
+        try:
+            for request in self._naming_instead(change, first, made.id):
+                with suppress(NotFound):  # the other run has deleted it again
+                    self.service.send(request)
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
+        except (LookupError, ServiceError) as error:
+            return f"{reason}is still there, for the other could not be deleted: {error}"
+        return ""
+
+    def _naming_instead(self, change: Create, first: int, mine: int) -> Iterator[Request]:
+        """Yield the requests after which nothing in the target names an object, but another one of the same name."""
+        target = change.address.target
+        for part, field in naming(change.address.section, target.level, self.kinds):
+            live = read_part(self.verifier.lists, part, target, {}, self.verifier.number)
+            if isinstance(live, Unreadable) and live.status != HTTPStatus.FORBIDDEN:  # as in an edition without them
+                raise LookupError(live.reason)
+            eldest = {record.names[0]: record for record in reversed(live.own)} if isinstance(live, Objects) else {}
+            # A younger one of the same name is taken back by the run that has made it, and cannot be changed till then.
+            for record in eldest.values():
+                rows = record.entries.get(field, ())
+                names = getattr(record.resource, field)
+                if isinstance(names, tuple) and part.writes.update and first in {row.id for row in rows}:
+                    numbers: dict[tuple[str, str], list[Json]] = {(field, name): [] for name in names}
+                    for row in rows:
+                        numbers[field, row.shown].append(mine if row.id == first else row.id)
+                    wanted = only(record.resource, [field])
+                    path = target.url + (part.writes.suffix or part.suffix)
+                    ids = FieldIds(named=numbers)
+                    yield from part.writes.update(
+                        Existing(part, target, path, record.names[0], wanted, record, ids=ids)
+                    )
 
     def _taken_back(self, change: Create, made: Made) -> str:
         """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""

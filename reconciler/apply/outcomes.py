@@ -24,6 +24,9 @@ QUIT_BEFORE_CHANGE = "left out by quitting"
 
 RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 
+DONE_BEFORE = "by an earlier run"
+"""The reason of a change of a saved plan that an earlier run has made."""
+
 UNVERIFIED = "the run ended before it was read again"
 """The reason of a change that is done, and that nothing has verified."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.outcomes import Fate
+from reconciler.apply.outcomes import DONE_BEFORE, Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import (
     Reread,
@@ -186,7 +186,7 @@ class Preparation:
         for change in changes:
             moved = stale_reason(change, live)
             if moved and is_as_wanted(change, live):
-                settled.append(with_created(Outcome(change, Status.DONE), live))
+                settled.append(with_created(Outcome(change, Status.DONE, DONE_BEFORE), live))
             else:
                 settled += stale([(change, moved or self._forgery(change, live, siblings))])
         return ready.settling(settled)

@@ -18,6 +18,7 @@ from reconciler.apply.journal import recorded
 from reconciler.apply.last import Referring, late, still_naming
 from reconciler.apply.members import SETTLED_AFTER, is_delayed, once_more, planned_once_more
 from reconciler.apply.objects import Made, ObjectCreation
+from reconciler.apply.once import MAX_CREATE_ATTEMPTS
 from reconciler.apply.outcomes import (
     RESULT_UNKNOWN,
     RUN_ENDED,
@@ -46,11 +47,14 @@ from reconciler.model.item import Change, Create, Delete, Outcome, Status, makes
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request, Service
-from reconciler.model.state import LivePart, PartAddress, Section
+from reconciler.model.state import LivePart, PartAddress, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.system import clock
 
 LOG = logging.getLogger(__name__)
+
+MAY_PASS = frozenset({408, 409, 425, 429, 503})
+"""The statuses of what was not carried out, and may be later."""
 
 
 class Application:
@@ -421,7 +425,27 @@ class TargetRun:
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _recorded(self, change: Change, request: Request) -> None:
-        recorded(self.options, change, request, partial(self.service.send, request))
+        is_delicate = request.once and request.method == "DELETE"
+        send = partial(self._delete, change, request) if is_delicate else partial(self.service.send, request)
+        recorded(self.options, change, request, send)
+
+    def _delete(self, change: Change, request: Request) -> None:
+        """Delete an object by a path that leads to another one as soon as it is gone.
+
+        Where the service did not carry that out, and may later, it is looked for before the request is sent again.
+        """
+        for left in reversed(range(MAX_CREATE_ATTEMPTS)):
+            try:
+                self.service.send(request)
+            except ServiceError as error:
+                if error.ambiguous or error.status not in MAY_PASS or not left:
+                    raise
+                objects = self.verifier.again([change])[change.address.section, change.address.part]
+                if isinstance(objects, Unreadable):
+                    raise
+                if not isinstance(change, Create) and change.read.id in objects.by_id:
+                    continue
+            return
 
     def _verify(self, attempts: Iterable[Attempt]) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
@@ -431,7 +455,8 @@ class TargetRun:
             if (attempt.outcome.status is Status.DONE and not attempt.was_done) or attempt.doubt is not None
         ]
         live = self.verifier.again(attempt.outcome.change for attempt in open_ones)
-        settled = {id(attempt): self._looked_at(attempt, live) for attempt in open_ones}
+        # What refers to others comes first: of two that were made at once, one goes before what it names.
+        settled = {id(attempt): self._looked_at(attempt, live) for attempt in reversed(open_ones)}
         if self.options.failures is not None:
             for attempt in open_ones:
                 suspected = attempt.doubt is not None

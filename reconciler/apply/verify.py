@@ -78,6 +78,14 @@ class CurrentObjects:
         before = change.replaces_ids
         return [record for record in namesakes if record.id not in before and (record.ours or not before)]
 
+    def stands_in(self, change: Change) -> list[LiveRecord]:
+        """Return the objects that are there instead of a new one that has gone, where a name may have led to it.
+
+        Of two runs that create one at the same time, the second deletes that of the first.
+        """
+        is_by_name = isinstance(self._part, Collection) and self._part.path_field == self._part.key
+        return self.new(change) if is_by_name and isinstance(change, Create) else []
+
     def keeps(self, number: int | None) -> bool:
         """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
         return number in self.by_id and not (isinstance(self._part, Collection) and self._part.deletion.fades)
@@ -391,7 +399,7 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
         records = objects.new(change)
     else:
         known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
-        records = [] if known is None else [known]
+        records = [known] if known else objects.stands_in(change)
     records = [_as_sent(record, change) if record.entries else record for record in records]
     if not records:
         return "it does not exist"

@@ -160,7 +160,7 @@ def apply(given: Given, **own: Any) -> int:
     sink = _token_sink(given, flags)
     with (
         session.client(reads_moved=False) as client,
-        opened_inventory(session, client) as inventory,
+        opened_inventory(session, client, stores=True) as inventory,
         held_journal(flags.journal, client, session.kinds, sink) as journal,
     ):
         if inventory.error is not None:
@@ -240,7 +240,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     sink = _token_sink(given, flags)
     with (
         session.client() as client,
-        opened_inventory(session, client) as inventory,
+        opened_inventory(session, client, stores=True) as inventory,
         held_journal(flags.journal, client, session.kinds, sink) as journal,
     ):
         if inventory.error is not None:
@@ -341,10 +341,12 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
     from reconciler.reports import render_plan
 
     given = session.given
+    advised = given.job.advised if given.job else str
     if saved.refusals:
         if not given.quiet and given.log_format == "text":
-            write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
-        raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
+            write_stderr(advised(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n")))
+        reasons = advised("\n".join(saved.refusals))
+        raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
     part = given.shard or (given.job.part if given.job and not saved.shard else None)
     if flags.plan_file is None or part is None:
         return saved

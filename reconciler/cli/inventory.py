@@ -29,14 +29,22 @@ LOG = logging.getLogger("reconciler")
 API = "/api/v4"
 
 
+NO_REMOTE = (
+    "There is no inventory yet, since this repository has no remote: `git remote add {} URL` before the first apply."
+)
+
+
 @contextmanager
-def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> "Iterator[OpenInventory]":
+def opened_inventory(
+    session: "Session", client: "Client", applies: int = 0, *, stores: bool = False
+) -> "Iterator[OpenInventory]":
     """Open the inventory for a run, and read it.
 
     Args:
         session: the run.
         client: the service.
         applies: how many of the last applies are read too; they come with the list.
+        stores: whether the run stores it. One that does not also goes on right after `init`, before there is a remote.
 
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
@@ -69,6 +77,9 @@ def opened_inventory(session: "Session", client: "Client", applies: int = 0) -> 
         yield OpenInventory(lines=("git is not installed here: there is no inventory.",))
         return
     branch = checked_branch(settings.get("branch", INVENTORY_BRANCH))
+    if not stores and _is_unconnected(top, settings):
+        yield OpenInventory(lines=(NO_REMOTE.format(settings["remote"]),))
+        return
     try:
         owner = cache(partial(_owner, client))
         remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
@@ -94,7 +105,7 @@ def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
 
     settings = _settings()
     top = repository(Path())
-    if isinstance(settings, bool) or top is None or which("git") is None:
+    if isinstance(settings, bool) or top is None or which("git") is None or _is_unconnected(top, settings):
         return ()
     token = os.environ.get("RECONCILER_TOKEN", "").strip()
     remote = _remote(given, top, settings, api_url=given.api_url or "", token=token)
@@ -118,6 +129,13 @@ def branch_on(service: str) -> tuple[str, str] | None:
         return None
     project = project_on(service, remote_url(os.environ, top, settings["remote"]))
     return (project, settings.get("branch", INVENTORY_BRANCH)) if project else None
+
+
+def _is_unconnected(top: Path, settings: Mapping[str, str]) -> bool:
+    """Return whether the list shall live on a remote, and the checkout has none of any name yet."""
+    from reconciler.gitops.remotes import has_any_remote, in_job
+
+    return "remote" in settings and not in_job(os.environ) and not has_any_remote(top)
 
 
 def _settings() -> Mapping[str, str] | bool:

@@ -203,6 +203,9 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "RunDocument
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
+        if session.given.job and file == session.given.job.last_drift:
+            write_stderr("no earlier run of this job has left a report of drift; without a baseline everything is new")
+            return None
         advice = f"check the path, or write it: reconciler drift --report json={file}"
         write_stderr(f"{file} does not exist; without a baseline everything is new: {advice}")
         return None

@@ -35,6 +35,10 @@ LOG = logging.getLogger("reconciler")
 NO_CHECKOUT = (
     "no longer declared, and deleted only in a checkout of the manifests' repository, where the inventory can be read"
 )
+NO_COMMIT = (
+    "the manifests are not as committed: the log will name no commit, and what this apply creates is not deleted by "
+    "absence before it was applied from a commit"
+)
 STILL_DECLARED = "The manifests still declare what this revert undid: revert their commit too."
 
 
@@ -76,6 +80,9 @@ class Recording:
         self.saved = replace(self.saved, items=tuple(said))
         self._warn_of_newer()
         prospect = self.saved.inventory
+        is_of_commit = prospect is None or bool(prospect.run.commit) or bool(self.inventory.obstacle)
+        if self._ancestry is not None and not is_of_commit and any(self.saved.changes):
+            LOG.warning("%s", NO_COMMIT)
         if prospect is None or not prospect.absences:
             return self.saved
         store, ancestry = self.inventory.store, self._ancestry
@@ -231,16 +238,21 @@ class Recording:
 
 def _told(report: "RunDocument") -> "Apply":
     """Return the apply that a report and the CI job describe."""
-    from reconciler.document.numbers import DONE, totals
+    from collections import Counter
+
+    from reconciler.apply import DONE_BEFORE, Status
+    from reconciler.document.numbers import DONE
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 
-    counts, person = totals(report.items), starter(os.environ) or Person("", "")
+    person = starter(os.environ) or Person("", "")
+    # A job that is retried finds done what it has done before: that is in the log already.
+    words = Counter(each.word for each in report.outcomes if each.status is Status.DONE and each.reason != DONE_BEFORE)
     return Apply(
         when=report.time,
         author=person.name,
         author_email=person.email,
-        counts={word: counts[word] for word in DONE},
+        counts={word: words[word] for word in DONE},
         job=os.environ.get("CI_JOB_URL", ""),
         reverts=report.reverts,
     )

@@ -4,6 +4,7 @@ No list shows these projects, and what an archived project lets nobody change ca
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reconciler.errors import ServiceError
 from reconciler.fleet.asked_once import AskedOnce
@@ -33,8 +34,12 @@ def archived_targets(run: Survey) -> Added:
 
     answers = ask_each(ask, doubtful, run.reader)
     records = {target: answer for target, answer in answers.items() if isinstance(answer, TargetRecord)}
+    skipped = {declared.target: declared.skipped for declared in run.desired.targets}
     obstacles = (
-        unchangeable(section, run.kinds)
+        replace(
+            unchangeable(section, run.kinds),
+            effect="not applicable" if section.kind in skipped[target] else "read only",
+        )
         for target, record in records.items()
         if record.fields.get("archived") is True
         for section in doubtful[target]

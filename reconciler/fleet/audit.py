@@ -10,14 +10,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from reconciler.errors import Forbidden, ServiceError
-from reconciler.fleet.authors import with_authors
+from reconciler.fleet.authors import Former, with_authors
+from reconciler.fleet.inventory import names
 from reconciler.fleet.restored import with_restored
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.live.crew import ask_each
 from reconciler.model.audit import AuditEvent, read_event
 from reconciler.model.protocols import FleetReader, Json
 from reconciler.model.state import Reference
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.model.wording import counted
 from reconciler.planning.creation import existing
 
@@ -52,7 +53,11 @@ def audit(run: FleetSurvey) -> Added:
 
     targets = run.plan.targets
     if who:
-        targets = tuple(with_authors(target, since(who, target.target), run.kinds) for target in targets)
+        former = _former(run)
+        targets = tuple(
+            with_authors(target, since(who, target.target), run.kinds, former.get(target.target, {}))
+            for target in targets
+        )
     if back:
         differing = {target.target: target for target in run.planned.targets}
         targets = tuple(
@@ -69,6 +74,21 @@ def audit(run: FleetSurvey) -> Added:
             for target in targets
         )
     return {"plan": replace(run.plan, targets=targets)}
+
+
+def _former(run: FleetSurvey) -> Mapping[Target, Former]:
+    """Return the IDs that the inventory has of the objects of targets."""
+    stored = run.inventory.stored
+    if stored is None:
+        return {}
+    called = names(run)
+    targets = {called(target): target.target for target in run.desired.targets}
+    former: dict[Target, dict[tuple[str, str, Key], list[int]]] = {}
+    for line in stored.inventory.objects.values():
+        if line.target in targets:
+            ids = former.setdefault(targets[line.target], {})
+            ids.setdefault((line.section, line.part, line.name), []).append(line.id)
+    return former
 
 
 Events = Mapping[Target, Sequence[AuditEvent]]

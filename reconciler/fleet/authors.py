@@ -1,6 +1,7 @@
 """Who made the differences of a plan, by the audit events of the service: never a guess. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection as Several
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 
@@ -11,16 +12,20 @@ from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Key
 
+Former = Mapping[tuple[str, str, Key], Several[int]]
+"""The IDs of objects that an apply has made or found, by section, part and name: what is gone has none in any list."""
 
-def with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds) -> TargetPlan:
+
+def with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> TargetPlan:
     """Return a target whose changes say who made what is live, wherever an event explains it.
 
     Args:
         target: of a plan.
         events: of the target, the newest first.
         kinds: all kinds.
+        former: of the target, by the inventory.
     """
-    return replace(target, sections=tuple(_of_section(section, events, kinds) for section in target.sections))
+    return replace(target, sections=tuple(_of_section(section, events, kinds, former) for section in target.sections))
 
 
 def changed_by(event: AuditEvent) -> ChangedBy:
@@ -28,12 +33,12 @@ def changed_by(event: AuditEvent) -> ChangedBy:
     return ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds) -> SectionPlan:
+def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> SectionPlan:
     trace = kinds[section.section].trace if section.section else None
     if trace is None:
         return section
     traced = [(event, mark) for event in events for mark in trace(event)]
-    changes = (_with_author(change, _author(change, traced, kinds)) for change in section.changes)
+    changes = (_with_author(change, _author(change, traced, kinds, former)) for change in section.changes)
     return replace(section, changes=tuple(changes))
 
 
@@ -41,10 +46,12 @@ def _with_author(change: Change, author: ChangedBy | None) -> Change:
     return with_note(change, "changed_by", None if author is None else author.data)
 
 
-def _author(change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: Kinds) -> ChangedBy | None:
+def _author(
+    change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: Kinds, former: Former
+) -> ChangedBy | None:
     """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
     part = kinds[change.address.section].part(change.address.part)
-    names = {_identity(name, part) for name in _names(change)}
+    names = {_identity(name, part) for name in _names(change, former)}
     about = [
         (event, mark)
         for event, mark in traced
@@ -61,10 +68,15 @@ def _author(change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: 
     return None if event is None else changed_by(event)
 
 
-def _names(change: Change) -> list[Key]:
-    """Return all that an object is called; of one that is there, by its ID: others may have had its name before."""
+def _names(change: Change, former: Former) -> list[Key]:
+    """Return all that an object is called; of one that is there, by its ID: others may have had its name before.
+
+    Of one that is gone, the list has its ID: events call some objects by words of their own, such as `All Members`.
+    """
+    address = change.address
+    gone = former.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
     number = change.target_id if isinstance(change, Create) else change.read.id
-    return [name for name in (change.address.name, number) if name is not None]
+    return [name for name in (address.name, number, *gone) if name is not None]
 
 
 def _identity(name: Key, part: Part) -> Key:

@@ -18,8 +18,9 @@ from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, i
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.state import DesiredState, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
+from reconciler.planning.obstacles import without
 
 REFUSALS = frozenset({403, 404})
 
@@ -263,6 +264,8 @@ def whole_url(api_url: str) -> str:
 def causes(run: Survey) -> Added:
     """Find out why parts could not be read: each of them has its cause in live state then.
 
+    A section that only sets declare is left out where the project cannot have it, as where a list shows that.
+
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
         ServiceError: one that `live.ENDS_A_RUN`.
@@ -272,7 +275,25 @@ def causes(run: Survey) -> Added:
         return {}
     if run.api_url and unreadable == len(run.live.parts):
         refuse_unless_api(run.reader, run.api_url)
-    return {"live": with_causes(run.desired, run.live, run.reader, run.kinds)}
+    live = with_causes(run.desired, run.live, run.reader, run.kinds)
+    found = [obstacle for target in run.desired.targets for obstacle in _inapplicable(target, live, run.kinds)]
+    return {"live": live, "desired": without(run.desired, found), "obstacles": (*run.obstacles, *found)}
+
+
+def _inapplicable(target: DesiredTarget, live: LiveState, kinds: Kinds) -> Iterator[Obstacle]:
+    """Yield what shows that the project cannot have a section which only sets declare: no list has told that before."""
+    for section in target.sections:
+        parts = [live.parts.get((section.target, section.kind, part)) for part in section.wanted]
+        causes = [part.cause for part in parts if isinstance(part, Unreadable) and part.cause]
+        lacking = next((cause for cause in causes if cause.effect == "not applicable"), None)
+        if lacking is not None and section.kind in target.skipped:
+            yield lacking.at(address_of(section, kinds))
+
+
+def address_of(section: Section, kinds: Kinds) -> Address:
+    """Return the address of what a section declares first."""
+    part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
+    return Address(section.target, section.kind, part.name, part.title)
 
 
 def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds) -> LiveState:
@@ -431,10 +452,11 @@ def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, c
 def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
     """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
     if record.archived and needs.archived is Archived.CLOSED:
-        yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out))
+        yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect="not applicable")
     if needs.switches and record.off.issuperset(needs.switches):
         words = " and ".join(needs.switches.values())
-        yield Obstacle(where, f"switched off in the project: {words}", f"switch {words} on, or {way_out}")
+        remedy = f"switch {words} on, or {way_out}"
+        yield Obstacle(where, f"switched off in the project: {words}", remedy, effect="not applicable")
 
 
 def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller, way_out: str) -> Iterator[Obstacle]:

@@ -10,13 +10,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
-from reconciler.fleet.causes import ARCHIVED, AT_THE_TOP, UNARCHIVE, ProjectRecord, other_way_out, together, unfit
+from reconciler.fleet.causes import (
+    ARCHIVED,
+    AT_THE_TOP,
+    UNARCHIVE,
+    ProjectRecord,
+    address_of,
+    other_way_out,
+    together,
+    unfit,
+)
 from reconciler.fleet.survey import Added, Survey
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Section
-from reconciler.model.targets import Address, Level
+from reconciler.model.targets import Level
 from reconciler.planning.exceptions import about_section
 from reconciler.planning.obstacles import without
 
@@ -47,7 +56,7 @@ def _below_the_top(run: Survey, today: date) -> Iterator[Obstacle]:
                 if run.kinds[section.kind].needs.top_level and target.target.level is Level.GROUP:
                     about = about_section(section, target.excepts(section.kind, today), run.kinds[section.kind])
                     effect: Effect = "excepted" if about else "problem"
-                    yield Obstacle(_place(section, run.kinds), *AT_THE_TOP, effect=effect, exceptions=about)
+                    yield Obstacle(address_of(section, run.kinds), *AT_THE_TOP, effect=effect, exceptions=about)
 
 
 def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:
@@ -56,8 +65,8 @@ def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obsta
         return
     record = ProjectRecord(archived=listed.archived, off=listed.off)
     for section in target.sections:
-        kind, is_skipped = kinds[section.kind], section.kind in listed.skipped
-        where = _place(section, kinds)
+        kind, is_skipped = kinds[section.kind], section.kind in target.skipped
+        where = address_of(section, kinds)
         obstacles = list(unfit(where, kind.needs, record, other_way_out(section)))
         if obstacles:
             about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
@@ -70,10 +79,4 @@ def _lacking(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obsta
 def unchangeable(section: Section, kinds: Kinds) -> Obstacle:
     """Return that a section of an archived project cannot be changed."""
     remedy = UNARCHIVE.format(other_way_out(section))
-    return Obstacle(_place(section, kinds), ARCHIVED, remedy, effect="read only")
-
-
-def _place(section: Section, kinds: Kinds) -> Address:
-    """Return the address of what a section declares first."""
-    part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
-    return Address(section.target, section.kind, part.name, part.title)
+    return Obstacle(address_of(section, kinds), ARCHIVED, remedy, effect="read only")

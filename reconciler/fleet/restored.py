@@ -136,16 +136,28 @@ def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declare
 
 
 def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Restored]:
-    """Yield each time that something was changed and put back."""
+    """Yield each time that something was changed and put back.
+
+    What an object was created with is no change of it: only what was as declared can be changed and put back. An entry
+    of a list that no response calls by its name is no claim either.
+    """
     left: tuple[AuditEvent, Json] | None = None
+    was_declared = True
     for event, mark in about:
-        if mark.field != declared.field or not _is_about(declared, mark, part):
+        if not _is_about(declared, mark, part):
+            continue
+        if mark.field != declared.field:
+            if mark.field is None and not mark.removed:
+                left, was_declared = None, False
             continue
         value = mark.value if declared.field else not mark.removed
         is_back = mark.has_left(declared.value) if declared.field else value is declared.value
         if not is_back:
-            left = left or (event, value)
-        elif left:
+            is_known = not (isinstance(value, list) and None in value)
+            left = left or ((event, value) if was_declared and is_known else None)
+            continue
+        was_declared = True
+        if left:
             away, meanwhile = left
             yield Restored(
                 declared.address, declared.field, declared.value, meanwhile, changed_by(away), changed_by(event)

@@ -151,6 +151,11 @@ def has_remote(top: Path, name: str) -> bool:
     return bool(_url(top, name))
 
 
+def has_any_remote(top: Path) -> bool:
+    """Return whether a checkout has a remote at all."""
+    return git(top, ["config", "--get-regexp", r"^remote\..*\.url$"]).returncode == 0
+
+
 def checkout_remote(
     top: Path, name: str, ca_file: str = "", may_be_plain: Callable[[str], bool] = is_never_plain
 ) -> Remote:

@@ -15,8 +15,12 @@ API_VERSION = "reconciler/v1"
 LONGEST_NAME = 255
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
-FULL_PATH = r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"
+FULL_PATH = r"^(?![0-9]+$)(?!.*\.git$)[^\s/?*#%\\\[\]{}]+(/[^\s/?*#%\\\[\]{}]+)*$"
 """The check of a full path in editors: no URL, no slash at either end, no number."""
+
+GLOB_IN_PATH = re.compile(r"[*\[\]{}]")
+ADDRESS_SUFFIX = ".git"
+"""The end of an address for `git clone`."""
 
 IMPOSSIBLE_IN_PATH = re.compile(r"[\s?#%\\\x00-\x1f\x7f]")
 
@@ -35,6 +39,10 @@ def plausible_path(path: str) -> str:
         raise ValueError("a full path has no blanks, control characters, `?`, `#`, `%` or backslashes")
     if any(segment in {"", ".", ".."} for segment in path.split("/")):
         raise ValueError("a full path has no empty parts and none that are `.` or `..`")
+    if GLOB_IN_PATH.search(path):
+        raise ValueError("a full path has no globs: `select.include` and `select.exclude` of a ProjectSet take them")
+    if path.casefold().endswith(ADDRESS_SUFFIX):
+        raise ValueError(f"a full path does not end in `{ADDRESS_SUFFIX}`: write {path[: -len(ADDRESS_SUFFIX)]}")
     if any(len(segment) > LONGEST_NAME for segment in path.split("/")):
         raise ValueError(f"a part of a full path has at most {LONGEST_NAME} characters")
     if path.isdecimal():

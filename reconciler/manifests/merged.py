@@ -12,6 +12,7 @@ from reconciler.manifests.stack.locks import lock_on
 from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.manifests.validation import may_be_renamed
 from reconciler.model.endpoints import Collection
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
@@ -87,17 +88,20 @@ class MergedTarget:
 
         Returns:
             The place; the item's own name and the others, with the placeholders that the item's own name has. None if
-            no layer declares the item.
+            no layer declares the item, or if `validate` would refuse the others as its former names.
         """
         section = self.stack.sections.get(address.section)
         if not isinstance(section, dict) or address.name not in section:
+            return None
+        spec, olds = self.stack.specs[address.section], list(map(str, others))
+        if olds and not may_be_renamed(spec, section, str(address.name), olds, self.stack.target.level):
             return None
         declared = declarations(self.stack, (address.section, address.name))
         lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
         own_name = str(lowest.steps[-1])
         values = self.stack.values or {}
         used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
-        return lowest.line, (own_name, *(unfilled(str(other), used) for other in others))
+        return lowest.line, (own_name, *(unfilled(other, used) for other in olds))
 
     def remarks(self, path: Sequence[str | int]) -> list[str]:
         """Return the lock that holds a field, and the exceptions that are about it, a line each.

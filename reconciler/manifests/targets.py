@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -295,20 +295,29 @@ def _desired(composition: Composition, whole: Stack, today: date, diagnostics: D
         listed=_listed(composition),
         creation=own.creation if own else None,
         unmanaged=whole.unmanaged,
+        skipped=_skipped(composition),
     )
 
 
 def _listed(composition: Composition) -> Listed | None:
-    """Return what a list of projects shows to be archived or off.
-
-    A section is skipped if only sets and their profiles declare it, and all these sets skip it.
-    """
+    """Return what a list of projects shows to be archived or off."""
     member = composition.member
     if member is None or not (member.archived or member.off):
         return None
-    declared = {name for part in composition.parts for layer in part.layers for name in layer.sections}
+    return Listed(member.archived, member.off)
+
+
+def _skipped(composition: Composition) -> frozenset[str]:
+    """Return the sections that only sets and their profiles declare, and all these sets skip."""
+    skipping = {name for part in composition.parts if part.skips for layer in part.layers for name in layer.sections}
     strict = {name for part in composition.parts if not part.skips for layer in part.layers for name in layer.sections}
-    return Listed(member.archived, member.off, frozenset(declared - strict))
+    return _shared(frozenset(skipping - strict))
+
+
+@lru_cache(maxsize=256)
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """Return the same set for all equal ones: a fleet has few different ones."""
+    return names
 
 
 def _sections(whole: Stack, diagnostics: Diagnostics) -> Iterator[Section]:

@@ -404,6 +404,13 @@ def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
             claimed.setdefault(old, key)
 
 
+def may_be_renamed(spec: SectionSpec, section: Mapping[str, Any], name: str, olds: list[str], level: Level) -> bool:
+    """Whether `validate` takes some names as the former ones of a declared item."""
+    item = {**(section[name] or {}), OLD_NAMES: olds}
+    broken = [*_old_name_errors({**section, name: item}), *_rules(_sound_items(spec, {name: item}, level), spec)]
+    return all(each.severity != "error" for each in broken)
+
+
 def _rules(section: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
     """Yield the errors and warnings of rules across fields, and of those that depend on the name."""
     resources = {None: section} if isinstance(section, Resource) else section

@@ -193,7 +193,7 @@ class Outcome:
     Attributes:
         change: as in the plan.
         status: the outcome.
-        reason: why it is not done, or was not read again; empty if neither is so.
+        reason: why it is not done, or was not read again, or by which run it was done before; else empty.
         created: the object that it created, as it was read afterwards or, unverified, as it was sent; None if none or
             unknown.
         unconfirmed: whether a change that failed may have been carried out, wholly or in part.

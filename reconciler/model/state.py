@@ -39,12 +39,10 @@ class Listed:
     Attributes:
         archived: whether the project is archived.
         off: the keys of its record whose features are switched off.
-        skipped: the sections that are left out where the project cannot have them; else that is a problem.
     """
 
     archived: bool = False
     off: frozenset[str] = frozenset()
-    skipped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,7 @@ class DesiredTarget:
         listed: what a list of projects shows of it; None where none was read.
         creation: what to create if it does not exist; None if that is a problem.
         unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
+        skipped: the sections that are left out where the project cannot have them; else that is a problem.
     """
 
     target: Target
@@ -72,6 +71,7 @@ class DesiredTarget:
     listed: Listed | None = field(default=None, compare=False)
     creation: Creation | None = None
     unmanaged: frozenset[str] = frozenset()
+    skipped: frozenset[str] = field(default=frozenset(), compare=False)
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

@@ -82,7 +82,9 @@ def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: dict[s
     about_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
     if about_sections:
         left_out = [_left_out(obstacle) for obstacle in about_sections if obstacle.effect != "read only"]
-        kept = [_read_only(section, about_sections) for section in target.sections]
+        gone = {obstacle.where.section for obstacle in about_sections if obstacle.effect == "not applicable"}
+        planned = (section for section in target.sections if section.section not in gone)
+        kept = [_read_only(section, about_sections) for section in planned]
         sections = sorted([*kept, *left_out], key=lambda section: order.get(section.section, -1))
         exceptions = dict.fromkeys(exception for obstacle in about_sections for exception in obstacle.exceptions)
         target = replace(target, sections=tuple(sections), exceptions=(*target.exceptions, *exceptions))

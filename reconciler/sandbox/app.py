@@ -289,5 +289,9 @@ class _Exchange:
             shown = {name: value.shown() if isinstance(value, Upload) else value for name, value in self.form.items()}
             return without_secrets(shown)
         with suppress(Refusal):
-            return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None
+            return (
+                without_secrets(read_body(self.content_type, self.body))
+                if "json" in self.content_type.lower()
+                else None
+            )
         return None

@@ -39,9 +39,9 @@ def read_body(content_type: str, body: bytes) -> Any:
     """
     if not body:
         return None
-    if "json" in content_type:
+    if "json" in content_type.lower():
         return _read_json(body)
-    if content_type.startswith("application/x-www-form-urlencoded"):
+    if content_type.lower().startswith("application/x-www-form-urlencoded"):
         return from_pairs(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
     raise Refusal(415, {"error": f"The provided content-type '{content_type}' is not supported."})
 

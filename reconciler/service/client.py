@@ -26,6 +26,7 @@ from reconciler.errors import (
     RateLimited,
     ServiceError,
     Stopped,
+    Unreachable,
     WaitTooLong,
 )
 from reconciler.model.protocols import Begin, Json, KeepPage, Kept, Request, Spread
@@ -240,7 +241,8 @@ class Client:
     def _carry_out(self, method: str, path: str, body: Json = None, *, once: bool = False) -> tuple[Json, Response]:
         """Send a request, again where that is safe and may help, and read its response.
 
-        What is sent `once` is sent again only where it was certainly not carried out.
+        What is sent `once` is sent again only where it was certainly not carried out; of such deletions, only where the
+        service was not reached: what a `Retry-After` says of the first must not cost a second object.
         """
         request = f"{method} {path.partition('?')[0]}"
         in_doubt, sent, tries, rest = False, False, 0, 0.0
@@ -265,7 +267,8 @@ class Client:
                 if isinstance(error, RateLimited) and has_own_limit(method, path):
                     raise
                 rest = self._rest(error, pause, tries, explanation(response).replace(self._token, "[the token]"))
-                may_help = is_transient(method, error, in_doubt=doubtful) and not (once and in_doubt)
+                is_first = once and (in_doubt or (method == "DELETE" and not isinstance(error, Unreachable)))
+                may_help = is_transient(method, error, in_doubt=doubtful) and not is_first
                 if not may_help or not self._may_retry(error, tries):
                     raise
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
-from math import inf
 from socket import gaierror
 from types import MappingProxyType
 from typing import BinaryIO, cast
@@ -120,8 +119,8 @@ class Connection:
             method: GET, POST, ...
             path: with its query.
             headers: of the request.
-            body: a form, however long that takes; else it is sent as JSON; None for none.
-            begin: takes a successful response without keeping its body, however large, and however long that takes.
+            body: a form, however large; else it is sent as JSON; None for none.
+            begin: takes a successful response without keeping its body, however large.
 
         Raises:
             Unreachable: nothing was sent.
@@ -133,7 +132,7 @@ class Connection:
         if not is_plain(path):
             raise Unsendable(plain(request), "the request cannot be sent: its path may lead elsewhere")
         form = body if isinstance(body, Form) else None
-        self._deadline.begin(self._policy.total_timeout if begin is None and form is None else inf)
+        self._deadline.begin(self._policy.total_timeout, is_large=begin is not None or form is not None)
         try:
             if body is None and AS_IT_IS.fullmatch(path):
                 built = self._bare(method, tuple(headers.items()))

@@ -30,6 +30,9 @@ READ_BYTES = 2**16
 LARGEST_HEAD = 100 * 1024
 """Bytes that may arrive without one of a body: as head, as interim answers, around chunks or behind the last."""
 
+LEAST_BYTES = 2**16
+"""The bytes of a file that must be sent, or come, within the time of a request: one that trickles ends."""
+
 BODILESS = (204, 304)
 """The statuses whose answers end with the head, whatever that says."""
 
@@ -115,12 +118,21 @@ class Deadline(httpcore.NetworkBackend):
         self.read_timeout = policy.read_timeout
         self.sent = False
         self._network = httpcore.SyncBackend()
-        self._at = 0.0
+        self._at = self._seconds = 0.0
+        self._is_large, self._moved = False, 0
 
-    def begin(self, seconds: float) -> None:
-        """Begin a request that may take so long."""
+    def begin(self, seconds: float, *, is_large: bool = False) -> None:
+        """Begin a request that may take so long; a large one, so long for each `LEAST_BYTES` that are sent or come."""
+        self._seconds, self._is_large, self._moved = seconds, is_large, 0
         self._at = self.clock.monotonic() + seconds
         self.sent = False
+
+    def moved(self, number: int) -> None:
+        """Take note that so many bytes were sent, or have come."""
+        self._moved += number
+        if self._is_large and self._moved >= LEAST_BYTES:
+            self._moved = 0
+            self._at = self.clock.monotonic() + self._seconds
 
     def within(self, timeout: float | None) -> float:
         """Return the seconds that one step may take.
@@ -154,12 +166,15 @@ class _Stream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.within(timeout))
+        received = self._stream.read(max_bytes, self._deadline.within(timeout))
+        self._deadline.moved(len(received))
+        return received
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         timeout = self._deadline.within(timeout)
         self._deadline.sent = True
         self._stream.write(buffer, timeout)
+        self._deadline.moved(len(buffer))
 
     def close(self) -> None:
         self._stream.close()

@@ -213,8 +213,13 @@ def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: C
     git = repository(Path())
     git.commit("The settings as they are")
     lacking = cli_runner("plan")
-    assert (lacking.code, lacking.out) == (1, "")
-    assert lacking.err == (
+    assert (lacking.code, lacking.err) == (0, "")
+    assert lacking.out.splitlines()[0] == (
+        "There is no inventory yet, since this repository has no remote: `git remote add origin URL` before the first "
+        "apply."
+    )
+    assert cli_runner("log").out == "No apply is recorded yet.\n"
+    assert cli_runner("apply --yes").err == (
         f"reconciler: inventory: remote: {Path().resolve()} has no remote 'origin': add it (git remote add origin URL), "
         "or name one that `git remote` lists; without `remote`, the inventory is kept in this clone alone; or go on "
         "without an inventory: --no-inventory\n"

@@ -257,12 +257,29 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
     job.delenv("CI_NODE_INDEX")
     cli_runner.write(".reconciler/drift.json", "{}")
     done = cli_runner("drift")
-    assert (done.code, "baseline.json does not exist; without a baseline everything is new" in done.err) == (2, True)
+    first = "no earlier run of this job has left a report of drift; without a baseline everything is new"
+    assert (done.code, first in done.err, "baseline.json" in done.err) == (2, True, False)
     assert cli_runner("drift").code == 2  # the index still has the name, as in the next checkout
     Path(".git/index").write_text("nonsense")  # git cannot tell what is committed
     cli_runner.write(".reconciler/report.json", "stale")
     assert cli_runner("apply --plan nothing --yes").code == 1
     assert "report.json" not in written()
+
+
+def test_who_starts_a_job_is_told_the_variable_that_permits_deletions(
+    cli_runner: CliRunner, job: pytest.MonkeyPatch
+) -> None:
+    cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(21)])
+    cli_runner.project("{prune: [milestones], milestones: {}}")
+    remedy = "it deletes 21 of 21 entries of milestones of project acme/api; "
+    job.delenv("CI")
+    assert f"{remedy}add --allow-deletes 21\n" in cli_runner("apply --yes").err
+    job.setenv("CI", "true")
+    told = cli_runner("apply --yes").err
+    assert told.count(f"{remedy}start this job with the variable RECONCILER_ALLOW_DELETES=21\n") == 2
+    assert "--allow-deletes" not in told
+    job.setenv("RECONCILER_ALLOW_DELETES", "21")
+    assert cli_runner("apply --yes").code == 0
 
 
 def test_outside_of_a_job_a_command_does_what_its_line_says(cli_runner: CliRunner, job: pytest.MonkeyPatch) -> None:

@@ -279,3 +279,35 @@ def test_a_refusal_whose_cause_cannot_be_asked_for_stays_as_it_is(fleet: CliRunn
     refused = "failed: POST projects/acme%2Fapi/milestones: 403 Forbidden; this needs the role Planner\n"
     assert (applied.code, applied.out.count(refused)) == (3, {501: 2, 401: 1}[status])
     assert ("skipped: the service refuses the token" in applied.out) == (status == 401)
+
+
+@pytest.mark.parametrize("archived", ["", ", archived: true"])
+def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived: str) -> None:
+    """No list shows that they are archived or what is off: the service's refusals and one record each tell."""
+    listed = SET.replace(
+        "{group: acme, archived: true}", f"{{projects: [acme/api, acme/lib, acme/tools/cli]{archived}}}"
+    )
+    fleet.write("manifests/set.yaml", listed.replace("{v1: {}}", "{v2: {}}"))
+    planned = fleet("plan --verbose")
+    assert (planned.code, ", 0 problems, 0 unmanaged, 6 not applicable. " in planned.out) == (0, True)
+    off = "switched off in the project: "
+    assert [line.strip() for line in planned.out.splitlines() if "applicable  " in line] == [
+        "? container_repository_protection_rules is not applicable  the project is archived",
+        "? milestones is not applicable              the project is archived",
+        "? trigger_tokens is not applicable          the project is archived",
+        f"? container_repository_protection_rules is not applicable  {off}the container registry",
+        f"? milestones is not applicable              {off}issues and merge requests",
+        f"? trigger_tokens is not applicable          {off}CI/CD",
+    ]
+    applied = fleet("apply --yes")
+    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
+    assert fleet("drift").code == 0
+
+    # what the project's own document declares is still a problem
+    fleet.write("manifests/api.yaml", f"{HEAD}metadata: {{path: acme/api}}\nspec: {{milestones: {{v2: {{}}}}}}\n")
+    strict = fleet("plan")
+    assert (strict.code, ", 1 problem, 1 unmanaged, 5 not applicable. " in strict.out) == (3, True)
+    fleet.write("manifests/api.yaml", "")
+    fleet.write("manifests/set.yaml", listed.replace("select: {", "select: {not_applicable: problem, "))
+    done = fleet("plan")
+    assert (done.code, "not applicable" in done.out, done.out.count("  ! ")) == (3, False, 6)

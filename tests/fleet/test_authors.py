@@ -13,6 +13,7 @@ from reconciler.model.audit import AuditEvent, Traced, read_event
 from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
 
 NOON = datetime.now(UTC).replace(hour=12, minute=2, second=0, microsecond=0) - timedelta(days=2)
 WHEN = f"{NOON:%Y-%m-%d %H:%M} UTC"
@@ -223,3 +224,21 @@ def test_an_event_that_is_not_as_expected_is_passed_over() -> None:
     unknown = read_event({**EVENT, "details": details})
     assert unknown is not None
     assert list(settings_of(unknown)) == []
+
+
+def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_number(cli_runner: CliRunner) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)  # than the apply, by the clock of this machine
+    fleet(cli_runner, "owner", now=later.isoformat())
+    repository(cli_runner.folder)
+    spec = "{approval_rules: {any_approver: {approvals_required: 1}}}"
+    cli_runner.write(
+        "manifests/all.yaml", f"{MANIFESTS.partition('---')[2].partition('spec:')[0].strip()}\nspec: {spec}\n"
+    )
+    assert cli_runner("apply --yes").code == 0
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        [rule] = client.pages("projects/100/approval_rules")
+    as_mona(cli_runner, ("DELETE", f"projects/100/approval_rules/{rule['id']}", None))
+    done = cli_runner("drift --who")
+    assert (done.code, done.err) == (2, "")
+    assert f", by Mona Lee, {later:%Y-%m-%d %H:%M} UTC" in done.out
+    assert "Mona" not in cli_runner("drift --who --no-inventory").out

@@ -104,3 +104,32 @@ def test_the_hints_of_shards_are_one(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --shard 2/2 --out 2.json").code == 0
     merged = cli_runner("merge 1.json 2.json --out plan.json")
     assert merged.out == whole.out
+
+
+def test_no_advice_is_one_that_validate_refuses(cli_runner: CliRunner) -> None:
+    """A regular approval rule is of another sort than that of any approver, which is never renamed."""
+    rule = {"id": 1, "name": "Old", "rule_type": "regular", "approvals_required": 1, "users": ["ada"]}
+    cli_runner.service(approval_rules=[rule])
+    cli_runner.project("\n  prune: [approval_rules]\n  approval_rules: {any_approver: {approvals_required: 1}}")
+    done = cli_runner("plan")
+    assert (done.code, "looks like a rename" in done.out) == (0, False)
+    cli_runner.project(
+        "\n  prune: [approval_rules]\n  approval_rules: {Older: {approvals_required: 1, users: [ada], branches: any}}"
+    )
+    assert 'approval rule "Older" looks like a rename: add renamed_from: "Old" at manifests/project.yaml:6' in (
+        cli_runner("plan").out
+    )
+    cli_runner.project(
+        "\n  prune: [approval_rules]\n  approval_rules:\n    any_approver: {approvals_required: 1, renamed_from: Old}"
+    )
+    assert "`any_approver` is another sort of approval rule" in cli_runner("validate").out
+
+
+def test_no_advice_names_what_another_item_is_renamed_from(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"id": 1, "title": "v1.0"}, {"id": 2, "title": "Next"}])
+    spec = "\n  prune: [milestones]\n  milestones:\n    v-1.0: {}\n    Next: {%s}"
+    cli_runner.project(spec % "")
+    assert 'milestone "v-1.0" looks like a rename: add renamed_from: "v1.0"' in cli_runner("plan").out
+    cli_runner.project(spec % "renamed_from: v1.0")
+    done = cli_runner("plan")
+    assert ('+ milestone "v-1.0"' in done.out, "looks like a rename" in done.out) == (True, False)

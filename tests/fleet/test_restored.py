@@ -247,3 +247,32 @@ def test_since_when_is_asked_for(cli_runner: CliRunner, options: str, told: str)
     done = cli_runner(f"drift {options}")
     assert (done.code, done.out) == (64, "")
     assert told in done.err
+
+
+def test_what_was_created_was_not_put_back_and_a_word_that_no_response_has_is_no_claim(cli_runner: CliRunner) -> None:
+    fleet(cli_runner, "owner")
+    cli_runner.write(
+        "manifests/all.yaml",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {protected_branches: "
+        "{rel: {allow_force_push: false, allowed_to_push: [maintainer], allowed_to_merge: [maintainer]}}}\n",
+    )
+    as_mona(cli_runner, ("POST", BRANCHES, {"name": "rel", "allow_force_push": True, "push_access_level": 40}))
+    as_ada(
+        cli_runner,
+        ("PATCH", f"{BRANCHES}/rel", {"allow_force_push": False}),
+    )
+    done = cli_runner(f"drift --restored --after {DAY}")
+    assert (done.code, done.out) == (0, "")
+    as_mona(cli_runner, ("PATCH", f"{BRANCHES}/rel", {"allowed_to_push": [{"user_id": 3}]}))
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        levels = client.get(f"{BRANCHES}/rel")["push_access_levels"]
+    [mona] = [level["id"] for level in levels if level["user_id"] == 3]
+    as_ada(cli_runner, ("PATCH", f"{BRANCHES}/rel", {"allowed_to_push": [{"id": mona, "_destroy": True}]}))
+    done = cli_runner(f"drift --restored --after {DAY}")
+    assert (done.code, done.out) == (0, "")
+    as_mona(cli_runner, ("PATCH", f"{BRANCHES}/rel", {"allow_force_push": True}))
+    as_ada(cli_runner, ("PATCH", f"{BRANCHES}/rel", {"allow_force_push": False}))
+    assert cli_runner(f"drift --restored --after {DAY}").out.startswith(
+        f"Changed and put back since {DAY} 00:00 UTC: 1\nproject acme/api\n"
+        f'  = protected branch "rel"                    allow_force_push: false -> true {BY}; back {BACK}\n'
+    )

@@ -161,3 +161,19 @@ def test_on_this_machine_the_list_is_kept_over_plain_http_as_the_api_is(
         assert job.plan()[0] == 1
         code, lines = job.plan("--insecure-http")
         assert (code, "Could not resolve host: gitlab.invalid" in " ".join(lines)) == (3, True)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_job_that_is_retried_counts_only_what_it_has_sent_itself(job: Checkout) -> None:
+    job.milestones("a", "b")
+    job.commit("first")
+    assert job.run("plan --out ../plan.json")[0] == 0
+    job.cli.sandbox.set_faults(["status=403,method=POST,times=1"])
+    assert job.apply("--plan ../plan.json")[0] == 3
+    job.cli.sandbox.set_faults([])
+    for _ in range(2):
+        assert job.apply("--plan ../plan.json")[0] == 0
+    job.change(lambda project: project.update(description="x"))
+    assert job.apply("--plan ../plan.json")[0] == 0
+    rows = [line.split("  ") for line in job.run("log")[1][1:]]
+    assert [next(cell for cell in row if "created" in cell or "nothing" in cell) for row in rows] == ["1 created"] * 2

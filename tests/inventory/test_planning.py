@@ -213,6 +213,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner.write("reconciler.yaml", "inventory: false\n")
     assert cli_runner("plan").code == 0
     cli_runner.write("reconciler.yaml", "inventory: {remote: origin}\n")
+    git.git("remote", "add", "upstream", "../upstream.git")
     assert cli_runner("plan").code == 1
     assert "has no remote 'origin'" in cli_runner("plan").err
 

@@ -3,6 +3,7 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,20 @@ from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.item import Create, Delete, sentences
+from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
+from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.answering import Answering
+from tests.between import Passing, between
 from tests.building import ACME, API, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan, spoilt, tree
+from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 
 RULES = "projects/acme%2Fapi/protected_branches"
@@ -250,18 +256,156 @@ def test_two_rules_of_one_name_are_a_problem_with_their_ids(engine: EngineDriver
         assert engine.writes() == []
 
 
-def test_a_rule_that_somebody_makes_at_once_is_not_deleted_by_its_name(engine: EngineDriver) -> None:
+def applied_at_once(engine: EngineDriver, *sections: Section, applies: int = 2) -> list[str]:
+    """Apply the same several times at the same time, so that each creation of a rule meets the others."""
+    plan = engine.plan(*sections)
+    engine.sandbox.set_faults(
+        [
+            {"kind": "race", "method": "POST", "match": match, "together": applies}
+            for match in ("protected_branches", "approval_rules")
+        ]
+    )
+    with ExitStack() as clients, ThreadPoolExecutor() as pool:
+        each = [clients.enter_context(Client(engine.sandbox.api_url, "ada-token")) for _ in range(applies)]
+        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions()), each)]
+    engine.sandbox.set_faults([])
+    return [line for outcomes in runs for line in failures(outcomes)]
+
+
+def test_of_two_applies_at_once_one_rule_stays_and_the_next_plan_is_empty(engine: EngineDriver) -> None:
     service(engine)
-    plan = engine.plan(branches({"main": {}}))
-    engine.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "protected_branches"}])
-    with ThreadPoolExecutor() as pool, Client(engine.sandbox.api_url, "ada-token") as other:
-        runs = [*pool.map(lambda client: apply_plan(plan, client, KINDS, ApplyOptions()), (engine.client, other))]
-    assert [line for outcomes in runs for line in failures(outcomes)] == [
-        "failed: protected branch main: somebody else created the same object at the same time, ID 1; this run's, ID 2, "
-        "is still there: delete one of them"
-    ]
-    (problem,) = engine.problems(branches({"main": {}}))
-    assert problem.startswith("protected branch.None: 2 objects have this name (IDs 1, 2)")
+    wanted = branches({"main": {}})
+    assert applied_at_once(engine, wanted) == []
+    (rule,) = engine.sandbox.state()["projects"][0]["protected_branches"]
+    assert rule["id"] == 2
+    again = engine.plan(wanted)
+    assert (list(again.changes), list(again.problems)) == ([], [])
+
+
+def test_of_two_applies_at_once_an_approval_rule_names_the_branch_rule_that_stays(engine: EngineDriver) -> None:
+    other = {"id": 20, "name": "x", "users": ["Eve"], "applies_to_all_protected_branches": True}
+    service(engine, approval_rules=[other])
+    qa = {"QA": {"approvals_required": 1, "users": ["eve"], "branches": ["main"]}}
+    wanted = branches({"main": {}}), section("approval_rules", qa)
+    (deleted,) = applied_at_once(engine, *wanted)
+    assert re.fullmatch(r"failed: approval rule QA: .* this run's, ID 22, was deleted again", deleted)
+    project = engine.sandbox.state()["projects"][0]
+    assert [rule["id"] for rule in project["protected_branches"]] == [2]
+    assert [rule["protected_branch_ids"] for rule in project["approval_rules"] if rule["name"] == "QA"] == [[2]]
+    again = engine.plan(*wanted)
+    assert (list(again.changes), list(again.problems)) == ([], [])
+
+
+def test_where_approvals_are_not_to_be_had_one_rule_stays_too(engine: EngineDriver) -> None:
+    service(engine)
+    state = engine.sandbox.state()
+    state["instance"]["licensed"] = False
+    engine.sandbox.replace_state(state)
+    assert applied_at_once(engine, branches({"main": {}})) == []
+    assert len(engine.sandbox.state()["projects"][0]["protected_branches"]) == 1
+
+
+class Crowded(Client):
+    """A client at whose creation of a rule others have created the same."""
+
+    def __init__(self, sandbox: Sandbox, others: list[int], faults: list[dict[str, Any]]) -> None:
+        super().__init__(sandbox.api_url, "ada-token", clock=SwiftClock())
+        self.sandbox, self.others, self.faults = sandbox, others, faults
+
+    def send(self, request: Request, **more: Any) -> Json:
+        answer = super().send(request, **more)
+        if request.method == "POST":
+            state = self.sandbox.state()
+            owner = state["projects" if request.path.startswith("projects") else "groups"][0]
+            owner["protected_branches"] += [{"id": number, "name": "main"} for number in self.others]
+            self.sandbox.replace_state(state)
+            self.sandbox.set_faults(self.faults)
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("target", "others", "faults", "told"),
+    [
+        (API, [1, 2], [], ": delete one of them"),
+        (ACME, [1], [], ": delete one of them"),
+        (
+            API,
+            [1],
+            [{"kind": "status", "status": 403, "method": "DELETE"}],
+            f", for the other could not be deleted: DELETE {RULES}/main: 403 Forbidden",
+        ),
+        (
+            API,
+            [1],
+            [{"kind": "status", "status": 500, "method": "GET", "match": "approval_rules", "times": 99}],
+            f", for the other could not be deleted: GET {RULES.replace('protected_branches', 'approval_rules')}: "
+            "500 Internal Server Error",
+        ),
+    ],
+    ids=["of three", "of a group", "not allowed", "unknown what names it"],
+)
+def test_rules_made_at_once_are_named_where_it_is_not_certain_which_would_go(
+    engine: EngineDriver, target: Target, others: list[int], faults: list[dict[str, Any]], told: str
+) -> None:
+    service(engine, {"id": 7, "name": "x"}, of_group=({"id": 8, "name": "xx"},))
+    plan = engine.plan(branches({"main": {}}, target))
+    with Crowded(engine.sandbox, others, faults) as client:
+        (failed,) = failures(list(apply_plan(plan, client, KINDS, ApplyOptions())))
+    engine.sandbox.set_faults([])
+    assert failed == (
+        "failed: protected branch main: somebody else created the same object at the same time, ID 1; this run's, "
+        f"ID 9, is still there{told}"
+    )
+    assert len(engine.problems(branches({"main": {}}, target))) == 1
+
+
+DELETE, LOOK = f"DELETE {OF_GROUP}/main", f"GET {OF_GROUP}?per_page=100&page=1"
+BUSY = {"kind": "status", "status": 503, "method": "DELETE", "retry_after": 1}
+
+
+@pytest.mark.parametrize(
+    ("faults", "requests", "told"),
+    [
+        ([{**BUSY, "times": 1}], [DELETE, LOOK, DELETE, LOOK], []),
+        (
+            [{**BUSY, "times": 99}],
+            [DELETE, LOOK, DELETE, LOOK, DELETE],
+            [f"failed: protected branch main: {DELETE}: 503 Service Unavailable"],
+        ),
+        (
+            [{**BUSY, "times": 1}, {"kind": "status", "status": 403, "method": "GET"}],
+            [DELETE, LOOK],
+            [f"failed: protected branch main: {DELETE}: 503 Service Unavailable"],
+        ),
+    ],
+    ids=["once", "always", "nothing to see"],
+)
+def test_a_deletion_by_name_is_not_sent_again_without_looking(
+    engine: EngineDriver, faults: list[dict[str, Any]], requests: list[str], told: list[str]
+) -> None:
+    """The service takes a part of a name for the name: the second would delete another rule."""
+    service(engine, of_group=({"id": 1, "name": "main"}, {"id": 2, "name": "mainline"}))
+    plan = engine.plan(branches({"main": None}, ACME))
+    engine.sandbox.set_faults(faults)
+    assert failures(engine.apply(plan)) == told
+    assert engine.requests() == requests
+
+
+def test_a_deletion_that_was_carried_out_though_the_answer_asks_to_come_back_is_done(engine: EngineDriver) -> None:
+    service(engine, of_group=({"id": 1, "name": "main"}, {"id": 2, "name": "mainline"}))
+    plan = engine.plan(branches({"main": None}, ACME))
+
+    def overloaded(passing: Passing) -> None:
+        if passing.request.startswith("DELETE"):
+            passing.status, passing.headers["retry-after"] = 503, "1"
+
+    with between(engine.sandbox.api_url) as relay:
+        relay.alter = overloaded
+        engine.sandbox.clear_log()
+        with Client(relay.api_url, "ada-token", clock=SwiftClock()) as client:
+            assert failures(list(apply_plan(plan, client, KINDS, ApplyOptions()))) == []
+    assert engine.requests() == [DELETE, LOOK, LOOK]
+    assert [rule["name"] for rule in engine.sandbox.state()["groups"][0]["protected_branches"]] == ["mainline"]
 
 
 def test_a_default_branch_that_is_protected_late_is_adopted(engine: EngineDriver) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.apply import ApplyOptions, apply_plan
+from reconciler.fleet.stages import draw_plan
 from reconciler.model.state import Section
 from reconciler.service import Client
 from tests.between import Passing, between
-from tests.building import section
+from tests.building import KINDS, desired, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
@@ -227,10 +229,10 @@ def test_a_rule_of_which_a_newer_service_shows_more_is_not_put_back_as_another(e
 
     with between(engine.sandbox.api_url) as relay:
         relay.alter = newer
-        engine.client = Client(relay.api_url, "ada-token", clock=SwiftClock())
-        plan = engine.plan(tags({"v1": {"allowed_to_create": ["developer"]}}))
-        engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "nth": 2}])
-        (failed,) = failures(engine.apply(plan))
+        with Client(relay.api_url, "ada-token", clock=SwiftClock()) as client:
+            plan = draw_plan(desired(tags({"v1": {"allowed_to_create": ["developer"]}})), client, KINDS)
+            engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "nth": 2}])
+            (failed,) = failures(list(apply_plan(plan, client, KINDS, ApplyOptions())))
     assert failed.endswith(
         "; the old one cannot be put back, for this version does not know what it held; "
         'protected tag "v1***" protects meanwhile'

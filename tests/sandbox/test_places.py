@@ -165,3 +165,33 @@ def test_milestones_of_a_group_know_those_below(acme: SandboxClient) -> None:
     assert titles("acme/milestones?include_descendants=true") == ["high", "low"]
     assert titles("11/milestones?include_ancestors=true") == ["high"]
     assert acme.ask("GET /groups/acme/milestones", user="eve")[0] == 404
+
+
+def test_a_project_moves_to_another_namespace_and_is_found_at_its_old_path(acme: SandboxClient) -> None:
+    def move(namespace: object, user: str = "ada") -> Answer:
+        return acme.ask("PUT /projects/100/transfer", {"namespace": namespace}, user=user)
+
+    def failed(reason: str) -> Answer:
+        return 400, {"message": f'Failed to transfer project ["{reason}"]'}
+
+    assert move("nowhere") == (404, {"message": "404 Namespace Not Found"})
+    assert move("acme/team", "max")[0] == 403
+    assert move("far") == failed("You don't have permission to transfer projects into that namespace.")
+    assert move("acme") == failed("Project is already in this namespace.")
+    assert acme.ask("PUT /projects/101", {"path": "web"})[0] == 200
+    assert move("acme/team") == failed("Project with same name or path in target namespace already exists")
+    assert acme.ask("PUT /projects/101", {"path": "lib"})[0] == 200
+    status, moved = move("11")
+    assert (status, moved["id"], moved["path_with_namespace"]) == (200, 100, "acme/team/web")
+    assert acme.response("GET /projects/acme%2Fweb").status_code == 301
+    assert move("ada")[1]["path_with_namespace"] == "ada/web"
+
+
+def test_a_first_branch_becomes_the_default_one_of_an_empty_project(acme: SandboxClient) -> None:
+    made = acme.ask("POST /projects", {"name": "begun", "namespace_id": 10})[1]
+    url = f"/projects/{made['id']}"
+    commit = {"branch": "trunk", "commit_message": "x", "actions": [{"action": "create", "file_path": "a"}]}
+    assert acme.ask(f"POST {url}/repository/commits", commit)[0] == 201
+    shown = acme.ask(f"GET {url}")[1]
+    assert (made["empty_repo"], shown["empty_repo"], shown["default_branch"]) == (True, False, "trunk")
+    assert [rule["name"] for rule in acme.ask(f"GET {url}/protected_branches")[1]] == ["trunk"]

@@ -305,3 +305,14 @@ def test_a_credential_in_a_query_is_not_logged(service: SandboxClient) -> None:
     service.given(a_service(web=OURS))
     assert service.ask(f"POST {RUN}?ref=main&token={SECRET}", user=None)[0] == 201
     assert service.sandbox.log()[0]["target"] == f"/api/v4{RUN}?ref=main&token=[REDACTED]"
+
+
+def test_the_ref_may_stand_in_the_path(service: SandboxClient, dialect: str) -> None:
+    service.given(
+        a_service(dialect, web={"trigger_tokens": [{"description": "t", "owner": "ada", "token": "glptt-1"}]})
+    )
+    run = "POST /projects/100/ref/%s/trigger/pipeline"
+    status, started = service.ask(run % "main", {"token": "glptt-1"}, user=None)
+    assert (status, started["ref"]) == (201, "main")
+    assert service.ask(run % "a%2Fb", {"token": "glptt-1"}, user=None)[0] == 400
+    assert service.ask(run % "main", {"token": "glptt-2"}, user=None)[0] == 404

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .sandbox_client import Answer, SandboxClient, a_service
+from .sandbox_client import WEB, Answer, SandboxClient, a_service
 
 NEW = {"email": "zoe@example.com", "name": "Zoe", "username": "zoe", "force_random_password": True}
 
@@ -133,3 +133,22 @@ def test_the_settings_limit_the_requests_of_a_user(acme: SandboxClient) -> None:
     assert acme.response("GET /user").status_code == 429
     assert acme.ask("PUT /application/settings", before, user="root") == (200, before)
     assert acme.ask("GET /user")[0] == 200
+
+
+def test_who_is_blocked_stays_a_member_and_approves_nothing(service: SandboxClient, dialect: str) -> None:
+    rule = {"name": "Security", "approvals_required": 1, "users": ["dev", "max"]}
+    service.given(a_service(dialect, web={"approval_rules": [rule]}))
+    assert service.ask("POST /users/4/block")[0] == 403
+    own = "403 Forbidden - API initiating user cannot be blocked by the API"
+    assert service.ask("POST /users/1/block", user="root") == (403, {"message": own})
+    assert service.ask("POST /users/99/block", user="root")[0] == 404
+    assert service.ask("POST /users/4/block", user="root") == (201, True)
+    assert service.ask("POST /users/4/block", user="root")[0] == 201
+    assert service.ask("GET /user", user="dev") == (403, {"message": "403 Forbidden - Your account has been blocked."})
+    states = {each["username"]: each["state"] for each in service.ask(f"GET {WEB}/members/all")[1]}
+    assert (states["dev"], states["max"]) == ("blocked", "active")
+    (shown,) = service.ask(f"GET {WEB}/approval_rules")[1]
+    names = {key: [each["username"] for each in shown[key]] for key in ("users", "eligible_approvers")}
+    assert names == {"users": ["dev", "max"], "eligible_approvers": ["max"]}
+    assert service.ask("POST /users/4/unblock", user="root") == (201, True)
+    assert service.ask("GET /user", user="dev")[0] == 200

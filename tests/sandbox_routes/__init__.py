@@ -5,13 +5,12 @@ They follow production servers, as those of the sandbox do that the spec does no
 
 from reconciler.sandbox.routes.deploy_keys import DEPLOY_KEYS
 
-from . import group_rules, invited_groups, places, project_import, repository, settings, users
+from . import group_rules, invited_groups, project_import, repository, settings, users
 
 ROUTES = (
     *DEPLOY_KEYS.routes("get", "create", "update", "delete"),
     *group_rules.ROUTES,
     *invited_groups.ROUTES,
-    *places.ROUTES,
     *project_import.ROUTES,
     *repository.ROUTES,
     *settings.ROUTES,

@@ -4,7 +4,7 @@ import gzip
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
 from socket import create_server, socket
@@ -116,6 +116,48 @@ def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
         with pytest.raises(AnswerLost) as raised:
             client.get("x")
     assert str(raised.value) == "GET x: the response was lost: the whole request took too long"
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(2.0, False), (50 / 2**16, True)], ids=["a trickle", "a slow line"])
+def test_a_file_may_take_long_but_not_trickle(seconds: float, ends: bool) -> None:
+    clock, size = SwiftClock(), 5 * 2**16
+
+    def serve(connection: socket) -> None:
+        connection.recv(65536)
+        head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size
+        with suppress(OSError):
+            connection.sendall(head + b"x" * (size if ends else size - 1))
+            connection.recv(1)
+
+    received = bytearray()
+
+    def write(piece: bytes) -> None:
+        received.extend(piece)
+        clock.advance(len(piece) * seconds)
+
+    with serving(serve) as host, connected(f"http://{host}/api/v4", clock=clock) as client:
+        with nullcontext() if ends else pytest.raises(AnswerLost, match="the whole request took too long"):
+            client.download("x", lambda _: write)
+    assert (len(received) == size, clock.monotonic() > 120) == (ends, True)
+
+
+def test_the_answer_to_a_file_that_was_sent_does_not_trickle_either() -> None:
+    clock = SwiftClock()
+
+    def serve(connection: socket) -> None:
+        received = connection.recv(65536)
+        while not received.endswith(b"--\r\n"):
+            received += connection.recv(65536)
+        clock.advance(119)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n")
+        clock.advance(2)
+        with suppress(OSError):
+            connection.sendall(b"x: ")
+            connection.recv(1)
+
+    with serving(serve) as host, connected(f"http://{host}/api/v4", clock=clock, tries=1) as client:
+        with pytest.raises(AnswerLost, match="the whole request took too long"):
+            client.send(Request("POST", "x", {}), file=BytesIO(b"x" * 2**18))
 
 
 def test_an_answer_that_never_comes_is_given_up() -> None:

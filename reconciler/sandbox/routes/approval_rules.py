@@ -154,7 +154,8 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         groups = [state.groups[number] for number in item.group_ids]
         seen = [group for group in groups if state.visible(call.user, group)]
         names = {*item.users, *(member.user for group in groups for member in group.members)}
-        eligible = sorted((state.user(name) for name in names), key=lambda user: user.id)
+        known = (state.user(name) for name in names)
+        eligible = sorted((user for user in known if not user.blocked), key=lambda user: user.id)
         branches = [
             show_rule(state, owner, holder, rule)
             for holder, rule in all_rules(state, owner)

@@ -98,7 +98,12 @@ VARIABLES_FROM = {"developer": DEVELOPER, "maintainer": MAINTAINER, "owner": OWN
 
 
 def trigger_pipeline(call: Call) -> Answer:
-    """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong one gives 404."""
+    """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong one gives 404.
+
+    The ref may stand in the path, which wins over the body.
+    """
+    if "ref" in call.parts:
+        call.sent = {**call.sent, "ref": call.parts["ref"]}
     sent = read(call, text("ref", required=True, blank=False), text("token", required=True, blank=False))
     if call.headers.get("x-gitlab-event") == "Pipeline Hook":
         raise refused(403, "403 Forbidden")  # a pipeline that its own webhook starts would never end
@@ -187,4 +192,5 @@ SECTIONS = (TRIGGERS.section,)
 ROUTES = (
     *TRIGGERS.routes(parameters_first=True),
     Route("POST", "/projects/:id/trigger/pipeline", trigger_pipeline, credential=False),
+    Route("POST", "/projects/:id/ref/:ref/trigger/pipeline", trigger_pipeline, credential=False),
 )

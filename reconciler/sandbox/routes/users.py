@@ -43,6 +43,18 @@ def delete_user(call: Call) -> Answer:
     return Answer(204)
 
 
+def block_user(call: Call) -> Answer:
+    """`POST /users/:user_id/block`, and `unblock`: who is blocked stays a member, and is refused everywhere."""
+    number, blocked = call.number("user_id"), not call.route.path.endswith("/unblock")
+    call.instance()
+    user = user_of(call, number)
+    if blocked and user.id == call.caller().id:
+        raise refused(403, "403 Forbidden - API initiating user cannot be blocked by the API")
+    call.changed = user.blocked != blocked
+    user.blocked = blocked
+    return Answer(201, call.changed or None)
+
+
 def user_of(call: Call, number: int, message: str = "404 User Not Found") -> User:
     """Return the user of an ID, else 404."""
     user = call.state.users.get(number)
@@ -91,6 +103,8 @@ def show_member(call: Call, user: User, level: int) -> dict[str, Any]:
 ROUTES = (
     Route("GET", "/users/:user_id", get_user, scopes=("read_user",)),
     Route("DELETE", "/users/:user_id", delete_user),
+    Route("POST", "/users/:user_id/block", block_user),
+    Route("POST", "/users/:user_id/unblock", block_user),
     *(
         Route("GET", f"/{level}/:id/members/all{member}", answer, anonymous=True)
         for level in ("groups", "projects")

@@ -1,4 +1,4 @@
-"""Groups and projects that are changed, archived and deleted.
+"""Groups and projects that are changed, moved, archived and deleted. The spec does not define these endpoints.
 
 A deletion takes a place to another path, where it waits; a second one, with `permanently_remove`, ends it at once,
 since the sandbox has no jobs. A top-level group waits for ever, unless its only owner is deleted.
@@ -6,13 +6,22 @@ since the sandbox has no jobs. A top-level group waits for ever, unless its only
 
 from typing import Any
 
-from reconciler.sandbox.answers import Answer, refused
-from reconciler.sandbox.call import Call, Route
-from reconciler.sandbox.parameters import boolean, mapping, read, text
-from reconciler.sandbox.routes.instance import show_group, show_project
-from reconciler.sandbox.routes.places import PROJECT, SWITCHES, TEXTS, switched, too_visible, wrong_group, wrong_project
-from reconciler.sandbox.routes.protected_branches import DEFAULTS, BranchDefaults
-from reconciler.sandbox.state import MAINTAINER, OWNER, GroupOrProject
+from ..answers import Answer, refused
+from ..call import Call, Route
+from ..parameters import boolean, mapping, read, text
+from ..state import MAINTAINER, OWNER, GroupOrProject
+from .instance import namespace_path, show_group, show_project
+from .places import (
+    PROJECT,
+    SWITCHES,
+    TEXTS,
+    may_create,
+    switched,
+    too_visible,
+    wrong_group,
+    wrong_project,
+)
+from .protected_branches import DEFAULTS, BranchDefaults
 
 _DELETION = (boolean("permanently_remove"), text("full_path"))
 
@@ -51,6 +60,29 @@ def update_project(call: Call) -> Answer:
     if wrong:
         raise refused(400, wrong)
     _change(call, project, path, sent)
+    return Answer(200, show_project(call, project))
+
+
+def transfer_project(call: Call) -> Answer:
+    """`PUT /projects/:id/transfer`: into a group for its maintainers, or into the caller's own namespace."""
+    key = read(call, text("namespace", required=True))["namespace"]
+    project, state = call.project(OWNER), call.state
+    namespace = state.find_namespace(key)
+    if namespace is None:
+        raise refused(404, "404 Namespace Not Found")
+    path = f"{namespace_path(namespace)}/{project.slug}"
+    reason = ""
+    if not may_create(state, call.caller(), namespace, MAINTAINER):
+        reason = "You don't have permission to transfer projects into that namespace."
+    elif path == project.path:
+        reason = "Project is already in this namespace."
+    elif wrong_project(state, path, project.name, project):
+        reason = "Project with same name or path in target namespace already exists"
+    if reason:
+        raise refused(400, f'Failed to transfer project ["{reason}"]')
+    state.tick()
+    state.move(project, path)
+    call.changed = True
     return Answer(200, show_project(call, project))
 
 
@@ -111,6 +143,7 @@ ROUTES = (
     Route("DELETE", "/groups/:id", delete_group),
     Route("PUT", "/projects/:id", update_project),
     Route("DELETE", "/projects/:id", delete_project),
+    Route("PUT", "/projects/:id/transfer", transfer_project),
     Route("POST", "/projects/:id/archive", archive_project),
     Route("POST", "/projects/:id/unarchive", archive_project),
 )
