@@ -277,8 +277,8 @@ def test_a_history_holds_addresses_and_no_values() -> None:
     [
         ("", "not a history of drift: line 1, column 1 is not JSON"),
         (
-            '{"format": "reconciler.plan/v3"}',
-            "not a history of drift but a saved plan: its format is reconciler.plan/v3",
+            '{"format": "reconciler.plan/v4"}',
+            "not a history of drift but a saved plan: its format is reconciler.plan/v4",
         ),
         (
             '{"format": "reconciler.history/v2"}',

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.apply import FailureLimit, Stop
 from tests.cli_runner import CliRunner
+from tests.items import by_target, changes_of
 from tests.states import a_small_service
 
 FLEET = {"api": "", "lib": "", "web": ", labels: {tier: canary}"}
@@ -343,8 +344,7 @@ def test_what_is_in_flight_at_the_last_failure_finishes(cli_runner: CliRunner) -
     cli_runner.sandbox.set_faults(faults)
     report = json.loads(cli_runner("apply --yes --concurrency 3 --max-failures 1 --format json").out)
     assert [
-        (target["ref"], [each["status"] for section in target["sections"] for each in section["outcomes"]])
-        for target in report["targets"]
+        (ref, [each["outcome"]["status"] for each in own]) for ref, own in by_target(report, changes_of(report)).items()
     ] == [
         ("acme/api", ["done", "failed"]),
         ("acme/lib", ["done", "skipped"]),

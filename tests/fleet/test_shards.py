@@ -301,7 +301,7 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRu
         cli_runner(f"plan --shard {number}/2 --out p{number}.json")
     assert cli_runner("merge p1.json p2.json").code == 3
     merged = cli_runner("merge r1.json r2.json --format json")
-    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
+    assert (merged.code, json.loads(merged.out)["summary"]["problems"]) == (3, 1)
 
 
 def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
