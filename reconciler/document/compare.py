@@ -243,8 +243,7 @@ def _facts(entry: Entry) -> Fields:
             return {"action": entry.action, **values, **_known(renamed_from=entry.renamed_from)}
         case Delete():
             return {"action": entry.action, **_prefixed("live", entry.before), **_known(id=entry.read.id)}
-        case Finding():  # pragma: no branch - mypy would see a fifth
-            return _known(id=entry.data["id"]) if "id" in entry.data else {"reason": entry.reason}
+    return _known(id=entry.data["id"]) if "id" in entry.data else {"reason": entry.reason}
 
 
 def _prefixed(word: str, fields: Fields) -> Fields:
