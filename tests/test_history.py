@@ -17,7 +17,8 @@ from reconciler.document.tree import as_finding
 from reconciler.errors import PlanRefused
 from reconciler.model.item import Create
 from reconciler.model.plan import Problem, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Level, Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
 from reconciler.reports.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of

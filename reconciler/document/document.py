@@ -22,7 +22,8 @@ from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Create, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
-from reconciler.model.targets import Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 
 PLAN: Final = "reconciler.plan/v4"

@@ -10,7 +10,7 @@ from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
 from reconciler.model.item import Finding, Item
-from reconciler.model.targets import Shard
+from reconciler.model.shards import Shard
 from reconciler.model.upkeep import Prospect
 
 Thing = TypeVar("Thing")

@@ -152,7 +152,7 @@ def test_a_saved_plan_knows_labels_and_paths(cli_runner: CliRunner) -> None:
     )
     assert cli_runner("plan --out plan.json").code == 0
     saved = json.loads(Path("plan.json").read_text())
-    assert [(each["ref"], each["path"], each["labels"]) for each in saved["targets"]] == [
+    assert [(each["ref"], each.get("path"), each["labels"]) for each in saved["targets"]] == [
         ("acme/api", None, {}),
         ("acme/web", None, {"tier": "canary"}),
         (101, "acme/lib", {"stage": "early"}),

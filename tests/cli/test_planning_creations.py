@@ -313,7 +313,7 @@ def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
         "! project acme/sick: whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found",
     ]
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
-    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/runs"]
+    assert [each["ref"] for each in saved["targets"] if each.get("importing")] == ["acme/runs"]
 
 
 def test_a_variable_that_is_not_set_is_warned_of_once(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
