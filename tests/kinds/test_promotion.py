@@ -300,7 +300,9 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
     with pytest.raises(PlanRefused, match="does not lead to milestone of 'group acme'"):
         edited(below=[])
     forged = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
-    for changes in ({"path": "projects/102/milestones/5/promote"}, {"notes": []}, {"body": {"x": 1}}):
+    body: dict[str, Any] = {"x": 1}
+    notes: list[Any] = []
+    for changes in ({"path": "projects/102/milestones/5/promote"}, {"notes": notes}, {"body": body}):
         assert failures(engine.apply(edited(**changes), recheck=True)) == [f"stale: milestone 1.0: {forged}"]
     (moved,) = failures(engine.apply(edited(below=["project acme/lib"]), recheck=True))
     assert moved.startswith("stale: milestone 1.0: it has changed since the plan was made: places below[0]")
