@@ -145,7 +145,9 @@ def _document(type_: type) -> Schema:
             "required": [*head["required"], *content["required"]],
             "$defs": {**head.get("$defs", {}), **content.get("$defs", {})},
         }
-        schema["properties"]["format"] = {**schema["properties"]["format"], "enum": [FLAT[type_]]}
+        schema["properties"]["format"] = {
+            name: value for name, value in head["properties"]["format"].items() if name != "enum"
+        } | {"const": FLAT[type_]}
         _describe_data(schema["$defs"])
     else:
         schema = _described(type_)
