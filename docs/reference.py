@@ -460,7 +460,7 @@ def _outputs() -> Iterator[str]:
     }
     rows = []
     for name in FORMATS:
-        renderer = import_module(f"reconciler.reports.{name.replace('-', '_')}")
+        renderer = import_module(f"reconciler.{'' if name == 'text' else 'reports.'}{name.replace('-', '_')}")
         about = (getdoc(renderer) or "").partition("\n")[0]
         rows.append(
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]
@@ -494,15 +494,15 @@ def _items(schema: Schema) -> Iterator[str]:
     shapes = schema["$defs"]
     yield (
         "## Items\n\n"
-        "A plan and the report of an apply are one document: a head, `summary` (itself in numbers), `targets` (what was "
-        "looked at), and `items`, a flat list: `jq '.items[] | select(.action == \"delete\")' plan.json` lists the "
-        "deletions. The order is that of the targets (instance, user, groups by depth, projects), of the sections, and "
-        "then that in which changes are carried out. What is about the run comes last. An entry of an allowlist is an "
-        "item of its own, named by its path.\n\n"
-        "A change has `action`: `create`, `update` or `delete`; in a report also `outcome`. `keep` is something that is "
-        "declared and in order, and named only where the inventory has no such line or another, or where a section is "
-        "planned again after its group was changed. Everything else is a finding, with its code in `finding`. These keys "
-        "stand in every item, or where they hold:\n\n"
+        "A plan and the report of an apply are one document: a head, `summary` (its numbers), `targets` (what"
+        " was looked at), and `items`, a flat list: `jq '.items[] | select(.action == \"delete\")' plan.json` "
+        "lists the deletions. The order is that of the targets (instance, user, groups by depth, projects), "
+        "of the sections, and then that in which changes are carried out. What is about the run comes last. "
+        "An entry of an allowlist is an item of its own, named by its path.\n\n"
+        "A change has `action`: `create`, `update` or `delete`; in a report also `outcome`. `keep` is "
+        "something declared that is in order, and named only where the inventory has no such line or another,"
+        " or where a section is planned again after its group was changed. Everything else is a finding, with"
+        " its code in `finding`. These keys stand in every item, or where they hold:\n\n"
     )
     of = {"create": "Create", "update": "Update", "delete": "Delete", "keep": "Keep", "finding": "Finding"}
     means: dict[tuple[str, str, str], list[str]] = {}
@@ -518,7 +518,14 @@ def _items(schema: Schema) -> Iterator[str]:
     ]
     yield table(["key", "of", "means", ""], rows)
     yield "Each of `targets` has:\n\n"
-    yield keys(shapes["StoredTarget"])
+    seen = shapes["StoredTarget"]
+    yield table(
+        ["key", "means", ""],
+        (
+            (f"`{key}`", value["description"], "" if key in seen["required"] else "where it holds")
+            for key, value in seen["properties"].items()
+        ),
+    )
     yield (
         "`finding`, and `code` of a note on a change, are one of these; `data` has the facts. A reader may meet codes "
         "that it does not know, and shows their `reason`.\n\n"
