@@ -16,8 +16,9 @@ from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
-from reconciler.model.targets import Level, Shard, Target
+from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
 from reconciler.reports.coverage import Matrix, Row, State, matrix

@@ -17,7 +17,8 @@ from reconciler.document.tree import as_finding
 from reconciler.errors import PlanRefused
 from reconciler.model.item import Create
 from reconciler.model.plan import Problem, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Level, Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
 from reconciler.reports.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of
@@ -277,8 +278,8 @@ def test_a_history_holds_addresses_and_no_values() -> None:
     [
         ("", "not a history of drift: line 1, column 1 is not JSON"),
         (
-            '{"format": "reconciler.plan/v3"}',
-            "not a history of drift but a saved plan: its format is reconciler.plan/v3",
+            '{"format": "reconciler.plan/v4"}',
+            "not a history of drift but a saved plan: its format is reconciler.plan/v4",
         ),
         (
             '{"format": "reconciler.history/v2"}',

@@ -29,7 +29,8 @@ from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.model.item import Finding, Status
 from reconciler.model.plan import Plan
-from reconciler.model.targets import Address, Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
 from reconciler.planning.revert import WayBack
 from reconciler.planning.selection import read_shard

@@ -42,7 +42,7 @@ WRITTEN_BY = {
 }
 """The commands that write a document."""
 
-ALTERNATIVES = frozenset({"create", "update", "delete", "keep", "finding", "str", "int"})
+ALTERNATIVES = frozenset({"create", "update", "delete", "keep", "said", "str", "int"})
 """Steps of pydantic's paths that tell which alternative it tried."""
 
 MEANINGS = {
@@ -50,6 +50,7 @@ MEANINGS = {
     "unexpected_keyword_argument": "is not known here",
     "string_type": "should be a string",
     "int_type": "should be a number",
+    "list_type": "should be a list",
     "tuple_type": "should be a list",
     "dict_type": "should be an object",
     "extra_forbidden": "is not known here",

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from pydantic import AwareDatetime
 
 from reconciler.document.checksum import DOCUMENT
-from reconciler.document.document import BaselineShare, RunDocument, change_in, is_difference, target_of
+from reconciler.document.document import BaselineShare, RunDocument, change_in, is_about_run, is_difference, target_of
 from reconciler.document.groups import Entry, address_of
 from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
@@ -243,8 +243,7 @@ def _facts(entry: Entry) -> Fields:
             return {"action": entry.action, **values, **_known(renamed_from=entry.renamed_from)}
         case Delete():
             return {"action": entry.action, **_prefixed("live", entry.before), **_known(id=entry.read.id)}
-        case Finding():  # pragma: no branch - mypy would see a fifth
-            return _known(id=entry.data["id"]) if "id" in entry.data else {"reason": entry.reason}
+    return _known(id=entry.data["id"]) if "id" in entry.data else {"reason": entry.reason}
 
 
 def _prefixed(word: str, fields: Fields) -> Fields:
@@ -352,7 +351,7 @@ def _changes_and_problems(items: Iterable[Item]) -> tuple[list[Entry], list[Entr
 
 def _is_known(item: Item, left: Counter[str], alone: Counter[str]) -> bool:
     """Return whether an item is among those that are left, from which it is taken then."""
-    if isinstance(item, Keep) or (isinstance(item, Finding) and item.where is None):
+    if isinstance(item, Keep) or is_about_run(item):
         return False
     if is_difference(item):
         some = left

@@ -22,7 +22,8 @@ from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Create, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
-from reconciler.model.targets import Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 
 PLAN: Final = "reconciler.plan/v4"
@@ -258,7 +259,7 @@ class RunDocument(Head):
         """The items of each target; none for most of them."""
         own: dict[Target, list[Item]] = {seen.target: [] for seen in self.targets}
         for item in self.items:
-            if not (isinstance(item, Finding) and item.where is None):
+            if not is_about_run(item):
                 own[target_of(item)].append(item)
         return own
 
@@ -314,6 +315,11 @@ class RunDocument(Head):
         if self.reverts:
             return f"{join(revert_words(self.reverts))} --yes"
         return "reconciler apply --retry-failed report.json"
+
+
+def is_about_run(item: Item) -> bool:
+    """Return whether an item is about the run, and no target."""
+    return isinstance(item, Finding) and item.where is None
 
 
 def change_in(item: Item) -> Change | None:

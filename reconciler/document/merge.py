@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
 
-from reconciler.document.document import Canary, Requests, RunDocument, target_of
+from reconciler.document.document import Canary, Requests, RunDocument, is_about_run, target_of
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
 from reconciler.model.item import Finding, Item
-from reconciler.model.targets import Shard
+from reconciler.model.shards import Shard
 from reconciler.model.upkeep import Prospect
 
 Thing = TypeVar("Thing")
@@ -59,7 +59,7 @@ def _together(documents: Sequence[RunDocument]) -> RunDocument:
 
 def _place(item: Item) -> object:
     """Return the target of an item; None if it is about the run."""
-    return None if isinstance(item, Finding) and item.where is None else target_of(item)
+    return None if is_about_run(item) else target_of(item)
 
 
 def _said_once(findings: Sequence[Finding]) -> Sequence[Finding]:

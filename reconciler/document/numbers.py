@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from reconciler.document.document import RunDocument, change_in, section_of, target_of
+from reconciler.document.document import RunDocument, change_in, is_about_run, section_of, target_of
 from reconciler.model.codes import code_of
 from reconciler.model.item import ACTIONS, Finding, Item, Outcome, Source, Status, source_of
 
@@ -64,7 +64,7 @@ def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
     With `--since REV` they are what is of the change, then what differs already, by its reason. In the report of a
     canary they are the targets that came first, and all others. A report shows nothing of targets that were in order.
     """
-    about = [item for item in document.items if not (isinstance(item, Finding) and item.where is None)]
+    about = [item for item in document.items if not is_about_run(item)]
     if not document.is_plan:
         about = [item for item in about if target_of(item) in document.eventful]
     if document.since and document.is_plan:

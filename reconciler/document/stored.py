@@ -16,7 +16,17 @@ from pydantic import Discriminator, NonNegativeInt, Tag, TypeAdapter, Validation
 from typing_extensions import TypedDict
 
 from reconciler.document.checksum import read_checked, with_checksum
-from reconciler.document.document import PLAN, REPORT, Head, RunDocument, Seen, change_in
+from reconciler.document.document import (
+    PLAN,
+    REPORT,
+    Head,
+    RunDocument,
+    Seen,
+    change_in,
+    is_about_run,
+    section_of,
+    target_of,
+)
 from reconciler.document.numbers import summary_of
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace, creation_in, creation_of
@@ -201,9 +211,14 @@ class StoredFinding(StoredAddress):
     """Where the manifests declare it, as path:line; empty if unknown."""
 
 
-def _sort_of(item: object) -> str:
-    action = item.get("action") if isinstance(item, dict) else None
-    return action if isinstance(action, str) else "finding"
+SAID = "said"
+"""The tag of a finding; `finding` is a key, so that a path that names it is not read as a tag's."""
+
+
+def _sort_of(item: object) -> object:
+    if not isinstance(item, dict):
+        return None
+    return item.get("action", SAID if "finding" in item else None)
 
 
 StoredItem = Annotated[
@@ -211,8 +226,8 @@ StoredItem = Annotated[
     | Annotated[StoredUpdate, Tag("update")]
     | Annotated[StoredDelete, Tag("delete")]
     | Annotated[StoredKeep, Tag("keep")]
-    | Annotated[StoredFinding, Tag("finding")],
-    Discriminator(_sort_of),
+    | Annotated[StoredFinding, Tag(SAID)],
+    Discriminator(_sort_of, "item", "has neither an action nor a finding"),
 ]
 
 
@@ -509,7 +524,10 @@ def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
         head = _heads().validate_json(json.dumps(content), context=kinds)
         listed = _lists().validate_json(json.dumps(lists), strict=True)
         targets = tuple(map(_seen, listed["targets"]))
-        named = {str(seen.target): seen.target for seen in targets}
+        named: dict[str, Target] = {}
+        for seen in targets:
+            if named.setdefault(str(seen.target), seen.target) is not seen.target:
+                raise PlanRefused(f"damaged: two targets are {str(seen.target)!r}")
         items = tuple(_item(stored, named, number) for number, stored in enumerate(listed["items"]))
         document = RunDocument(
             **{name: getattr(head, name) for name in Head.__dataclass_fields__}, targets=targets, items=items
@@ -630,8 +648,11 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
     Raises:
         PlanRefused: says which.
     """
+    sections = {(seen.target, section) for seen in document.targets for section in seen.sections}
     for number, item in enumerate(document.items):
         change = change_in(item)
+        if not is_about_run(item) and (target_of(item), section_of(item)) not in sections:
+            raise PlanRefused(f"damaged: items[{number}].section is not among those of its target")
         if change is not None and document.is_plan is isinstance(item, Outcome):
             raise PlanRefused(f"damaged: items[{number}] {'has' if document.is_plan else 'lacks'} an outcome")
         if change is not None:

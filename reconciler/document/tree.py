@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Protocol, cast
 
 from reconciler.apply import CanaryRun
-from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen
+from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen, is_about_run
 from reconciler.model.codes import code_of
 from reconciler.model.item import RESULT_UNKNOWN, Action, Change, ChangedBy, Finding, Item, Keep, Outcome, Status
 from reconciler.model.kind import Kinds
@@ -32,7 +32,7 @@ from reconciler.system import clock
 
 def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
     """Return a document about another plan, such as a part of its own: the head, and what is said of the run, stay."""
-    about_the_run = (item for item in document.items if isinstance(item, Finding) and item.where is None)
+    about_the_run = (item for item in document.items if is_about_run(item))
     targets = tuple(seen(target, plan.ids) for target in plan.targets)
     return replace(document, targets=targets, items=(*items_of(plan), *about_the_run), tree=plan)
 

@@ -6,8 +6,6 @@ from functools import lru_cache
 from itertools import accumulate
 from urllib.parse import quote
 
-from pydantic import PositiveInt
-
 Key = str | int
 """The name of an object within its section: a title, a pattern, a path, or a numeric ID."""
 
@@ -109,20 +107,3 @@ class Address:
     part: str
     title: str
     name: Key | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One part of several; every target is in exactly one, on whichever machine it is asked.
-
-    A target keeps its part when others are added or removed, and few move when the number of parts changes.
-    """
-
-    number: PositiveInt
-    """Which part, from 1."""
-    total: PositiveInt
-    """How many parts there are."""
-
-    def __str__(self) -> str:
-        """Return it as the command line takes it."""
-        return f"{self.number}/{self.total}"

@@ -11,8 +11,9 @@ from reconciler.model.globs import NO_GLOBS, Globs
 from reconciler.model.item import Change, source_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section
-from reconciler.model.targets import Address, Key, Level, Shard, Target
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import closest, listed
 from reconciler.planning.creation import needs, owners
 from reconciler.planning.obstacles import with_problems

@@ -20,7 +20,7 @@ from reconciler.document.wording import (
     status_text,
 )
 from reconciler.model.item import Change, Finding, Item, Outcome, Status
-from reconciler.model.targets import Shard
+from reconciler.model.shards import Shard
 from reconciler.model.wording import counted
 from reconciler.system.terminal import escaped, escaped_lines
 

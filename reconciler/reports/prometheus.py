@@ -12,7 +12,8 @@ from reconciler.document.document import RunDocument, section_of
 from reconciler.document.numbers import numbers_of
 from reconciler.document.style import Style
 from reconciler.model.item import ACTIONS, Outcome, Status
-from reconciler.model.targets import Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped
 
 Labels = tuple[tuple[str, str], ...]

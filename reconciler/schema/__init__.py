@@ -16,8 +16,10 @@ from pydantic_core.core_schema import (
     DataclassField,
     ModelField,
     TypedDictField,
+    TypedDictSchema,
     WithDefaultSchema,
 )
+from typing_extensions import get_original_bases, is_typeddict
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
@@ -31,6 +33,7 @@ from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
 from reconciler.manifests.stack.locks import ALL
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
@@ -61,6 +64,15 @@ class Kept(GenerateJsonSchema):
     def computed_field_schema(self, schema: ComputedField) -> JsonSchemaValue:
         """Do not tell apart what is computed."""
         return self.generate_inner(schema["return_schema"])
+
+    def typed_dict_schema(self, schema: TypedDictSchema) -> JsonSchemaValue:
+        """Describe the keys of the types that a type extends too; pydantic reads only what stands in its own body."""
+        written = super().typed_dict_schema(schema)
+        for base in get_original_bases(schema["cls"]):
+            described = _described(base)["properties"] if is_typeddict(base) else {}
+            for name, inherited in described.items():
+                written["properties"][name].setdefault("description", inherited["description"])
+        return written
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
         """Require every key but those that stand only where they hold."""
@@ -133,13 +145,31 @@ def _document(type_: type) -> Schema:
             "required": [*head["required"], *content["required"]],
             "$defs": {**head.get("$defs", {}), **content.get("$defs", {})},
         }
-        schema["properties"]["format"] = {**schema["properties"]["format"], "enum": [FLAT[type_]]}
+        schema["properties"]["format"] = {
+            name: value for name, value in head["properties"]["format"].items() if name != "enum"
+        } | {"const": FLAT[type_]}
+        _describe_data(schema["$defs"])
     else:
         schema = _described(type_)
     if type_ in (*FLAT, History):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema
+
+
+def _describe_data(definitions: Schema) -> None:
+    """Say what the data of notes and findings are, by their codes; those of other codes may be anything."""
+    for shape in DATA.values():
+        described = _described(shape)
+        definitions |= {**described.pop("$defs", {}), shape.__name__: described}
+    for name, key in (("StoredFinding", "finding"), ("StoredNote", "code")):
+        definitions[name]["allOf"] = [
+            {
+                "if": {"properties": {key: {"const": code}}},
+                "then": {"properties": {"data": {"$ref": f"#/$defs/{shape.__name__}", "description": "The facts."}}},
+            }
+            for code, shape in DATA.items()
+        ]
 
 
 def _described(type_: type) -> Schema:

@@ -9,6 +9,7 @@ import pytest
 from reconciler.document.checksum import with_checksum
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
+from tests.items import changes_of
 from tests.states import a_small_service
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -109,8 +110,7 @@ def test_an_edited_plan_is_refused_although_its_checksum_fits(cli_runner: CliRun
     assert cli_runner("plan --out plan.json").code == 0
     content = json.loads((cli_runner.folder / "plan.json").read_text())
     del content["checksum"]
-    sections = (section for target in content["targets"] for section in target["sections"])
-    for change, edit in zip((change for section in sections for change in section["changes"]), EDITS, strict=True):
+    for change, edit in zip(changes_of(content), EDITS, strict=True):
         change["requests"][0] |= edit
     cli_runner.write("plan.json", with_checksum(content))
     before = cli_runner.sandbox.state()

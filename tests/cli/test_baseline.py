@@ -142,16 +142,16 @@ def test_without_the_file_everything_is_new_and_a_broken_one_is_an_error(cli_run
     assert "--baseline and --report json name the same file: first.json" in done.err
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_with_a_baseline_of_an_older_format_everything_is_new(cli_runner: CliRunner, version: int) -> None:
     assert cli_runner("drift --report json=first.json").code == 2
     text = Path("first.json").read_text()
-    cli_runner.write("first.json", text.replace("reconciler.plan/v3", f"reconciler.plan/v{version}"))
+    cli_runner.write("first.json", text.replace("reconciler.plan/v4", f"reconciler.plan/v{version}"))
     done = cli_runner("drift --quiet --baseline first.json")
     older = "first.json was written by an older reconciler; without a baseline everything is new\n"
     assert (done.code, done.err) == (2, older)
     assert done.out.splitlines()[-1].startswith("Plan: 1 to create, 1 to update, 1 to delete")
-    cli_runner.write("first.json", text.replace("reconciler.plan/v3", "reconciler.plan/v4"))
+    cli_runner.write("first.json", text.replace("reconciler.plan/v4", "reconciler.plan/v5"))
     assert "was made by a newer reconciler" in cli_runner("drift --baseline first.json").err
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli_runner import BREAK, CliRunner, Ended
+from tests.items import findings_of
 from tests.states import a_small_service
 
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
@@ -276,9 +277,8 @@ def test_a_field_that_a_group_locks_may_be_excepted(cli_runner: CliRunner, diale
         "  = approval settings                         allow_author_approval, excepted until 2999-01-01: Until acme     "
         "manifests/api.yaml:3",
     )
-    assert (
-        json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]["excepted"][0]["action"] is None
-    )
+    (shown,) = findings_of(json.loads(cli_runner("plan --format json").out), "excepted")
+    assert shown["data"]["action"] is None
 
 
 def test_a_new_object_is_created_without_its_excepted_fields(cli_runner: CliRunner) -> None:
@@ -336,8 +336,8 @@ def test_settings_that_are_planned_again_after_their_group_keep_their_excepted_f
     for line in ("apply --yes", "plan --out plan.json", "apply --plan plan.json --yes"):
         ended = cli_runner(line)
         assert (ended.code, ", 1 excepted. " in ended.out) == (0, True), line
-    shown = json.loads(cli_runner("plan --format json").out)["targets"][1]["sections"][0]["excepted"]
-    assert [(each["before"], each["after"]) for each in shown] == [
+    shown = findings_of(json.loads(cli_runner("plan --format json").out), "excepted")
+    assert [(each["data"]["before"], each["data"]["after"]) for each in shown] == [
         ({"allow_author_approval": False}, {"allow_author_approval": True})
     ]
     excepted(cli_runner, exceptions.replace("fields: [allow_author_approval], ", ""), spec)

@@ -83,7 +83,7 @@ def test_the_plan_of_a_merge_request_is_saved_and_posted_and_so_is_that_there_is
         assert cli_runner(line).code in {1, 64}
         assert notes(cli_runner) == [FAILED]
     job.setenv("CI_COMMIT_SHORT_SHA", "another")
-    cli_runner.write("applied.json", '{"format": "reconciler.report/v2"}')
+    cli_runner.write("applied.json", '{"format": "reconciler.report/v4"}')
     for line in ("merge applied.json", "merge .reconciler/report-*.json", "merge drift-1.json drift-2.json", "drift"):
         assert (cli_runner(line).code, notes(cli_runner)) == (1, [FAILED])
     job.delenv("RECONCILER_NOTE_TOKEN")

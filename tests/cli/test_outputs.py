@@ -14,6 +14,7 @@ import pytest
 from reconciler.cli import main
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
+from tests.items import changes_of, note_of
 from tests.limits import no_file_longer_than
 from tests.states import a_small_service
 
@@ -153,7 +154,7 @@ def test_where_stdout_takes_nothing_stderr_takes_what_was_done(cli_runner: CliRu
     assert done.code == 3
     assert done.err.startswith(DONE)
     assert done.err.endswith("\nreconciler: standard output: No space left on device\n")
-    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+    assert json.loads(Path("report.json").read_text())["summary"]["created"] == 1
 
 
 def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
@@ -209,8 +210,8 @@ def test_reports_link_to_what_the_job_or_the_configuration_tells(
     done = cli_runner("plan --format markdown --out plan.json")
     project = "[`project acme/api`](https://web.example.com/acme/api)"
     assert f"\n\n{project}\n\n```diff\n" in done.out
-    (section,) = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
-    assert [each.get("page") for each in section["changes"]] == [None, "-/milestones/1"]
+    planned = changes_of(json.loads(Path("plan.json").read_text()))
+    assert [note_of(each, "page") for each in planned] == [{}, {"page": "-/milestones/1"}]
     cli_runner.project("{milestones: {a: {}}, trigger_tokens: {a: {}}}")
     state["projects"][0]["builds_enabled"] = False
     cli_runner.sandbox.replace_state(state)

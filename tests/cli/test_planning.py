@@ -9,6 +9,7 @@ import pytest
 from reconciler.document.checksum import with_checksum
 from tests.cli_runner import BREAK, CliRunner
 from tests.conftest import EXAMPLES
+from tests.items import changes_of, findings_of
 
 SPEC = """
   prune: [job_token_scope]
@@ -58,7 +59,7 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(cli_runner: CliRunner) ->
     done = cli_runner("drift --report json=drift.json")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert json.loads(Path("drift.json").read_text())["summary"]["create"] == 0
-    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v3"
+    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v4"
 
 
 def test_a_problem_is_never_success(cli_runner: CliRunner) -> None:
@@ -93,18 +94,18 @@ def test_what_grants_access_and_is_not_managed_is_more_than_a_number(cli_runner:
         '  ? trigger token "old" is unmanaged          ID 71, owner bob, last used 2026-01-02T03:04:05.000Z',
     ]
     assert cli_runner("show plan.json -v").out.splitlines() == verbose
-    sections = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
-    assert sections[-1]["unmanaged"] == [
-        {
-            "part": "trigger_tokens",
-            "title": "trigger token",
-            "name": "old",
-            "id": 71,
-            "grants_access": True,
-            "owner": "bob",
-            "last_used": "2026-01-02T03:04:05.000Z",
-        }
-    ]
+    assert findings_of(json.loads(Path("plan.json").read_text()), "unmanaged")[-1] == {
+        "target": "project acme/api",
+        "section": "trigger_tokens",
+        "title": "trigger token",
+        "name": "old",
+        "finding": "unmanaged",
+        "field": None,
+        "reason": "is unmanaged: ID 71, owner bob, last used 2026-01-02T03:04:05.000Z",
+        "fix": "",
+        "data": {"id": 71, "grants_access": True, "owner": "bob", "last_used": "2026-01-02T03:04:05.000Z"},
+        "origin": "",
+    }
 
 
 def test_with_verbose_unmanaged_objects_and_requests_are_named(cli_runner: CliRunner) -> None:
@@ -188,7 +189,7 @@ def test_words_of_a_crafted_plan_do_not_steer_the_terminal(cli_runner: CliRunner
     assert cli_runner("plan --out plan.json").code == 0
     content = json.loads(Path("plan.json").read_text())
     del content["checksum"]
-    content["targets"][0]["sections"][0]["changes"][0]["action"] = "\x1b[31mcreate\u202e ##vso[task.complete]"
+    changes_of(content)[0]["action"] = "\x1b[31mcreate\u202e ##vso[task.complete]"
     cli_runner.write("plan.json", with_checksum(content))
     done = cli_runner("show plan.json")
     assert (done.code, done.out) == (1, "")

@@ -9,6 +9,7 @@ import pytest
 from tests.between import Passing, between
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner, Ended
+from tests.items import by_target, changes_of
 from tests.states import a_small_service
 
 
@@ -102,13 +103,10 @@ def test_all_that_a_team_will_have_is_planned_against_nothing(
     unset = "GITHUB_TOKEN is not set or empty, and the import of project acme/team/lib needs it\n"
     assert (done.code, done.out, done.err) == (3, PLAN, unset)
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
-    assert saved["dependent"] == []
-    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/team/lib"]
+    assert all(item.get("action") != "keep" for item in saved["items"])
+    assert [each["ref"] for each in saved["targets"] if each.get("importing")] == ["acme/team/lib"]
     changes = [
-        (target["ref"], section["section"], change)
-        for target in saved["targets"]
-        for section in target["sections"]
-        for change in section["changes"]
+        (ref, change["section"], change) for ref, own in by_target(saved, changes_of(saved)).items() for change in own
     ]
     assert {json.dumps(change["before"]) for _, _, change in changes if change["action"] == "update"} == {"{}"}
     requests = [
@@ -315,7 +313,7 @@ def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
         "! project acme/sick: whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found",
     ]
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
-    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/runs"]
+    assert [each["ref"] for each in saved["targets"] if each.get("importing")] == ["acme/runs"]
 
 
 def test_a_variable_that_is_not_set_is_warned_of_once(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,10 +439,9 @@ def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_
     done, asked = plan(cli_runner, "plan --format json")
     others = ["projects/acme/other", "projects/acme/team"]
     assert asked == ["groups/acme/other", "groups/acme", "groups/acme/team", *others]
+    planned = json.loads(done.out)
     created = {
-        target["ref"]: section["changes"][0]["after"].get("visibility")
-        for target in json.loads(done.out)["targets"]
-        for section in target["sections"][:1]
+        ref: own[0]["after"].get("visibility") for ref, own in by_target(planned, changes_of(planned, "")).items()
     }
     assert created == {
         "acme/other": "public",

@@ -192,7 +192,9 @@ def test_a_project_that_has_moved_is_not_written_to(cli_runner: CliRunner) -> No
 
 def test_a_report_that_was_edited_is_refused(cli_runner: CliRunner) -> None:
     content = json.loads(Path("applied.json").read_text())
-    content["targets"][0] |= {"level": "instance", "ref": None}
+    content["targets"][0] |= {"target": "instance", "level": "instance", "ref": None}
+    for item in content["items"]:
+        item["target"] = "instance"
     Path("applied.json").write_text(json.dumps(content))
     assert "was edited after it was saved" in cli_runner("revert applied.json").err
     del content["checksum"]

@@ -5,7 +5,8 @@ from dataclasses import replace
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.model.item import Create, Delete
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Shard
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address
 from tests.building import API, READ
 from tests.render.samples import saved_plan
 

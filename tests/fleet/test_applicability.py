@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli_runner import CliRunner
+from tests.items import by_target, findings_of
 from tests.states import a_small_service
 
 SET = """\
@@ -83,8 +84,10 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
 def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunner) -> None:
     content = json.loads(fleet("plan --format json --out plan.json").out)
     assert content["summary"]["not_applicable"] == 6
-    archived = content["targets"][0]["sections"]
-    assert [(each["section"], each["not_applicable"]) for each in archived] == [
+    (archived,) = content["targets"][:1]
+    left_out = by_target(content, findings_of(content, "not_applicable"))[archived["ref"]]
+    assert [*archived["sections"]] == [*SECTIONS]
+    assert [(each["section"], each["reason"]) for each in left_out] == [
         (name, "the project is archived") for name in SECTIONS
     ]
     assert ", 6 not applicable.\n" in fleet("plan --format markdown").out
@@ -94,7 +97,7 @@ def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunne
     assert line in fleet("plan --format prometheus").out
     applied = fleet("apply --plan plan.json --yes --report json=report.json")
     assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
-    assert json.loads((fleet.folder / "report.json").read_text())["counts"]["not_applicable"] == 6
+    assert json.loads((fleet.folder / "report.json").read_text())["summary"]["not_applicable"] == 6
     assert (fleet("drift").code, fleet("drift").out) == (0, "")
 
 
@@ -125,10 +128,7 @@ def test_who_asks_for_a_section_decides(fleet: CliRunner) -> None:
     def problems() -> tuple[int, int, list[str]]:
         planned = fleet("plan --format json")
         content = json.loads(planned.out)
-        entries = [
-            each for target in content["targets"] for section in target["sections"] for each in section["problems"]
-        ]
-        remedies = [f"{each['title']}: {each['remedy']}" for each in entries]
+        remedies = [f"{each['title']}: {each['fix']}" for each in findings_of(content, "problem")]
         return planned.code, content["summary"]["not_applicable"], remedies
 
     off = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101%s}\n"

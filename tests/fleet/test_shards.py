@@ -15,8 +15,9 @@ from reconciler.document.merge import merge_reports
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation, Namespace, creation_of
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Key, Level, Shard, Target
+from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.selection import read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
@@ -301,7 +302,7 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRu
         cli_runner(f"plan --shard {number}/2 --out p{number}.json")
     assert cli_runner("merge p1.json p2.json").code == 3
     merged = cli_runner("merge r1.json r2.json --format json")
-    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
+    assert (merged.code, json.loads(merged.out)["summary"]["problems"]) == (3, 1)
 
 
 def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
+from tests.items import changes_of, note_of
 
 SETTINGS = "approval_settings: {{allow_author_approval: {}, allow_committer_approval: {}}}"
 
@@ -14,13 +15,8 @@ def sources(cli_runner: CliRunner, line: str) -> dict[str, str | None]:
     """Run a command and return the source of each change, by its name, or by its field."""
     done = cli_runner(f"{line} --format json")
     assert done.err == ""
-    changes = [
-        change
-        for target in json.loads(done.out)["targets"]
-        for section in target["sections"]
-        for change in section["changes"]
-    ]
-    return {change["name"] or "+".join(change["after"]): change["source"] for change in changes}
+    changes = changes_of(json.loads(done.out))
+    return {change["name"] or "+".join(change["after"]): note_of(change, "source").get("source") for change in changes}
 
 
 def test_each_field_tells_whether_it_is_of_the_change(cli_runner: CliRunner, git: Repository) -> None:

@@ -26,8 +26,9 @@ from reconciler.live.existence import There
 from reconciler.manifests import Inputs, read_contents
 from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
+from reconciler.model.shards import Shard
 from reconciler.model.state import Reference
-from reconciler.model.targets import Level, Shard
+from reconciler.model.targets import Level
 from reconciler.planning.selection import RunSelection
 from tests.building import KINDS
 from tests.engine_driver import EngineDriver

@@ -63,7 +63,7 @@ HOSTILE: tuple[Any, ...] = (
         "2026-13-45",
         "9999999999d",
         "1e999",
-        "reconciler.plan/v3",
+        "reconciler.plan/v4",
     ),
 )
 

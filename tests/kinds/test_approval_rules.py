@@ -26,6 +26,7 @@ from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.fleet.repository import repository
+from tests.items import findings_of
 from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 
@@ -427,9 +428,19 @@ def test_a_plan_counts_the_lists_with_groups_that_the_token_cannot_see(cli_runne
     ]
     assert "2 unmanaged, 2 lists with hidden entries." in done.out
     document = json.loads(cli_runner("plan --format json").out)
-    assert document["summary"]["hidden"] == 2
-    assert document["targets"][0]["sections"][0]["hidden"] == [
-        {"part": "approval_rules", "title": "approval rule", "name": name, "field": "groups"} for name in ("a", "c")
+    assert findings_of(document, "hidden") == [
+        {
+            "target": "project acme/api",
+            "section": "approval_rules",
+            "title": "approval rule",
+            "name": name,
+            "finding": "hidden",
+            "field": "groups",
+            "reason": "keeps groups that this token cannot see",
+            "fix": "",
+            "origin": "",
+        }
+        for name in ("a", "c")
     ]
 
 

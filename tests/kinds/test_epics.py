@@ -12,6 +12,7 @@ from reconciler.kinds.epics import EPICS
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.kinds.out_of_band import group_in, rewriting, speaking_with
 from tests.render.samples import saved_plan, spoilt, tree
 
@@ -117,7 +118,7 @@ def test_an_edited_reference_is_refused(engine: EngineDriver, parent_id: object)
     text = save(saved_plan(engine.plan(wanted({"Child": {"parent": "Other"}}))))
 
     def edit(plan: dict[str, Any]) -> None:
-        plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["body"] = {"parent_id": parent_id}
+        changes_of(plan)[0]["requests"][0]["body"] = {"parent_id": parent_id}
 
     told = failures(engine.apply(tree(load_plan(spoilt(text, edit), KINDS)), recheck=True))
     assert [each.partition(": the saved plan was edited")[0] for each in told] == ["stale: epic Child"]

@@ -26,6 +26,7 @@ from reconciler.service import Client
 from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.kinds.out_of_band import group_in, rewriting
 from tests.render.samples import saved_plan, spoilt, tree
 
@@ -282,10 +283,10 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
 
     def edited(**changes: Any) -> Plan:
         def edit(plan: Any) -> None:
-            (change,) = plan["targets"][0]["sections"][0]["changes"]
+            (change,) = changes_of(plan)
             change["requests"][0] |= {name: changes[name] for name in changes.keys() & {"path", "body"}}
             change["read"] |= {name: changes[name] for name in changes.keys() & {"below"}}
-            change |= {name: changes[name] for name in changes.keys() & {"hint"}}
+            change |= {name: changes[name] for name in changes.keys() & {"notes"}}
 
         return tree(load_plan(spoilt(save(whole), edit), KINDS))
 
@@ -299,7 +300,9 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
     with pytest.raises(PlanRefused, match="does not lead to milestone of 'group acme'"):
         edited(below=[])
     forged = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
-    for changes in ({"path": "projects/102/milestones/5/promote"}, {"hint": ""}, {"body": {"x": 1}}):
+    body: dict[str, Any] = {"x": 1}
+    notes: list[Any] = []
+    for changes in ({"path": "projects/102/milestones/5/promote"}, {"notes": notes}, {"body": body}):
         assert failures(engine.apply(edited(**changes), recheck=True)) == [f"stale: milestone 1.0: {forged}"]
     (moved,) = failures(engine.apply(edited(below=["project acme/lib"]), recheck=True))
     assert moved.startswith("stale: milestone 1.0: it has changed since the plan was made: places below[0]")

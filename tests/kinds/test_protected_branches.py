@@ -30,6 +30,7 @@ from tests.between import Passing, between
 from tests.building import ACME, API, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.items import findings_of
 from tests.render.samples import saved_plan, spoilt, tree
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
@@ -239,9 +240,19 @@ def test_a_plan_names_the_rules_of_groups_above(cli_runner: CliRunner) -> None:
         "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
     )
     assert "inherited" not in cli_runner("plan").out
-    section = json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]
-    assert section["inherited"] == [
-        {"part": "protected_branches", "title": "protected branch", "name": name, "holder": "a group above"}
+    assert findings_of(json.loads(cli_runner("plan --format json").out), "inherited") == [
+        {
+            "target": "project acme/api",
+            "section": "protected_branches",
+            "title": "protected branch",
+            "name": name,
+            "finding": "inherited",
+            "field": None,
+            "reason": "is inherited from a group above",
+            "fix": "",
+            "data": {"holder": "a group above"},
+            "origin": "",
+        }
         for name in ("main", "release/*")
     ]
 

@@ -82,7 +82,7 @@ def test_a_saved_plan_that_leads_elsewhere_is_refused(linked: EngineDriver, step
     assert [change.requests[0].path for change in tree(load_plan(text, KINDS)).changes] == [f"{URL}/root%40idp"]
 
     def edit(plan: dict[str, Any]) -> None:
-        plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["path"] = f"{URL}/{step}"
+        plan["items"][0]["requests"][0]["path"] = f"{URL}/{step}"
 
     with pytest.raises(PlanRefused, match="does not lead to SCIM identity"):
         load_plan(spoilt(text, edit), KINDS)

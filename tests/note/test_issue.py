@@ -188,9 +188,9 @@ def test_what_is_no_report_of_drift_is_an_error(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.clear_log()
     write = "plan --out FILE and drift --report json=FILE write one"
     for file, said in {
-        "odd.json": f"odd.json: not a saved plan: it does not say that its format is reconciler.plan/v3; {write}",
+        "odd.json": f"odd.json: not a saved plan: it does not say that its format is reconciler.plan/v4; {write}",
         "none.json": "none.json: No such file or directory; check the path",
-        "report.json": f"report.json: not a saved plan but an apply report: its format is reconciler.report/v2; {write}",
+        "report.json": f"report.json: not a saved plan but an apply report: its format is reconciler.report/v4; {write}",
     }.items():
         done = cli_runner(f"issue {file} --project acme/web")
         assert (done.code, done.err) == (1, f"reconciler: {said}\n")

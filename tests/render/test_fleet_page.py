@@ -22,7 +22,8 @@ from reconciler.document.style import Style
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, ChangedBy, Create, Delete, Update, with_note
 from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Key, Level, Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import render_plan
 from reconciler.reports.coverage import Matrix, Share, matrix
 from reconciler.reports.fleet import page

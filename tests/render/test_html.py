@@ -19,7 +19,8 @@ from reconciler.document.style import Style
 from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Level, Shard, Target
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
 from tests.building import READ, noted
 from tests.cli_runner import BREAK

@@ -11,6 +11,7 @@ from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 from tests.trust.all_writes import essence, everything, service
@@ -53,14 +54,7 @@ def at(section: str, action: str) -> Callable[[Any], Change]:
     """Find the change of that section and that action in a plan."""
 
     def find(plan: Any) -> Change:
-        found: list[Change] = [
-            change
-            for each in plan["targets"][0]["sections"]
-            if each["section"] == section
-            for change in each["changes"]
-            if change["action"] == action
-        ]
-        return found[0]
+        return next(change for change in changes_of(plan, section) if change["action"] == action)
 
     return find
 
@@ -119,8 +113,8 @@ def test_an_edited_change_is_refused(
 def test_a_change_that_no_such_object_can_have_is_refused(cli_runner: CliRunner) -> None:
     def edit(plan: Any) -> None:
         change = SETTINGS(plan)
-        del change["after"], change["renamed_from"], change["hint"]
-        change.update(action="delete", successor_id=None)
+        del change["after"], change["renamed_from"]
+        change.update(action="delete")
         plan["summary"].update(update=1, delete=2)
 
     file = Path("plan.json")
@@ -185,7 +179,8 @@ def test_what_only_the_group_s_change_makes_possible_is_left_to_another_plan(san
 
 def test_settings_that_are_planned_again_cannot_do_what_an_edited_plan_does_not_show(sandbox: Sandbox) -> None:
     def edit(plan: Any) -> None:
-        plan["dependent"][0]["wanted"]["require_reauthentication_to_approve"] = True
+        (again,) = (item for item in plan["items"] if item["action"] == "keep")
+        again["after"]["require_reauthentication_to_approve"] = True
 
     assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, edit) == ["PUT groups/acme", MORE]
 
