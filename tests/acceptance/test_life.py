@@ -195,7 +195,7 @@ project acme/sub/api
 + error tracking client key "1" done
 ~ notification settings done
 ~ approval settings done
-Applied: 12 created, 4 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 51 requests made.
+Applied: 12 created, 4 updated. 51 requests made.
 """
 DRIFT = """
 user
@@ -233,7 +233,7 @@ project acme/sub/api
 ~ milestone "{SHORT}" done
 ~ trigger token "{SHORT}" done
 - protection rule "acme/sub/api/dev*" done
-Applied: 3 created, 11 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 48 requests made.
+Applied: 3 created, 11 updated, 1 deleted. 48 requests made.
 """
 APPLIED_DELETIONS = f"""
 instance
@@ -251,6 +251,6 @@ project acme/sub/api
 - trigger token "{SHORT}" done
 - error tracking client key "1" done
 - error tracking client key "2" done
-Applied: 0 created, 0 updated, 12 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 29 requests made.
+Applied: 12 deleted. 29 requests made.
 """
 UNMANAGED = "1 unmanaged object grants access: 1 in job_token_scope; declare it, or write prune: [job_token_scope] to delete it\n"

@@ -146,7 +146,7 @@ project acme/app
 + protected tag "計画-*" done
 + approval rule "Sécurité 🚀" done
 + approval rule "any_approver" done
-Applied: 11 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 27 requests made.
+Applied: 11 created. 27 requests made.
 """
 DRIFT = """
 group acme
@@ -172,7 +172,7 @@ project acme/app
 ~ protected tag "v*" done
 ~ approval rule "Sécurité 🚀" done
 ~ approval rule "any_approver" done
-Applied: 1 created, 7 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 24 requests made.
+Applied: 1 created, 7 updated. 24 requests made.
 """
 APPLIED_CHANGES = """
 group acme
@@ -188,7 +188,7 @@ project acme/app
 - protected branch "release/*" done
 - protected tag "計画-*" done
 - approval rule "any_approver" done
-Applied: 0 created, 6 updated, 5 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 27 requests made.
+Applied: 6 updated, 5 deleted. 27 requests made.
 """
 APPLIED_DELETIONS = """
 group acme
@@ -199,5 +199,5 @@ project acme/app
 - protected branch "main" done
 - protected tag "v*" done
 - approval rule "Sécurité 🚀" done
-Applied: 0 created, 0 updated, 6 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 18 requests made.
+Applied: 6 deleted. 18 requests made.
 """

@@ -162,15 +162,15 @@ project acme/app
 ~ milestone "a" done
 ~ milestone "b" stale: it has changed since the plan was made: description: null -> "by hand"
 - milestone "c" stale: it has changed since the plan was made: due_date: null -> "2027-01-01"
-Applied: 2 created, 1 updated, 0 deleted; 0 failed, 2 stale, 0 skipped, 0 dropped by the service, 0 problems. 8 requests made.
+Applied: 2 created, 1 updated, 2 stale. 8 requests made.
 """
 CREATED = """
 project acme/app
 + trigger token "nightly" done
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+Applied: 1 created. 4 requests made.
 """
 DELETED = """
 project acme/app
 - trigger token "nightly" done
-Applied: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+Applied: 1 deleted. 4 requests made.
 """

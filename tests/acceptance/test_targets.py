@@ -168,7 +168,7 @@ project acme/sub/team/app
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 15 requests made.
+Applied: 3 created, 1 updated, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
     '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server (GET '
@@ -187,12 +187,12 @@ project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
 project acme/old/moved
 ! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
-Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 38 requests made.
+Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/old/moved
 + milestone "a" done
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 6 requests made.
+Applied: 1 created. 6 requests made.
 """
 NOT_APPLICABLE = """
 project acme/sub/archived
@@ -210,7 +210,7 @@ Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 wri
 SCHEDULED = """
 project acme/sub/gone
 ! project acme/sub/gone: scheduled for deletion since N, and called acme/sub/gone-deletion_scheduled-N (ID N) until then; restore it, or remove it from the manifests
-Applied: 0 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. 3 requests made.
+Applied: 1 problem. 3 requests made.
 """
 
 

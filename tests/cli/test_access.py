@@ -28,7 +28,7 @@ project acme/api
 project acme/lib
   - error tracking client key "1"     manifests/error_tracking_client_keys.yaml:13
 apply will refuse this plan: it creates 1 error tracking client key, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 2 to update, 3 to delete, 0 problems, 0 unmanaged. 7 writes to apply; 6 requests were made to plan.
+Plan: 2 to create, 2 to update, 3 to delete. 7 writes to apply; 6 requests were made to plan.
 """
 
 AGAIN = """\
@@ -135,7 +135,7 @@ def test_instance_names_the_target_also_where_a_revision_is_compared(cli_runner:
         "instance",
         '  + service account "new-bot"     manifests/service_accounts.yaml:1',
         NO_LIST,
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 2 unmanaged. 1 write to apply; 1 request was made to plan.",
+        "Plan: 1 to create, 2 unmanaged. 1 write to apply; 1 request was made to plan.",
     ]
     (cli_runner.folder / "manifests/service_accounts.yaml").unlink()
     assert cli_runner("plan --since HEAD").out.startswith(f"{NO_LIST}\nPlan: 0 to create, 0 to update, 0 to delete")

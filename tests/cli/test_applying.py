@@ -20,7 +20,7 @@ project acme/api
   + milestone "a"                             done
   + milestone "b"                             done
   - milestone "old"                           done
-Applied: 2 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. \
+Applied: 2 created, 1 deleted. \
 6 requests made.
 """
 
@@ -71,7 +71,7 @@ def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, termina
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
         'project acme/api\n  + milestone "a"     manifests/project.yaml:4\n  + milestone "b"     manifests/project.yaml:4\n  - milestone "old"     manifests/project.yaml:4\n'
-        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 2 requests were made to plan.\n"
+        "Plan: 2 to create, 1 to delete. 3 writes to apply; 2 requests were made to plan.\n"
         "Apply this plan? [y/N]: Interrupted.\n"
     )
     assert writes(cli_runner) == []
@@ -261,7 +261,7 @@ def test_a_failed_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None
         '  + milestone "a"                             done\n'
         '  + milestone "taken"                         failed: POST projects/acme%2Fapi/milestones: 400 Failed to create '
         'milestone {:title=>["already being used for another group or project milestone."]}\n'
-        "Applied: 1 created, 0 updated, 0 deleted; 1 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "Applied: 1 created, 1 failed. "
         "4 requests made.\n"
     )
 

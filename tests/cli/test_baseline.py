@@ -43,7 +43,7 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
         "project acme/api\n"
         '  ~ milestone "1"                             due_date: 2027-01-01 -> 2026-12-31     manifests/project.yaml:4\n'
         "1 change as in the baseline\n"
-        "New: 0 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were made to "
+        "New: 1 to update. 1 write to apply; 2 requests were made to "
         "plan.\n"
     )
     assert Path("tf.json").read_text() == '{"create": 0, "update": 1, "delete": 0}\n'
@@ -98,7 +98,7 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
         '  + milestone "new"     manifests/lib.yaml:4\n'
         "2 changes as in the baseline, and 4 unmanaged objects\n"
         "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
-        "New: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 4 requests were made to "
+        "New: 1 to create, 1 unmanaged. 1 write to apply; 4 requests were made to "
         "plan.\n",
     )
     cli_runner.project(SPEC)

@@ -282,7 +282,7 @@ project acme/lib
 project acme/web
   + milestone "v1"                            skipped: --max-failures 3 was reached
   + milestone "v2"                            skipped: --max-failures 3 was reached
-Applied: 0 created, 0 updated, 0 deleted; 3 failed, 0 stale, 3 skipped, 0 dropped by the service, 0 problems. \
+Applied: 3 failed, 3 skipped. \
 11 requests made.
 """
     )

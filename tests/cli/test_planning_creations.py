@@ -73,7 +73,7 @@ project ada/notes
   ~ notification settings                     level: watch     manifests/all.yaml:36
 apply will refuse this plan: it creates 1 trigger token and 2 error tracking client keys, whose value is shown only \
 once; add --tokens-to FILE or --tokens-command CMD
-Plan: 14 to create, 2 to update, 0 to delete, 3 problems, 0 unmanaged. 17 writes to apply; 8 requests were made to plan.
+Plan: 14 to create, 2 to update, 3 problems. 17 writes to apply; 8 requests were made to plan.
 """
 
 

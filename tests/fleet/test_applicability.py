@@ -65,7 +65,7 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
     planned = fleet("plan")
     assert planned.code == 0
     assert planned.out.splitlines()[-1].startswith(
-        "Plan: 4 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 6 not applicable. "
+        "Plan: 4 to create, 6 not applicable. "
     )
     assert "acme/api" not in planned.out
     assert [asked(fleet, project) for project in ("acme/api", "acme/lib")] == [[], []]

@@ -49,7 +49,7 @@ project acme/lib
   + allowlisted project "acme/api"     manifests/sets.yaml:20
 project acme/tools/cli
   + milestone "tools"     manifests/sets.yaml:13
-Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 writes to apply; 6 requests were made to plan.
+Plan: 5 to create. 5 writes to apply; 6 requests were made to plan.
 """
 
 
@@ -250,7 +250,7 @@ Forbidden); use a token of a member of the group     manifests/sets.yaml:10
 project acme/tools/cli
   ! project acme/tools/cli: its sets are unknown, because the projects of group acme/tools cannot be listed     \
 manifests/cli.yaml:1
-Plan: 3 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
+Plan: 3 to create, 2 problems. 3 writes to apply; 6 requests were made to plan.
 """
 
 

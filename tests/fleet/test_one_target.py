@@ -57,7 +57,7 @@ project 100
   + trigger token "acme/api"     manifests/number.yaml:5
   + trigger token "nightly"     manifests/number.yaml:5
 apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 3 requests were made to plan.
+Plan: 3 to create. 3 writes to apply; 3 requests were made to plan.
 """,
         "",
     )
@@ -86,7 +86,7 @@ project acme/lib
 project 100
   ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents     manifests/number.yaml:1
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to apply; 4 requests were made to plan.
+Plan: 1 to create, 2 problems. 1 write to apply; 4 requests were made to plan.
 """,
         "",
     )

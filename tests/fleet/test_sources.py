@@ -209,14 +209,14 @@ project acme/api
 Merged and not applied:
 project acme/lib
   + milestone "b"     manifests/lib.yaml:4
-Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 2 not of this change. 4 writes to apply; 4 requests were made to plan.
+Plan: 2 to create, 2 not of this change. 4 writes to apply; 4 requests were made to plan.
 """
     )
     assert (
         cli_runner("plan --since HEAD --quiet").out
         == """\
 Not of this change: 2 projects differ already (1 changed on the service, 1 merged and not applied)
-Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 2 not of this change. 4 writes to apply; 4 requests were made to plan.
+Plan: 2 to create, 2 not of this change. 4 writes to apply; 4 requests were made to plan.
 """
     )
     note = (cli_runner.folder / "plan.md").read_text()

@@ -69,7 +69,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     planned = cli_runner("plan")
     assert planned.out.splitlines()[-2:] == [
         NO_LIST,
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were "
+        "Plan: 2 to create. 2 writes to apply; 2 requests were "
         "made to plan.",
     ]
     assert "There is no inventory yet" not in cli_runner("plan --no-inventory").out
@@ -82,7 +82,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     assert planned.out == (
         "project acme/api\n"
         f'  - milestone "two"     was declared until {first[:7]}\n'
-        "Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were "
+        "Plan: 1 to delete. 1 write to apply; 2 requests were "
         "made to plan.\n"
     )
     assert len(cli_runner.sandbox.log()) == 2
@@ -114,7 +114,7 @@ def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     planned = cli_runner("plan")
     assert planned.out.splitlines()[-2:] == [
         "1 object no longer declared stays: the section could not be listed whole",
-        "Plan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged. 0 writes to apply; 2 requests were made "
+        "Plan: 1 problem. 2 requests were made "
         "to plan.",
     ]
 

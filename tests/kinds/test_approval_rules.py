@@ -576,7 +576,7 @@ PLANNED = """\
 project acme/api
   - protected branch "old"     manifests/project.yaml:4
   ~ approval rule "a"                         its branches are deleted: it holds for all branches then
-Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
+Plan: 1 to delete, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
 """
 
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}

@@ -31,7 +31,7 @@ manifests/team.yaml:9
 project acme/new-team/web
   + project acme/new-team/web (name: web, visibility: private)     manifests/team.yaml:13
   + milestone "2027.1"                        due_date: 2027-01-29
-Plan: 7 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. 8 writes to apply; 8 requests were made to plan.
+Plan: 7 to create, 1 to update. 8 writes to apply; 8 requests were made to plan.
 """
 
 REFUSED = "group acme/new-team could not be created"
@@ -47,7 +47,7 @@ group acme/new-team/tools
 project acme/new-team/api
   + allowlisted project "acme/new-team/web"   skipped: {REFUSED}
   ~ approval settings                         skipped: {REFUSED}
-Applied: 0 created, 0 updated, 0 deleted; 1 failed, 0 stale, 7 skipped, 0 dropped by the service, 0 problems. \
+Applied: 1 failed, 7 skipped. \
 15 requests made.
 """
 

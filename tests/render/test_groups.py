@@ -111,7 +111,7 @@ def test_the_plan_of_the_contract_is_shown_as_it_says() -> None:
         "  ~ approval settings                         allow_author_approval: true -> false     manifests/api.yaml:12",
         f"  ! approval settings.retain_approvals_on_push: {LOCKED}     manifests/api.yaml:14",
         "apply will refuse this plan: it deletes 23 objects, more than 20; add --allow-deletes 23",
-        "Plan: 27 to create, 1 to update, 23 to delete, 1 problem, 0 unmanaged. 27 writes to apply; 8 requests were made to plan.",
+        "Plan: 27 to create, 1 to update, 23 to delete, 1 problem. 27 writes to apply; 8 requests were made to plan.",
     ]
 
 
