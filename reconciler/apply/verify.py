@@ -370,7 +370,8 @@ def _completed(step: Step, change: Change) -> Step:
         case Create(), Create():
             return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names, hint=change.hint)
         case Update(), Update():
-            return replace(step, read=change.read, hint=step.hint or change.hint)
+            # What is told of people may have changed since; where an object is promoted from may not.
+            return replace(step, read=change.read, hint=(change.read.below and step.hint) or change.hint)
         case Delete(), Delete():
             return replace(step, read=change.read, successor_id=change.successor_id)
     return step
