@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from reconciler.model.entries import called_as
+from reconciler.model.entries import called_as, change_of_set
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
@@ -169,8 +169,14 @@ def moved(before: AsRead, now: AsRead) -> str:
     """Return what has changed since an object was read, as `state: "active" -> "closed"`; empty if nothing has."""
     if before == now:
         return ""
-    places = inside(_plain(before), _plain(now))
-    return ", ".join(f"{path.removeprefix('.')}: {quoted(was)} -> {quoted(is_now)}" for path, was, is_now in places)
+    was, is_now = _plain(before), _plain(now)
+    lists = {
+        name for name, value in before.fields.items() if isinstance(value, list) and isinstance(is_now.get(name), list)
+    }
+    sets = [f"{name}: {change_of_set(was[name], is_now[name])}" for name in sorted(lists) if was[name] != is_now[name]]
+    others = ({name: value for name, value in fields.items() if name not in lists} for fields in (was, is_now))
+    places = [f"{path.removeprefix('.')}: {quoted(old)} -> {quoted(new)}" for path, old, new in inside(*others)]
+    return ", ".join([*places, *sets])
 
 
 def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:

@@ -22,6 +22,7 @@ from reconciler.documents.report import Counts, Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
 from reconciler.model.diff import Fields, inside
+from reconciler.model.entries import change_of_set
 from reconciler.model.plan import (
     ACTIONS,
     Change,
@@ -279,6 +280,8 @@ def differing(change: Update | Excepted, longest: float = SHOWN_VALUE_LENGTH) ->
         before = change.before.get(field)
         if field not in change.before:
             yield escaped(field), None, value(after, longest)
+        elif isinstance(before, list) and isinstance(after, list):
+            yield escaped(field), None, _shortened(escaped(change_of_set(before, after)), longest, 0)
         elif isinstance(before, list | dict) and isinstance(after, list | dict):
             for path, was, will_be in inside(before, after):
                 yield escaped(field + path), value(was, longest), value(will_be, longest)

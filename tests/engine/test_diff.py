@@ -1,9 +1,16 @@
 """Comparing resources."""
 
+from typing import Any
+
+import pytest
+
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
-from reconciler.model.diff import as_read, become, differences, fields_of, moved, without
+from reconciler.model.diff import AsRead, as_read, become, differences, fields_of, moved, without
+from reconciler.model.plan import Update
 from reconciler.model.resource import LiveRecord
+from reconciler.render.wording import details
+from tests.building import API
 
 
 def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
@@ -55,3 +62,33 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert moved(one, long) == (
         f'description: "{"a" * 59}... -> "b", read-only.state: null -> "why", state: "active" -> null'
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (["ada", "bob", "cyd"], ["bob", "cyd"], "- ada"),
+        (
+            ["developer", {"user": "ada"}],
+            [{"user": "ada"}, {"deploy_key": "release"}],
+            "+ deploy key release, - developer",
+        ),
+        ([], ["maintainer", {"group": "acme/leads"}], "nobody -> maintainer, group acme/leads"),
+        (["developer"], [], "developer -> nobody"),
+        (["bug"], [], "bug -> none"),
+    ],
+)
+def test_lists_are_compared_as_sets(before: list[Any], after: list[Any], words: str) -> None:
+    def read(value: list[Any]) -> AsRead:
+        return AsRead(1, ("x",), {"listed": value, "flag": True}, {})
+
+    assert moved(read(before), read(after)) == f"listed: {words}"
+    change = Update(API.address, {"listed": before}, {"listed": after}, (), read(before))
+    assert [*details(change)] == [f"listed: {words}"]
+
+
+def test_what_holds_values_by_key_is_compared_by_key() -> None:
+    change = Update(
+        API.address, {"nested": {"a": 1, "b": 2}}, {"nested": {"a": 1, "b": 3}}, (), AsRead(1, ("x",), {}, {})
+    )
+    assert [*details(change)] == ["nested.b: 2 -> 3"]
