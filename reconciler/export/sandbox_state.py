@@ -167,9 +167,11 @@ def _sort_of(named: Named) -> str:
 
 def _around(subjects: Sequence[_Subject], username: str) -> dict[str, Any]:
     """Return what rules of a project need: who is named must be a member, invited or enabled, else the entry goes."""
-    people = sorted({each.name.casefold() for each in subjects if each.who == "user"} - {username.casefold()})
-    groups = sorted({each.number for each in subjects if each.is_entry and each.who == "group" and each.number})
-    keys = {each.number: each.name for each in subjects if each.who == "deploy_key"}
+    people = sorted({subject.name.casefold() for subject in subjects if subject.who == "user"} - {username.casefold()})
+    groups = sorted(
+        {subject.number for subject in subjects if subject.is_entry and subject.who == "group" and subject.number}
+    )
+    keys = {subject.number: subject.name for subject in subjects if subject.who == "deploy_key"}
     around: dict[str, Any] = {
         MEMBERS: [{"user": username, "role": "owner"}, *({"user": name, "role": "developer"} for name in people)],
         "invited_groups": [{"group_id": number, "role": "developer"} for number in groups],

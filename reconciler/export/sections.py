@@ -159,9 +159,8 @@ def _concise(kind: Kind, section: Spec) -> Spec:
     part = kind.parts[0]
     if kind.protects or not (isinstance(part, Collection) and all(isinstance(item, dict) for item in section.values())):
         return section
-    defaults = part.model.model_construct().model_dump(mode="json")
-    for field in part.writes.required:
-        defaults.pop(field, None)
+    usual = part.model.model_construct().model_dump(mode="json")
+    defaults = {field: value for field, value in usual.items() if field not in part.writes.required}
     return {
         name: {field: value for field, value in fields.items() if field not in defaults or defaults[field] != value}
         for name, fields in section.items()

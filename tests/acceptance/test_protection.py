@@ -156,7 +156,7 @@ project acme/app
 ~ tag protection rule "^v[0-9]+" minimum_access_level_for_push: admin -> maintainer
 ~ package protection rule "npm:@acme/*" minimum_access_level_for_push: admin -> maintainer
 ~ protected branch "main" allow_force_push: true -> false
-~ protected tag "v*" allowed_to_create[0]: developer -> maintainer
+~ protected tag "v*" allowed_to_create: + maintainer, - developer
 ~ approval rule "Sécurité 🚀" approvals_required: 0 -> 1
 ~ approval rule "any_approver" approvals_required: 0 -> 1
 Plan: 1 to create, 7 to update, 0 to delete, 0 problems. 11 writes to apply; 6 requests were made to plan.

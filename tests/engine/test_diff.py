@@ -1,9 +1,16 @@
 """Comparing resources."""
 
+from typing import Any
+
+import pytest
+
+from reconciler.document.wording import details
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
-from reconciler.model.diff import as_read, become, differences, fields_of, moved, without
+from reconciler.model.diff import AsRead, as_read, become, differences, fields_of, moved, without
+from reconciler.model.item import Update
 from reconciler.model.resource import LiveRecord
+from tests.building import API
 
 
 def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
@@ -52,6 +59,35 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert moved(one, one) == ""
     assert {moved(one, as_read(found)): found for found in others.values()} == others
     long = as_read(LiveRecord(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
-    assert moved(one, long) == (
-        f'description: "{"a" * 59}... -> "b", read-only.state: null -> "why", state: "active" -> null'
+    assert moved(one, long) == (f"description: {'a' * 60} -> b, read-only.state: none -> why, state: active -> none")
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "words"),
+    [
+        ("domains", ["ada", "bob", "cyd"], ["bob", "cyd"], "- ada"),
+        (
+            "allowed_to_push",
+            ["developer", {"user": "ada"}],
+            [{"user": "ada"}, {"deploy_key": "release"}],
+            "+ deploy key release, - developer",
+        ),
+        ("allowed_to_push", [], ["maintainer", {"group": "acme/leads"}], "nobody -> maintainer, group acme/leads"),
+        ("allowed_to_push", ["developer"], [], "developer -> nobody"),
+        ("labels", ["bug"], [], "bug -> none"),
+    ],
+)
+def test_lists_are_compared_as_sets(field: str, before: list[Any], after: list[Any], words: str) -> None:
+    def read(value: list[Any]) -> AsRead:
+        return AsRead(1, ("x",), {field: value, "flag": True}, {})
+
+    assert moved(read(before), read(after)) == f"{field}: {words}"
+    change = Update(API.address, {field: before}, {field: after}, (), read(before))
+    assert [*details(change)] == [f"{field}: {words}"]
+
+
+def test_what_holds_values_by_key_is_compared_by_key() -> None:
+    change = Update(
+        API.address, {"nested": {"a": 1, "b": 2}}, {"nested": {"a": 1, "b": 3}}, (), AsRead(1, ("x",), {}, {})
     )
+    assert [*details(change)] == ["nested.b: 2 -> 3"]

@@ -192,6 +192,17 @@ def test_a_plan_tells_of_a_blocked_user_who_comes(cli_runner: CliRunner) -> None
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 
+def test_a_saved_plan_holds_although_somebody_was_blocked_since(cli_runner: CliRunner) -> None:
+    cli_runner.service(protected_branches=[{"id": 1, "name": "main"}])
+    cli_runner.project("{protected_branches: {main: {allowed_to_push: [{user: bob}]}}}")
+    assert cli_runner("plan --out plan.json").code == 0
+    state = cli_runner.sandbox.state()
+    state["users"][2]["blocked"] = True
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("apply --plan plan.json --yes")
+    assert (done.code, "1 updated" in done.out) == (0, True), done.out + done.err
+
+
 NEW_TEAM = """\
 apiVersion: reconciler/v1
 kind: Group

@@ -297,7 +297,7 @@ def test_an_exception_of_a_list_that_names_somebody_is_reported(cli_runner: CliR
     cli_runner.write("manifests/project.yaml", EXCEPTED)
     done = cli_runner("plan")
     assert done.code == 0, done.err
-    assert 'allowed_to_create[0]: developer -> {"user": "bob"}, excepted until 2999-12-31: OPS-7' in done.out
+    assert "allowed_to_create: + user bob, - developer, excepted until 2999-12-31: OPS-7" in done.out
 
 
 EXCEPTED = """\
