@@ -35,6 +35,7 @@ def twins(run: Survey) -> Added:
         for (_, number), alike in same.items()
         if len(alike) > 1
         for target in alike
+        if run.follow_moved or target.target not in run.moved  # else it is a problem already, with the path to write
     )
     return {"obstacles": (*run.obstacles, *obstacles)}
 

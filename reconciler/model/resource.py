@@ -83,10 +83,8 @@ def read_duration(text: object, *, units: str = "dhms", example: str = "24h") ->
 def written_duration(duration: timedelta) -> str:
     """Return a duration as `read_duration` reads it, such as 24h or 90d."""
     seconds = int(duration.total_seconds())
-    for unit, size in SECONDS_PER_UNIT.items():
-        if seconds > size and not seconds % size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    unit = next((unit for unit, size in SECONDS_PER_UNIT.items() if seconds > size and not seconds % size), "s")
+    return f"{seconds // SECONDS_PER_UNIT[unit]}{unit}"
 
 
 def _as_age(value: object) -> object:

@@ -172,6 +172,8 @@ def test_the_latest_apply_is_reverted_and_an_unfinished_revert_is_finished(
     recorder.record(reverts=first)
     assert '- milestone "two"' in cli_runner("revert --last").out
     cli_runner.write("applied.json", applied(cli_runner, "three"))
+    recorder.record(reverts="1a" * 20, result=3)
+    assert "look for its JSON report where that apply ran, then" in cli_runner("revert --last").err
     recorder.record(reverts="applied.json", result=3)
     done = cli_runner("revert --last --yes")
     assert (done.code, done.out, done.err) == (

@@ -169,6 +169,8 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
     assert "Plan: 0 to create, 0 to update" in done.out
+    moved = cli_runner("plan").out
+    assert moved.count("! project acme/old: ") == moved.count("! project acme/old: moved to acme/api (ID 100); ") == 1
 
 
 def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:

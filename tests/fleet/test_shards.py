@@ -274,7 +274,9 @@ def test_a_part_that_does_not_fit_is_refused_by_its_name_whatever_its_checksum(c
         )
 
 
-def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_committed(cli_runner: CliRunner) -> None:
+def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_committed(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS)
     cli_runner("plan --shard 1/2 --out parts/plan-1.json")
     cli_runner("plan --shard 2/2 --out other/plan-2.json")
@@ -292,6 +294,10 @@ def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_commit
     done = cli_runner("merge parts/plan-1.json other/plan-2.json")
     assert done.code == 1
     assert done.err.startswith("reconciler: which files are committed is not known: ")
+    monkeypatch.setenv("PATH", "")
+    assert cli_runner("merge parts/plan-1.json other/plan-2.json").err == (
+        "reconciler: which files are committed is not known: git is not installed here\n"
+    )
 
 
 def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRunner) -> None:

@@ -491,3 +491,16 @@ def test_git_may_be_missing(checkout: Repository, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigurationError, match="inventory: git is not installed here"):
         with open_place(top, INVENTORY_BRANCH, remote):
             pass
+
+
+def test_a_server_that_does_not_answer_as_git_does_is_no_list(
+    server: GitServer, checkout: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it calls a commit would be an argument of git's."""
+    odd = subprocess.CompletedProcess([], 0, b"--all\x1b\xff\trefs/heads/x\n", b"")
+    monkeypatch.setattr("reconciler.gitops.exchange.Exchange._with", lambda *_: odd)
+    with (
+        open_place(checkout.folder, INVENTORY_BRANCH, remote_of(job(server))) as place,
+        pytest.raises(InventoryUnreadable, match=r"the remote does not answer as git does: --all\\u001b"),
+    ):
+        place.last()
