@@ -133,8 +133,7 @@ def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliR
         "remove it from the manifests",
         "project acme/web",
         '  + milestone "b"                             done',
-        "Applied: 1 created, 3 problems. "
-        f"{11 if follow else 10} requests made.",
+        f"Applied: 1 created, 3 problems. {11 if follow else 10} requests made.",
     ]
     [cli] = [each for each in cli_runner.sandbox.state()["projects"] if each["id"] == 103]
     assert cli["milestones"] == []

@@ -193,8 +193,7 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
     assert (merged.code, merged.err) == (0, "")
     assert merged.out.splitlines() == [
         *TOGETHER,
-        "Applied: 4 created. "
-        "16 requests made.",
+        "Applied: 4 created. 16 requests made.",
     ]
     assert cli_runner("show report.json").out == merged.out
     parts = [json.loads(Path(f"report-{number}.json").read_text()) for number in (1, 2, 3)]
@@ -310,10 +309,7 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
 ) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS)
     files = " ".join(f"--report {name}={name}" for name in ("json", "markdown", "html", "junit", "prometheus"))
-    last = (
-        "Plan for shard 1/3: 3 to create. "
-        "3 writes to apply; 6 requests were made to plan."
-    )
+    last = "Plan for shard 1/3: 3 to create. 3 writes to apply; 6 requests were made to plan."
     for command in (f"plan --shard 1/3 {files}", "drift --shard 1/3"):
         done = cli_runner(command)
         assert (done.out.splitlines()[-1], done.err) == (last, "")

@@ -69,8 +69,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     planned = cli_runner("plan")
     assert planned.out.splitlines()[-2:] == [
         NO_LIST,
-        "Plan: 2 to create. 2 writes to apply; 2 requests were "
-        "made to plan.",
+        "Plan: 2 to create. 2 writes to apply; 2 requests were made to plan.",
     ]
     assert "There is no inventory yet" not in cli_runner("plan --no-inventory").out
     cli_runner("apply --yes")
@@ -114,8 +113,7 @@ def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     planned = cli_runner("plan")
     assert planned.out.splitlines()[-2:] == [
         "1 object no longer declared stays: the section could not be listed whole",
-        "Plan: 1 problem. 2 requests were made "
-        "to plan.",
+        "Plan: 1 problem. 2 requests were made to plan.",
     ]
 
 

@@ -331,7 +331,7 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
 def test_a_group_shows_what_its_changes_agree_in_with_placeholders_where_they_differ() -> None:
     plan = saved_plan(planned(*(create(each, f"{each.ref}/x", {"state": "active"}) for each in PROJECTS)))
     assert len(json.loads(save(plan))["items"]) == len(PROJECTS)
-    (block,) = grouped(plan.items)
+    (block,) = grouped(entries_of(plan.items, "change"))
     (group,) = block.groups
     assert block.targets == tuple(PROJECTS)
     assert (group.entries, group.others) == (plan.items, 0)

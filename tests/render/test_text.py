@@ -344,10 +344,7 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
 
 def test_a_report_tells_what_became_of_each_change() -> None:
     report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, "POST x: 400\x1b"))
-    numbers = (
-        "Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem. "
-        "15 requests made.\n"
-    )
+    numbers = "Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem. 15 requests made.\n"
     assert render_report(report) == (
         "project acme/payments/api\n"
         '  + milestone "2026.12"                       failed: POST x: 400\\u001b\n'
