@@ -116,7 +116,7 @@ def plan(saved: RunDocument, style: Style) -> str:
         lines += [f"{part.name.capitalize()}:"] if len(others) > 1 else []
         lines += _part(part, style)
     lines += _put_back(saved, style)
-    notes = [*rename_notes(saved), *saved.remarks("stays"), *revert_notes(saved)]
+    notes = [*rename_notes(saved), *saved.remarks, *revert_notes(saved)]
     lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
     lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
@@ -131,7 +131,7 @@ def report(done: RunDocument, style: Style) -> str:
     for part in parts_of(done):
         lines += _part(part, style)
         lines += _noted(canary_notes(done), style) if part.name == "canary" and not style.quiet else []
-    lines += _noted([*done.remarks("stays"), *revert_notes(done)], style)
+    lines += _noted([*done.remarks, *revert_notes(done)], style)
     waited = [*waits(done)]
     end = f" Waited {', '.join(waited)}." if waited else ""
     return "\n".join([*lines, *_summary(done, f"{in_a_line(done)}. {requests_made(done)} made.{end}", style)]) + "\n"

@@ -18,7 +18,7 @@ from reconciler.document.guard import NO_LIMITS, Limits, refusals
 from reconciler.document.inventory import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.gitops.apply_log import Apply, revert_words
-from reconciler.model.codes import code_of
+from reconciler.model.codes import CODES, code_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Create, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
@@ -282,9 +282,12 @@ class RunDocument(Head):
         """Yield the findings that have one of these codes."""
         return (item for item in self.items if isinstance(item, Finding) and item.code in codes)
 
-    def remarks(self, *codes: str) -> list[str]:
-        """Return the sentences about the run that have one of these codes."""
-        return [finding.reason for finding in self.findings(*codes)]
+    @property
+    def remarks(self) -> list[str]:
+        """The sentences about the run, without those of possible renames."""
+        return [
+            item.reason for item in self.items if isinstance(item, Finding) and not item.where and item.code != "rename"
+        ]
 
     @cached_property
     def is_empty(self) -> bool:
@@ -343,7 +346,9 @@ def is_difference(item: Item) -> bool:
 
 
 def _is_event(item: Item) -> bool:
-    return is_difference(item) or (isinstance(item, Finding) and item.code in ("excepted", "not_applicable"))
+    return is_difference(item) or (
+        isinstance(item, Finding) and (item.code in ("excepted", "not_applicable") or item.code not in CODES)
+    )
 
 
 def target_of(item: Item) -> Target:

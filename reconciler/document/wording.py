@@ -19,7 +19,7 @@ from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
-from reconciler.model.codes import code_of
+from reconciler.model.codes import CODES, code_of
 from reconciler.model.diff import Fields
 from reconciler.model.item import (
     ACTIONS,
@@ -124,6 +124,19 @@ def predicate(finding: Finding) -> tuple[str, str]:
     about = escaped(address.section) if address.name is None and phrase else label(address)
     rest = finding.reason.removeprefix(phrase).removeprefix(":").strip()
     return f"{about} {escaped(phrase)}".strip(), escaped(rest)
+
+
+def unknown_notes(document: RunDocument) -> list[str]:
+    """Return what is said with codes of another version, by sentence: what of, the first of several."""
+    alike: dict[str, list[Finding]] = {}
+    for item in document.items:
+        if isinstance(item, Finding) and item.where is not None and item.code not in CODES:
+            alike.setdefault(" ".join(predicate(item)), []).append(item)
+    return [
+        f"{address_of(own[0]).target}{more}: {sentence}"
+        for sentence, own in alike.items()
+        for more in [f" and {counted(len(own) - 1, 'other')}" if len(own) > 1 else ""]
+    ]
 
 
 def held_back(excepted: Finding, longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:

@@ -19,6 +19,7 @@ from reconciler.document.wording import (
     reason_of,
     status_text,
 )
+from reconciler.model.codes import CODES
 from reconciler.model.item import Change, Finding, Item, Outcome, Status
 from reconciler.model.shards import Shard
 from reconciler.model.wording import counted
@@ -38,13 +39,12 @@ def plan(saved: RunDocument, _style: Style) -> str:
         findings = [item for item in own[seen.target] if isinstance(item, Finding)]
         held = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
         left_out = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
-        if held or left_out:
-            SubElement(cases[-1], "system-out").text = _valid("\n".join([*held, *left_out]))
+        _say(cases[-1], [*held, *left_out, *_unknown(own[seen.target])])
     if saved.refusals:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
         cases.append(case)
-    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, saved.created_at)
+    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, _of_the_run(saved), saved.created_at)
 
 
 def report(done: RunDocument, _style: Style) -> str:
@@ -57,7 +57,28 @@ def report(done: RunDocument, _style: Style) -> str:
         unfinished = [item for item in items if isinstance(item, Outcome) and item.status is not Status.DONE]
         failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
         cases.append(_case(seen, items, failures, "not done"))
-    return _document(f"reconciler apply{_of_shard(done.shard)}", cases, done.began_at, done.time - done.began_at)
+        _say(cases[-1], _unknown(items))
+    name = f"reconciler apply{_of_shard(done.shard)}"
+    return _document(name, cases, _of_the_run(done), done.began_at, done.time - done.began_at)
+
+
+def _unknown(items: Iterable[Item]) -> list[str]:
+    """Return what is said of a target with codes of another version."""
+    return [": ".join(predicate(item)) for item in items if isinstance(item, Finding) and item.code not in CODES]
+
+
+def _of_the_run(document: RunDocument) -> list[str]:
+    """Return what is said of the run with codes of another version."""
+    return [
+        escaped(item.reason)
+        for item in document.items
+        if isinstance(item, Finding) and not item.where and item.code not in CODES
+    ]
+
+
+def _say(element: Element, lines: Sequence[str]) -> None:
+    if lines:
+        SubElement(element, "system-out").text = _valid("\n".join(lines))
 
 
 def _subject(change: Change) -> str:
@@ -94,7 +115,9 @@ def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
     SubElement(case, tag, {"message": message, "type": tag}).text = _valid("\n".join(lines))
 
 
-def _document(name: str, cases: list[Element], at: datetime, duration: timedelta = timedelta()) -> str:
+def _document(
+    name: str, cases: list[Element], said: Sequence[str], at: datetime, duration: timedelta = timedelta()
+) -> str:
     """Put the tests into a suite with their numbers."""
     numbers = {
         "tests": str(len(cases)),
@@ -105,6 +128,7 @@ def _document(name: str, cases: list[Element], at: datetime, duration: timedelta
     root = Element("testsuites", numbers)
     suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(at)})
     suite.extend(cases)
+    _say(suite, said)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 

@@ -120,7 +120,12 @@ def planned(cli_runner: CliRunner, line: str) -> dict[str, Any] | None:
         return None
     document = bare(json.loads(done.out))
     return {
-        each["target"]: {**each, "items": [item for item in document["items"] if item["target"] == each["target"]]}
+        # which numbers a run learns depends on what it asks for
+        each["target"]: {
+            **each,
+            "id": None,
+            "items": [item for item in document["items"] if item["target"] == each["target"]],
+        }
         for each in document["targets"]
     }
 

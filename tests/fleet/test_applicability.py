@@ -176,7 +176,7 @@ def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_
     assert left_out in fleet("show plan.json").out
     assert left_out in fleet("drift").out
     for command in ("plan", "drift"):
-        assert json.loads(fleet(f"{command} --format json").out)["summary"]["archived"] == 1
+        assert json.loads(fleet(f"{command} --format json").out)["archived"] == 1
     assert "\nDoctor: 0 errors, 0 warnings, 0 unknown, 1 archived project left out.\n" in fleet("doctor").out
     assert json.loads(fleet("doctor --format json").out)["archived"] == 1
     for number in (1, 2):

@@ -29,7 +29,7 @@ from tests.building import KINDS, READ
 from tests.cli_runner import CliRunner
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import NOON, Traffic, saved_plan, spoilt
+from tests.render.samples import NOON, Traffic, saved_plan
 
 LOCKED = "locked by group acme; unlock it there or leave the field out"
 
@@ -313,41 +313,30 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
         '  + milestone "new"                           dropped by the service: due_date is none',
     ]
     assert load_report(save(report), KINDS) == report
-    assert [(each["title"], each["status"]) for each in json.loads(save(report))["groups"]] == [
-        ("milestone", "failed"),
-        ("milestone", "done"),
-        ("milestone", None),
+    groups = [
+        group
+        for block in grouped(entries_of(report.items, "change", "unfinished", "problem"))
+        for group in block.groups
+    ]
+    assert [
+        (address_of(group.sample).title, getattr(group.sample, "status", None), len(group.entries)) for group in groups
+    ] == [
+        ("milestone", Status.FAILED, 4),
+        ("milestone", Status.DONE, 3),
+        ("milestone", None, 3),
+        ("milestone", Status.DROPPED, 1),
     ]
 
 
-def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
+def test_a_group_shows_what_its_changes_agree_in_with_placeholders_where_they_differ() -> None:
     plan = saved_plan(planned(*(create(each, f"{each.ref}/x", {"state": "active"}) for each in PROJECTS)))
-    text = save(plan)
-    content = json.loads(text)
-    assert [len(target["sections"][0]["changes"]) for target in content["targets"]] == [1, 1, 1, 1]
-    assert content["groups"] == [
-        {
-            "level": "project",
-            "targets": ["acme/payments/api", "acme/payments/lib", "acme/payments/web", "acme/payments/app"],
-            "section": "milestones",
-            "part": "milestones",
-            "title": "milestone",
-            "name": "<path>/x",
-            "others": 0,
-            "action": "create",
-            "before": {},
-            "after": {"state": "active"},
-            "renamed_from": None,
-            "losses": [],
-            "field": None,
-            "status": None,
-            "reason": "",
-            "remedy": "",
-        }
-    ]
-    assert load_plan(text, KINDS) == plan
-    assert load_plan(spoilt(text, lambda plan: plan.update(groups="edited")), KINDS) == plan
-    assert load_plan(spoilt(text, lambda plan: plan.pop("groups")), KINDS) == plan
+    assert len(json.loads(save(plan))["items"]) == len(PROJECTS)
+    (block,) = grouped(entries_of(plan.items, "change"))
+    (group,) = block.groups
+    assert block.targets == tuple(PROJECTS)
+    assert (group.entries, group.others) == (plan.items, 0)
+    assert group.sample == create(PROJECTS[0], "<path>/x", {"state": "active"})
+    assert load_plan(save(plan), KINDS) == plan
 
 
 @pytest.mark.untraced
