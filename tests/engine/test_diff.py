@@ -48,10 +48,10 @@ def test_what_an_object_becomes_has_all_its_fields() -> None:
 def test_it_is_told_what_of_an_object_has_moved() -> None:
     one = as_read(LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 1))
     others = {
-        'state: "active" -> "closed"': LiveRecord(
+        "state: active -> closed": LiveRecord(
             Milestone.model_validate({"state": "closed", "description": "a" * 60}), ("a", 1), 1
         ),
-        'object name: "a" -> "b"': LiveRecord(
+        "object name: a -> b": LiveRecord(
             Milestone.model_validate({"state": "active", "description": "a" * 60}), ("b", 1), 1
         ),
         "ID: 1 -> 2": LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
@@ -59,7 +59,7 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert moved(one, one) == ""
     assert {moved(one, as_read(found)): found for found in others.values()} == others
     long = as_read(LiveRecord(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
-    assert moved(one, long) == (f"description: {'a' * 60} -> b, read-only.state: none -> why, state: active -> none")
+    assert moved(one, long) == (f"description: {'a' * 60} -> b, state: active -> none, read-only.state: none -> why")
 
 
 @pytest.mark.parametrize(

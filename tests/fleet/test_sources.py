@@ -164,7 +164,7 @@ def test_only_the_change_is_planned_and_applied(cli_runner: CliRunner, git: Repo
     planned = json.loads(cli_runner("plan --since HEAD --format json").out)
     of_the_change = [each for each in changes_of(planned) if note_of(each, "source") == {"source": "change"}]
     assert (planned["summary"]["create"], [len(each["requests"]) for each in of_the_change]) == (1, [1])
-    assert summary["not_of_change"] == {
+    assert planned["summary"]["not_of_change"] == {
         "create": 1, "update": 0, "delete": 0, "problems": 0, "unmanaged": 0, "not_applicable": 0, "excepted": 0,
         "hidden": 0, "archived": 0, "requests": 1,
     }  # fmt: skip
