@@ -120,7 +120,7 @@ class EngineDriver:
 def failures(outcomes: list[TargetPlan]) -> list[str]:
     """Return the changes that were not made, and why."""
     return [
-        f"{each.status}: {each.change.address.title} {each.change.address.name}: {each.reason}"
+        f"{each.status.words}: {each.change.address.title} {each.change.address.name}: {each.reason}"
         for target in outcomes
         for each in target.outcomes
         if each.status is not Status.DONE
