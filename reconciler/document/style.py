@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from reconciler.document.document import RunDocument
-from reconciler.document.links import NOWHERE, Links
+if TYPE_CHECKING:  # help and completion know styles, and import no documents
+    from reconciler.document.document import RunDocument
+    from reconciler.document.links import Links
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,15 @@ class Style:
     width: int | None = None
     deletions_last: bool = False
     group_by: str | None = None
-    links: Callable[[RunDocument], Links] | None = None
+    links: "Callable[[RunDocument], Links] | None" = None
 
 
 PLAIN_STYLE = Style()
 """For files and other programs."""
 
 
-def links_of(document: RunDocument, style: Style) -> Links:
+def links_of(document: "RunDocument", style: Style) -> "Links":
     """Return the links of a plan or a report in a style."""
+    from reconciler.document.links import NOWHERE, Links  # noqa: PLC0415 - as above
+
     return style.links(document) if style.links else Links(document, NOWHERE)
