@@ -357,7 +357,8 @@ def in_a_line(document: RunDocument, own: Sequence[str] | None = None) -> str:
     if document.known:
         return f"Nothing new: {baseline_note(document)}" if document.known.total else "Nothing new"
     if document.narrowed:
-        return f"Nothing to do in the {counted(number, 'target')} looked at"
+        looked_at = f" in the {counted(number, 'target')} looked at" if number else ": no target was looked at"
+        return f"Nothing to do{looked_at}"
     shard = f" in shard {document.shard}" if document.shard else ""
     order = f"{counted(number, 'target')} {'is' if number == 1 else 'are'} in order"
     return f"No changes{shard}: {', '.join((order, *own))}"
