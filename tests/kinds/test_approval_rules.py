@@ -126,8 +126,8 @@ def test_who_is_unknown_no_member_or_invisible_is_a_problem_before_anything_is_w
     assert [f"{each.field}: {each.reason}" for each in plan.problems] == [
         'users: the project has no member "max", or none that this token can see',
         'users: the project has no member "nobody", or none that this token can see',
-        "groups: not found, not visible to this token, or not served by this server (GET groups/acme%2Fnone: 404 Group "
-        "Not Found)",
+        "groups: not found, not visible to this token, or not served by this server (group acme/none: 404 Group Not "
+        "Found)",
         'branches: no rule in protected_branches has the name "nope"',
     ]
     engine.apply(plan)
