@@ -140,9 +140,7 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
         in cli_runner("show plan.json --format html").out
     )
     assert cli_runner("apply --plan plan.json --yes").code == 0
-    assert cli_runner("plan").out == (
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
-    )
+    assert cli_runner("plan").out == "No changes: 1 target is in order. 1 request was made to plan.\n"
 
 
 def test_the_log_can_be_json(cli_runner: CliRunner) -> None:
