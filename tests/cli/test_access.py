@@ -34,15 +34,15 @@ Plan: 2 to create, 2 to update, 3 to delete. 7 writes to apply; 6 requests were 
 AGAIN = """\
 instance
   + service account "deploy-bot"              {}
-  ~ service account "release-bot"             done
-  - service account "mirror-bot"              done
+  ~ service account "release-bot"             done: by an earlier run
+  - service account "mirror-bot"              done: by an earlier run
 group acme
-  ~ SCIM identity "00u2-new"                  done
-  - SCIM identity "00u7"                      done
+  ~ SCIM identity "00u2-new"                  done: by an earlier run
+  - SCIM identity "00u7"                      done: by an earlier run
 project acme/api
-  + error tracking client key "2"             done
+  + error tracking client key "2"             done: by an earlier run
 project acme/lib
-  - error tracking client key "1"             done
+  - error tracking client key "1"             done: by an earlier run
 """
 
 
@@ -88,7 +88,7 @@ def test_a_plan_from_shards_is_shown_applied_and_then_as_wanted(cli_runner: CliR
     assert address[8:45] not in done.out + (cli_runner.folder / "report.json").read_text()
     again = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl")
     # by the spec, the list does not show the field `email`, so that it may differ
-    code, bot = (0, "done") if dialect == "deployed" else (3, "stale: it exists now")
+    code, bot = (0, "done: by an earlier run") if dialect == "deployed" else (3, "stale: it exists now")
     assert (again.code, again.out.partition("Applied")[0]) == (code, AGAIN.format(bot))
     assert (cli_runner.folder / "keys.jsonl").read_text().splitlines() == [line]
     assert cli_runner("drift").code == 0

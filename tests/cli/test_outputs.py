@@ -186,8 +186,8 @@ def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert '  + milestone "\\u5e74\\u672b"' in done.stdout
     assert '  + milestone "年末"' in Path("report.txt").read_text()
     out = in_a_process("plan --report json=/dev/stdout --quiet", '"$@" | cat; "$@" > file; "$@" --out /dev/stderr')
-    assert '"format": "reconciler.plan/' in out.stdout.partition("Plan: ")[2]
-    assert '"format": "reconciler.plan/' in Path("file").read_text().partition("Plan: ")[2]
+    assert '"format": "reconciler.plan/' in out.stdout.partition("No changes: ")[2]
+    assert '"format": "reconciler.plan/' in Path("file").read_text().partition("No changes: ")[2]
     assert '"format": "reconciler.plan/' in out.stderr
     assert Path("/dev/stdout").is_symlink()
 
