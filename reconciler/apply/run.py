@@ -197,7 +197,7 @@ class Application:
             runs = [run for run in self._begun.get(target.target, ()) if isinstance(run, TargetRun)]
             left = {id(outcome) for run in runs for outcome in run.waiting}
             sections = [
-                replace(section, outcomes=tuple(each for each in section.outcomes if id(each) not in left))
+                replace(section, outcomes=tuple(outcome for outcome in section.outcomes if id(outcome) not in left))
                 for section in sections
             ]
         begun = {section.section for section in sections}

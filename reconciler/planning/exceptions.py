@@ -73,7 +73,7 @@ class PartExceptions:
         told = [
             replace(step, remedy=remedy) if isinstance(step, Problem) and step not in steps else step for step in kept
         ]
-        return [*told, *_excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])]
+        return [*told, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
     def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
         """Return the exceptions that hold back all that is declared of the part; none if something is left.

@@ -171,8 +171,8 @@ project acme/sub/team/app
 Applied: 3 created, 1 updated, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
-    '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server (GET '
-    "projects/acme-other%2Ffar: 404 Project Not Found); correct the path, or use a token that can see it"
+    '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server '
+    "(project acme-other/far: 404 Project Not Found); correct the path, or use a token that can see it"
 )
 APPLIED_WHERE_APPLICABLE = """
 3 projects (acme/sub/issues, acme/sub/pipelines and 1 more)

@@ -113,7 +113,7 @@ class NoteBlock:
     def frame(self) -> int:
         """How many characters stand around the entries."""
         macros = _environment().get_template("blocks.md").module
-        return len(macros.opening(self)) + len(macros.closing(self))  # type: ignore[attr-defined]
+        return len(macros.opening(self)) + len(macros.closing(self))  # type: ignore[attr-defined] # macros
 
 
 def plan(saved: RunDocument, style: Style) -> str:
