@@ -358,7 +358,7 @@ def in_a_line(document: RunDocument, own: Sequence[str] | None = None) -> str:
         return f"Nothing new: {_as_in_baseline(document.known)}" if document.known.total else "Nothing new"
     if document.narrowed:
         looked_at = f" in the {counted(number, 'target')} looked at" if number else ": no target was looked at"
-        return f"Nothing to do{looked_at}"
+        return ", ".join((f"Nothing to do{looked_at}", *own))
     shard = f" in shard {document.shard}" if document.shard else ""
     order = f"{counted(number, 'target')} {'is' if number == 1 else 'are'} in order"
     return f"No changes{shard}: {', '.join((order, *own))}"
