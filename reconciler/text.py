@@ -286,12 +286,18 @@ def _joined(parts: Iterable[tuple[list[str], list[str]]], style: Style) -> list[
 def _parts(
     blocks: Iterable[Block[Entry]], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
+    """Yield the heading and the lines of what targets have in common, then of each target, with its further lines.
+
+    On a terminal, the first heading says how to see the targets that it does not name.
+    """
     alone: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
+    hint = "" if style.width is None or style.group_by else "; --group-by target shows each"
     for block in blocks:
         lines = [line for group in block.ranked for line in _group(group, style)]
         if len(block.targets) > 1:
-            yield _heading(*headline(block.targets), style), lines
+            number, names = headline(block.targets)
+            yield _heading(number, f"{names}{hint}", style), lines
+            hint = ""
         else:
             alone[block.targets[0]] = lines
     for target, own in alone.items():

@@ -330,9 +330,10 @@ def forgery(
 
 
 def _is_told(step: Step, change: Change) -> bool:
-    """Return whether an update shows the doubts that planning it has, such as that it promotes the object."""
-    told = set(sentences(step, "hint")) if isinstance(step, Update) else set()
-    return told <= set(sentences(change, "hint"))
+    """Return whether a change that promotes an object shows from where; what is told of people may be new since."""
+    if not isinstance(step, Update) or not step.read.below:
+        return True
+    return set(sentences(step, "hint")) <= set(sentences(change, "hint"))
 
 
 def _without_entry_ids(step: Step) -> Step:

@@ -88,13 +88,13 @@ def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunne
     assert [(each["section"], each["reason"]) for each in left_out] == [
         (name, "the project is archived") for name in SECTIONS
     ]
-    assert ", 6 not applicable.\n" in fleet("plan --format markdown").out
-    assert ", 6 not applicable.</p>" in fleet("plan --format html").out
+    assert " requests were made to plan. 6 not applicable.\n" in fleet("plan --format markdown").out
+    assert " requests were made to plan. 6 not applicable.</p>" in fleet("plan --format html").out
     assert "milestones is not applicable: the project is archived\n" in fleet("plan --format junit").out
     line = 'reconciler_plan_not_applicable_sections{level="project",group="acme",section="milestones"} 2\n'
     assert line in fleet("plan --format prometheus").out
     applied = fleet("apply --plan plan.json --yes --report json=report.json")
-    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
+    assert (applied.code, "\nApplied: 4 created, 6 not applicable. " in applied.out) == (0, True)
     assert json.loads((fleet.folder / "report.json").read_text())["summary"]["not_applicable"] == 6
     assert (fleet("drift").code, fleet("drift").out) == (0, "")
 
@@ -287,7 +287,7 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
     )
     fleet.write("manifests/set.yaml", listed.replace("{v1: {}}", "{v2: {}}"))
     planned = fleet("plan --verbose")
-    assert (planned.code, ", 0 problems, 0 unmanaged, 6 not applicable. " in planned.out) == (0, True)
+    assert planned.out.splitlines()[-1].startswith("Plan: 2 to create, 6 not applicable. "), planned.out
     off = "switched off in the project: "
     assert [line.strip() for line in planned.out.splitlines() if "applicable  " in line] == [
         "? container_repository_protection_rules is not applicable  the project is archived",
@@ -298,13 +298,13 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
         f"? trigger_tokens is not applicable          {off}CI/CD",
     ]
     applied = fleet("apply --yes")
-    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
+    assert (applied.code, "\nApplied: 2 created, 6 not applicable. " in applied.out) == (0, True)
     assert fleet("drift").code == 0
 
     # what the project's own document declares is still a problem
     fleet.write("manifests/api.yaml", f"{HEAD}metadata: {{path: acme/api}}\nspec: {{milestones: {{v2: {{}}}}}}\n")
     strict = fleet("plan")
-    assert (strict.code, ", 1 problem, 1 unmanaged, 5 not applicable. " in strict.out) == (3, True)
+    assert (strict.code, "\nPlan: 1 problem, 1 unmanaged, 5 not applicable. " in strict.out) == (3, True)
     fleet.write("manifests/api.yaml", "")
     fleet.write("manifests/set.yaml", listed.replace("select: {", "select: {not_applicable: problem, "))
     done = fleet("plan")

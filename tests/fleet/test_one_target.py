@@ -168,7 +168,7 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
     twins = "  ! project {}: is the same project as project {}, ID 100: keep one of these documents     manifests/"
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
-    assert "Plan: 0 to create, 0 to update" in done.out
+    assert "\nPlan: 2 problems. " in done.out
     moved = cli_runner("plan").out
     assert moved.count("! project acme/old: ") == moved.count("! project acme/old: moved to acme/api (ID 100); ") == 1
 

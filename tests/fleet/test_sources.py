@@ -220,7 +220,7 @@ Plan: 2 to create, 2 not of this change. 4 writes to apply; 4 requests were made
 """
     )
     note = (cli_runner.folder / "plan.md").read_text()
-    assert note.startswith("## Plan: 2 to create, 2 not of this change\n\n| section | create |")
+    assert note.startswith("## Plan: 2 to create\n\n| section | create |")
     assert "\n| `milestones` | 2 | 0 | 0 | 0 |\n" in note
     change, _, rest = note.partition("### Not of this change: 2 projects differ already (1 changed on the service, ")
     assert (change.count('+ milestone "c"'), change.count("<details open>")) == (2, 2)

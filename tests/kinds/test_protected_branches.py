@@ -237,7 +237,7 @@ def test_a_plan_names_the_rules_of_groups_above(cli_runner: CliRunner) -> None:
         '  ? protected branch "old" is unmanaged       ID 4\n'
         '  = protected branch "main" is inherited      from a group above\n'
         '  = protected branch "release/*" is inherited  from a group above\n'
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
+        "No changes: 1 target is in order, 1 unmanaged. 1 request was made to plan.\n"
     )
     assert "inherited" not in cli_runner("plan").out
     assert findings_of(json.loads(cli_runner("plan --format json").out), "inherited") == [

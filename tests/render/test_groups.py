@@ -357,16 +357,18 @@ def test_every_entry_is_in_one_group(saved: RunDocument, report: RunDocument) ->
 def test_the_narrower_the_terminal_the_more_stands_below() -> None:
     entries = [create(each, after={"due_date": "2027-01-29"}, origin="manifests/set.yaml:9") for each in PROJECTS]
     (wide, line) = shown(*entries, style=Style(width=125))
-    assert (len(wide), len(line)) == (118, 91)
-    assert shown(*entries, style=Style(width=70))[:3] == [
-        "4 projects  (acme/payments/api, acme/payments/lib and 2 more)",
+    assert (len(wide), len(line)) == (125, 125)
+    assert shown(*entries, style=Style(width=70))[:5] == [
+        "4 projects",
+        "  (acme/payments/api, acme/payments/lib and 2 more; --group-by target",
+        "    shows each)",
         '  + milestone "m"                             due_date: 2027-01-29',
         "        manifests/set.yaml:9",
     ]
     assert shown(*entries, style=Style(width=50))[:6] == [
         "4 projects",
         "  (acme/payments/api, acme/payments/lib and 2",
-        "    more)",
+        "    more; --group-by target shows each)",
         '  + milestone "m"',
         "        due_date: 2027-01-29",
         "        manifests/set.yaml:9",
