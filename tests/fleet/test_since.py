@@ -178,7 +178,7 @@ def test_nothing_is_deleted_because_only_the_revision_declares_it(
     cli_runner.sandbox.clear_log()
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "Nothing to do in the 1 target looked at. 1 request was made to plan.\n"
+    assert done.out == "Nothing to do in the 1 target looked at, 1 unmanaged. 1 request was made to plan.\n"
     assert requests(cli_runner) == ["projects/acme%2Fapi/milestones"]
     assert cli_runner("plan --since HEAD -v").out.splitlines()[:2] == [
         "project acme/api",
@@ -438,7 +438,7 @@ def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repo
     ]
     assert cli_runner("plan --since HEAD").out == (
         "1 excepted until 2998-01-01 at the earliest (-v shows them)\n"
-        "Nothing to do in the 1 target looked at. 1 request was made to plan.\n"
+        "Nothing to do in the 1 target looked at, 1 excepted. 1 request was made to plan.\n"
     )
 
 
