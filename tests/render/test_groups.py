@@ -170,8 +170,8 @@ def test_what_depends_on_the_path_counts_as_equal() -> None:
         for each, (space, name) in zip(mixed, names, strict=True)
     ]
     assert shown(*by_parts)[1:] == [
-        '  ~ milestone "m"                             title: x -> <name>-nightly, list[0]: 1 -> <namespace>, '
-        'list[1]: none -> {"a": "see <name>/b"}'
+        '  ~ milestone "m"                             title: x -> <name>-nightly, list: + <namespace>, '
+        "+ a see <name>/b, - 1"
     ]
     renamed = [update(each, {}, {}, renamed_from=f"of {each.ref}") for each in mixed]
     assert shown(*renamed)[1:] == ['  ~ milestone "m"                             renamed from "of <path>"']
