@@ -120,7 +120,8 @@ def plan(saved: RunDocument, style: Style) -> str:
     lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
     lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
-    lines += _noted([f"{held} (-v shows them)"] if (held := excepted_note(saved)) and not style.verbose else [], style)
+    held = "" if style.verbose or style.quiet else excepted_note(saved)
+    lines += _noted([f"{held} (-v shows them)"] if held else [], style)
     cost = plan_cost(saved)
     return "\n".join([*lines, *_summary(saved, f"{in_a_line(saved)}. {cost}", style)]) + "\n"
 

@@ -98,7 +98,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
     ]
     assert re.findall("<p>(.*)</p>", about) == [
         "Compared the manifests with https://git.example.com/api/v4 as read at 2026-12-01T12:00:00Z.",
-        "4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.",
+        "4 writes to apply; 8 requests were made to plan. 3 unmanaged.",
     ]
 
 
@@ -168,7 +168,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
     }
     assert data["matrix"] == {
         "targets": ["project acme/payments/api", "project acme/payments/lib"],
-        "sections": ["approval_settings", "milestones", "trigger_tokens"],
+        "sections": ["trigger_tokens", "approval_settings", "milestones"],
         "states": [
             "deletions",
             "problem",
@@ -179,7 +179,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "in order",
             "not declared",
         ],
-        "cells": "120757",
+        "cells": "012775",
     }
 
 

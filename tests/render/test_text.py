@@ -11,7 +11,7 @@ from reconciler.apply import Status
 from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
-from reconciler.document.wording import access_notes, deletions_in_words, guard_notes, rename_notes
+from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
@@ -100,9 +100,11 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     text = render_plan(saved_plan(plan), style=Style(verbose=True))
     assert text.count(old) == 4
     assert text.count(new) == 2
-    assert text.count("z" * 91) == 1
+    assert text.count("z" * 91) == 2
     assert "…" not in text
-    assert "x" * 65 not in render_plan(saved_plan(plan))
+    assert "x" * 65 not in (short := render_plan(saved_plan(plan)))
+    assert "1 excepted until 2100-01-01 at the earliest (-v shows them)\n" in short
+    assert "until 2100" not in render_plan(saved_plan(plan), style=Style(quiet=True))
 
 
 def test_the_summary_is_coloured_where_it_is_about_something() -> None:
@@ -333,10 +335,10 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.entries, *target.excepted, *target.widened] for target in tree(saved).targets]
+    lines = [[*target.entries, *target.widened] for target in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
-    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved)]
+    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved), *filter(None, [excepted_note(saved)])]
     assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
