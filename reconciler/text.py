@@ -120,7 +120,7 @@ def plan(saved: RunDocument, style: Style) -> str:
     lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
     lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
-    held = "" if style.verbose or style.quiet else excepted_note(saved)
+    held = "" if style.quiet or style.verbose else excepted_note(saved)
     lines += _noted([f"{held} (-v shows them)"] if held else [], style)
     cost = plan_cost(saved)
     return "\n".join([*lines, *_summary(saved, f"{in_a_line(saved)}. {cost}", style)]) + "\n"

@@ -20,7 +20,7 @@ from reconciler.errors import PlanRefused
 from reconciler.gitops.apply_log import Apply, revert_words
 from reconciler.model.codes import CODES, code_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, Create, Finding, Item, Keep, Outcome, Status
+from reconciler.model.item import Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Target
@@ -369,15 +369,6 @@ def section_of(item: Item) -> str:
     if isinstance(item, Finding):
         return item.where.section if item.where else ""
     return item.change.address.section if isinstance(item, Outcome) else item.address.section
-
-
-def created_targets(document: RunDocument) -> Iterator[Target]:
-    """Yield the targets that are created, or are to be."""
-    return (
-        change.address.target
-        for change in document.changes
-        if isinstance(change, Create) and not change.address.section
-    )
 
 
 def saying(document: RunDocument, *findings: Finding) -> RunDocument:

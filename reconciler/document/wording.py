@@ -13,7 +13,7 @@ from math import inf
 from shlex import join
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import RunDocument, change_in, saying, utc
+from reconciler.document.document import BaselineShare, RunDocument, change_in, saying, utc
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, address_of, subject_of
 from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
@@ -355,10 +355,10 @@ def in_a_line(document: RunDocument, own: Sequence[str] | None = None) -> str:
         return f"{words_of(document)}: {', '.join(('nothing to change', *own))}"
     number = len(document.targets)
     if document.known:
-        return f"Nothing new: {baseline_note(document)}" if document.known.total else "Nothing new"
+        return f"Nothing new: {_as_in_baseline(document.known)}" if document.known.total else "Nothing new"
     if document.narrowed:
         looked_at = f" in the {counted(number, 'target')} looked at" if number else ": no target was looked at"
-        return f"Nothing to do{looked_at}"
+        return ", ".join((f"Nothing to do{looked_at}", *own))
     shard = f" in shard {document.shard}" if document.shard else ""
     order = f"{counted(number, 'target')} {'is' if number == 1 else 'are'} in order"
     return f"No changes{shard}: {', '.join((order, *own))}"
@@ -431,10 +431,12 @@ def requests_made(report: RunDocument) -> str:
 
 
 def baseline_note(saved: RunDocument) -> str:
-    """Return what the baseline has too: `12 changes as in the baseline`; empty if that is nothing."""
+    """Return what the baseline has too: `12 changes as in the baseline`; empty if that is nothing, or in the title."""
     known = saved.known
-    if known is None or not known.total:
-        return ""
+    return _as_in_baseline(known) if known is not None and known.total and any(phrases_of(saved)) else ""
+
+
+def _as_in_baseline(known: BaselineShare) -> str:
     numbers = {"change": known.changes, "problem": known.problems, "unmanaged object": known.unmanaged}
     first, *others = [counted(number, noun) for noun, number in numbers.items() if number]
     also = f"and {others[0]}" if len(others) == 1 else listed(others) if others else ""

@@ -171,7 +171,8 @@ def moved(before: AsRead, now: AsRead) -> str:
     if before == now:
         return ""
     was, is_now = _plain(before), _plain(now)
-    after = {name: content for name, content in {**dict.fromkeys(was), **is_now}.items() if content != was.get(name)}
+    both = {**dict.fromkeys(was), **is_now}
+    after = {name: both[name] for name in both if name not in was.keys() & is_now.keys() or was[name] != is_now[name]}
     return ", ".join(steps({name: was.get(name) for name in after}, after))
 
 

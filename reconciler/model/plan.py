@@ -212,19 +212,9 @@ class TargetPlan:
         return (step for section in self.sections for step in section.excepted)
 
     @property
-    def inherited(self) -> Iterator[InheritedObject]:
-        """All objects of targets above that hold here too."""
-        return (above for section in self.sections for above in section.inherited)
-
-    @property
     def widened(self) -> Iterator[WidenedObject]:
         """All objects that hold for more once others are deleted."""
         return (affected for section in self.sections for affected in section.widened)
-
-    @property
-    def hidden(self) -> Iterator[HiddenEntries]:
-        """All lists with entries that the token cannot see."""
-        return (listed for section in self.sections for listed in section.hidden)
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -321,11 +311,6 @@ class Plan:
     def lookups(self) -> frozenset[Lookup]:
         """What must be asked for before the rest can be planned."""
         return frozenset(lookup for target in self.targets for lookup in target.lookups)
-
-    @property
-    def restored(self) -> Iterator[Restored]:
-        """All that was changed and put back."""
-        return (step for target in self.targets for section in target.sections for step in section.restored)
 
     @property
     def cost(self) -> int:

@@ -28,9 +28,10 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
     assert cli_runner("drift --report json=first.json").code == 2
     cli_runner.sandbox.clear_log()
     done = cli_runner("drift --baseline first.json --report json=second.json --report markdown=drift.md")
-    assert (done.code, done.out, done.err) == (0, "3 changes as in the baseline\n", "")
+    assert (done.code, done.out, done.err) == (0, "Nothing new: 3 changes as in the baseline.\n", "")
     assert [each["method"] for each in cli_runner.sandbox.log()] == ["GET"] * 2
-    assert Path("drift.md").read_text().startswith("## New: nothing to change\n\n**`3 changes as in the baseline`**\n")
+    made = "2 requests were made to plan.\nRead from "
+    assert Path("drift.md").read_text().startswith(f"## Nothing new: 3 changes as in the baseline\n\n{made}")
     first, second = (json.loads(Path(file).read_text()) for file in ("first.json", "second.json"))
     assert (first["targets"], first["summary"]) == (second["targets"], second["summary"])
     assert cli_runner("drift --baseline first.json --quiet").out == ""
@@ -48,7 +49,7 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
     )
     assert Path("tf.json").read_text() == '{"create": 0, "update": 1, "delete": 0}\n'
     assert json.loads(Path("third.json").read_text())["summary"]["update"] == 2
-    assert cli_runner("drift --baseline third.json").out == "2 changes as in the baseline\n"
+    assert cli_runner("drift --baseline third.json").out == "Nothing new: 2 changes as in the baseline.\n"
 
     change(cli_runner, "acme/api", milestones=[{"title": "2", "id": 1}, {"title": "1", "due_date": "2027-01-02"}])
     assert cli_runner("drift --baseline third.json").code == 2, "a value that has moved once more is new"
@@ -59,10 +60,13 @@ def test_problems_count_like_changes_do(cli_runner: CliRunner) -> None:
     cli_runner.project('{milestones: {"1": {}}, trigger_tokens: {a: {}}}')
     assert cli_runner("drift --report json=first.json").code == 2
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 change as in the baseline, 1 problem and 2 unmanaged objects\n")
+    assert (done.code, done.out) == (
+        0,
+        "Nothing new: 1 change as in the baseline, 1 problem and 2 unmanaged objects.\n",
+    )
     cli_runner.project('{milestones: {"2": {}}, trigger_tokens: {a: {}}}')
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 problem as in the baseline, and 1 unmanaged object\n")
+    assert (done.code, done.out) == (0, "Nothing new: 1 problem as in the baseline, and 1 unmanaged object.\n")
     change(cli_runner, "acme/api", issues_enabled=False, merge_requests_enabled=False)
     done = cli_runner("drift --baseline first.json")
     assert (done.code, done.out.splitlines()[0]) == (3, "project acme/api")
@@ -81,14 +85,20 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
     first = cli_runner("drift --report json=first.json").out
     assert (grants in first, ", 5 unmanaged. " in first) == (True, True)
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "2 changes as in the baseline, and 5 unmanaged objects\n")
+    assert (done.code, done.out) == (0, "Nothing new: 2 changes as in the baseline, and 5 unmanaged objects.\n")
 
     change(cli_runner, "acme/api", trigger_tokens=[*tokens[1:], {"description": "a", "id": 80, "owner": "ada"}])
     done = cli_runner("drift --baseline first.json --report json=second.json")
     another = "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
-    assert (done.code, done.out) == (0, f"2 changes as in the baseline, and 4 unmanaged objects\n{another}")
+    assert (done.code, done.out) == (
+        0,
+        f"Nothing new: 2 changes as in the baseline, and 4 unmanaged objects.\n{another}",
+    )
     assert cli_runner("drift --baseline first.json --quiet").out == ""
-    assert cli_runner("drift --baseline second.json").out == "2 changes as in the baseline, and 5 unmanaged objects\n"
+    assert (
+        cli_runner("drift --baseline second.json").out
+        == "Nothing new: 2 changes as in the baseline, and 5 unmanaged objects.\n"
+    )
     cli_runner.project(SPEC.replace("gone", "never"))
     cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
     done = cli_runner("drift --baseline first.json")

@@ -66,7 +66,7 @@ def test_an_apply_whose_import_goes_on_is_done_in_part(cli_runner: CliRunner) ->
         "on from there"
     )
     assert (done.code, done.err) == (3, f"Waiting for the import of project acme/team/api, 0s at most\n{goes_on}\n")
-    assert "Applied: 3 created, 0 updated, 0 deleted; 0 failed" in done.out
+    assert "\nApplied: 3 created. 12 requests made.\n" in done.out
     assert cli_runner("apply --yes --wait soon").code == 64
 
 

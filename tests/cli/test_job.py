@@ -193,7 +193,7 @@ def test_drift_has_the_last_report_as_its_baseline_and_an_issue_where_it_is_aske
     assert written() == files
     cli_runner.write("reconciler.yaml", "baseline: .reconciler/drift.json\nissue: {}\n")
     done = cli_runner("drift")
-    assert (done.code, done.out.splitlines()[0]) == (0, "1 change as in the baseline")
+    assert (done.code, done.out.splitlines()[0]) == (0, "Nothing new: 1 change as in the baseline.")
     assert done.err == "Issue drift opened: 900#1\n"
     assert written() == ["baseline.json", *files]
     done = cli_runner("merge .reconciler/drift.json --report html=.reconciler/drift.html")

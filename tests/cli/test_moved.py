@@ -95,7 +95,7 @@ def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunn
     assert done.out.startswith(
         "project acme/api\n"
         f"  ! project acme/api: scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) until then; "
-        "restore it, or remove it from the manifests     manifests/project.yaml:1\nApplied: 0 created, "
+        "restore it, or remove it from the manifests     manifests/project.yaml:1\nApplied: 1 problem. "
     )
     assert f"scheduled for deletion since 2026-11-20, and called {doomed}" in cli_runner(f"doctor {follow}").out
     assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []

@@ -140,9 +140,17 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
         in cli_runner("show plan.json --format html").out
     )
     assert cli_runner("apply --plan plan.json --yes").code == 0
-    assert cli_runner("plan").out == (
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
-    )
+    assert cli_runner("plan").out == "No changes: 1 target is in order. 1 request was made to plan.\n"
+
+
+def test_a_narrowed_plan_without_changes_says_what_stays(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "old"}, {"title": "done"}])
+    cli_runner.project("{milestones: {done: {}}}")
+    done = "Nothing to do in the 1 target looked at, 1 unmanaged. 1 request was made to plan.\n"
+    assert cli_runner("plan --target acme/api").out == done
+    assert cli_runner("plan --section milestones").out == done
+    note = cli_runner("plan --target acme/api --format markdown").out
+    assert note.startswith("## Nothing to do in the 1 target looked at, 1 unmanaged\n\n1 request was made to plan.\n")
 
 
 def test_the_log_can_be_json(cli_runner: CliRunner) -> None:

@@ -335,6 +335,10 @@ def test_exceptions_hold_back_what_they_name_in_new_projects_too(cli_runner: Cli
     until = "excepted until 2099-12-31: later     manifests/all.yaml:3"
     assert done.out.splitlines()[2:-1] == [
         '  + milestone "a"     manifests/all.yaml:6',
+        "2 excepted until 2099-12-31 at the earliest (-v shows them)",
+    ]
+    verbose = cli_runner("plan -v").out.splitlines()
+    assert [line for line in verbose if line.startswith("  = ")] == [
         f"  = approval settings                         allow_author_approval: false, {until}",
         f'  = milestone "b"                             not created, {until}',
     ]
@@ -678,8 +682,6 @@ def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top
         [
             "group acme/held",
             "  + group acme/held (name: held, visibility: private)     manifests/all.yaml:16",
-            "  = approval_settings                         excepted until 2999-01-01: Soon at the top     "
-            "manifests/all.yaml:15",
             "group acme/team",
             "  + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4",
             "  ! approval_settings: only groups at the top have these settings; declare them there     "
@@ -687,5 +689,8 @@ def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top
             "group apart",
             "  + group apart (name: apart, visibility: private)     manifests/all.yaml:10",
             "  ~ approval settings                         allow_author_approval: true     manifests/all.yaml:11",
+            "1 excepted until 2999-01-01 at the earliest (-v shows them)",
         ],
     )
+    held = "  = approval_settings                         excepted until 2999-01-01: Soon at the top     manifests/all.yaml:15\n"
+    assert held in cli_runner("plan -v").out

@@ -145,7 +145,7 @@ def test_elsewhere_nothing_is_deleted_by_absence_and_the_rest_is_done(user: User
     done = user.run("apply --plan plan.json --yes")
     assert done.code == 3
     assert "stale: no longer declared, and deleted only in a checkout of the manifests' repository" in done.out
-    assert "1 created, 0 updated, 0 deleted; 0 failed, 1 stale" in done.out
+    assert "\nApplied shard 1/1: 1 created, 1 stale. " in done.out
 
 
 def test_a_list_that_cannot_be_stored_makes_the_exit_code_3(user: User) -> None:

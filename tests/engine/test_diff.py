@@ -60,6 +60,8 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert {moved(one, as_read(found)): found for found in others.values()} == others
     long = as_read(LiveRecord(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
     assert moved(one, long) == (f"description: {'a' * 60} -> b, state: active -> none, read-only.state: none -> why")
+    null, absent = AsRead(1, ("a",), {"state": None}, {}), AsRead(1, ("a",), {}, {})
+    assert {moved(null, absent), moved(absent, null)} == {"state: none -> none"}, "whatever differs is no empty text"
 
 
 @pytest.mark.parametrize(

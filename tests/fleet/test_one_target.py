@@ -171,6 +171,9 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
     assert "\nPlan: 2 problems. " in done.out
     moved = cli_runner("plan").out
     assert moved.count("! project acme/old: ") == moved.count("! project acme/old: moved to acme/api (ID 100); ") == 1
+    waits = "is declared by its former path acme/old too (manifests/former.yaml:1): correct that path first"
+    assert f"  ! project acme/api: {waits}     manifests/all.yaml:1\n" in moved
+    assert "keep one of these" not in moved
 
 
 def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:
