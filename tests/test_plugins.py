@@ -157,7 +157,7 @@ project acme/payments/api
 Applied: 2 created. 4 requests made.
 (0)
 $ plan manifest.yaml
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+No changes: 1 target is in order. 1 request was made to plan.
 (0)
 $ export --project acme/payments/api --section deploy_keys -o exported --state state.yaml
 exported/acme/payments/api.yaml
@@ -165,7 +165,7 @@ exported/acme/payments/api.yaml
 $ drift exported
 (0)
 $ plan manifest.yaml
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+No changes: 1 target is in order. 1 request was made to plan.
 (0)
 """
 

@@ -261,7 +261,7 @@ def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str
 
 def _agreed_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
     """Return what values agree in, field by field of mappings; see `_agreed`."""
-    if not isinstance(forms[0], Mapping):
+    if not all(isinstance(form, Mapping) for form in forms):
         return _agreed(values, forms)
     return {
         field: _agreed_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))

@@ -48,18 +48,20 @@ def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0, *,
         case str():
             return _text(content, longest, start)
         case list() | tuple():
-            return _shortened(", ".join(map(entry_words, content)) or empty, longest, start)
+            return _shortened(", ".join(entry_words(own, longest) for own in content) or empty, longest, start)
         case Mapping():
-            return _shortened(", ".join(f"{escaped(name)}: {value(own)}" for name, own in content.items()), longest, 0)
+            return _shortened(
+                ", ".join(f"{escaped(name)}: {value(own, longest)}" for name, own in content.items()), longest, 0
+            )
     return _shortened(escaped(json.dumps(content)), longest, start)
 
 
-def entry_words(content: Json) -> str:
+def entry_words(content: Json, longest: float = SHOWN_VALUE_LENGTH) -> str:
     """Return an entry of a list: a role is its word, others say what they are, as `user ivo` or `group acme/leads`."""
     if isinstance(content, Mapping) and len(content) == 1:
         ((sort, name),) = content.items()
-        return f"{escaped(str(sort)).replace('_', ' ')} {value(name)}"
-    return value(content)
+        return f"{escaped(str(sort)).replace('_', ' ')} {value(name, longest)}"
+    return value(content, longest)
 
 
 def empty_of(field: str) -> str:
@@ -100,7 +102,7 @@ def _lists(field: str, was: list[Json], now: list[Json], longest: float) -> tupl
         return value(was, longest, empty=empty_of(field)), value(now, longest, empty=empty_of(field))
     come, gone = _come_and_gone(_spellings(was), _spellings(now))
     signed = (*(("+", own) for own in come), *(("-", own) for own in gone))
-    news = ", ".join(f"{sign} {entry_words(json.loads(own))}" for sign, own in signed)
+    news = ", ".join(f"{sign} {entry_words(json.loads(own), longest)}" for sign, own in signed)
     whole = f"; then {value(now, longest)}" if longest == inf else ""
     return None, f"{_shortened(news, longest, 0)}{whole}"
 

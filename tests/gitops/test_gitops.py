@@ -385,7 +385,7 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     somebody(project, due_date="2027-01-31")
     assert pipeline.run(DRIFT) == [2]
     [drift] = pipeline.ran[DRIFT]
-    assert "1 to update, 0 to delete, 1 problem" in drift.log
+    assert "Plan: 1 to update, 1 problem." in drift.log
 
 
 def merged_elsewhere(repository: Repository) -> tuple[str, str]:

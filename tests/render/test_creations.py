@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.apply import Status
 from reconciler.document.compare import compare, marks, news_of
-from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, target_of
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
 from reconciler.model.item import Create
@@ -174,7 +174,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
 
 def test_two_plans_differ_in_what_is_created() -> None:
     old = creations()
-    new = replace(old, targets=old.targets[:3])
+    new = replace(old, items=tuple(item for item in old.items if target_of(item) != WEB))
     text = render_comparison(compare(old, new))
     assert text.splitlines()[:3] == [
         "project acme/new-team/web",
@@ -182,5 +182,5 @@ def test_two_plans_differ_in_what_is_created() -> None:
         '  gone      + milestone "2027.1"  due_date: 2027-01-29',
     ]
     assert "  new       ~ approval settings  allow_author_approval: false\n" in render_comparison(
-        compare(replace(old, targets=()), old)
+        compare(replace(old, targets=(), items=()), old)
     )

@@ -11,7 +11,7 @@ from reconciler.apply import Status
 from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
-from reconciler.document.wording import access_notes, deletions_in_words, guard_notes, rename_notes
+from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
@@ -100,9 +100,11 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     text = render_plan(saved_plan(plan), style=Style(verbose=True))
     assert text.count(old) == 4
     assert text.count(new) == 2
-    assert text.count("z" * 91) == 1
+    assert text.count("z" * 91) == 2
     assert "…" not in text
-    assert "x" * 65 not in render_plan(saved_plan(plan))
+    assert "x" * 65 not in (short := render_plan(saved_plan(plan)))
+    assert "1 excepted until 2100-01-01 at the earliest (-v shows them)\n" in short
+    assert "until 2100" not in render_plan(saved_plan(plan), style=Style(quiet=True))
 
 
 def test_the_summary_is_coloured_where_it_is_about_something() -> None:
@@ -125,8 +127,8 @@ def test_the_summary_is_coloured_where_it_is_about_something() -> None:
     ]
     assert report.splitlines()[3].endswith("\x1b[0m                       done")
     assert report.splitlines()[-1] == (
-        "\x1b[1mApplied:\x1b[0m 0 created, \x1b[33m1 updated\x1b[0m, \x1b[31m1 deleted\x1b[0m; \x1b[1;31m1 failed\x1b[0m, "
-        "\x1b[1;33m1 stale\x1b[0m, 0 skipped, 0 dropped by the service, \x1b[1;35m1 problem\x1b[0m. 15 requests made."
+        "\x1b[1mApplied:\x1b[0m \x1b[33m1 updated\x1b[0m, \x1b[31m1 deleted\x1b[0m, \x1b[1;31m1 failed\x1b[0m, "
+        "\x1b[1;33m1 stale\x1b[0m, \x1b[1;35m1 problem\x1b[0m. 15 requests made."
     )
 
 
@@ -191,15 +193,14 @@ def test_colour_repeats_what_the_markers_say() -> None:
 
 def test_a_plan_without_changes_is_one_line() -> None:
     assert render_plan(saved_plan(Plan((TargetPlan(API, ()),)))) == (
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
-        "0 writes to apply; 8 requests were made to plan.\n"
+        "No changes: 1 target is in order. 8 requests were made to plan.\n"
     )
 
 
 def test_one_request_is_one_request() -> None:
     created = Create(address("milestone", "x"), {}, next(sample().changes).requests)
     text = render_plan(replace(saved_plan(plan_of(created)), requests_made=1))
-    assert text.endswith("0 unmanaged. 1 write to apply; 1 request was made to plan.\n")
+    assert text.endswith("\nPlan: 1 to create. 1 write to apply; 1 request was made to plan.\n")
 
 
 def test_labels_tell_what_kind_of_name_a_name_is() -> None:
@@ -261,8 +262,8 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
         ("##vso[x]##[y]###[z] ## z", '"#\\u0023vso[x]#\\u0023[y]##\\u0023[z] ## z"'),
         ("x" * 64, "x" * 64),
         ("x" * 65, '"' + "x" * 63 + '…"'),
-        (["b", 1], '["b", 1]'),
-        ({"a": {"\u202e": None}}, '{"a": {"\\u202e": null}}'),
+        (["b", 1], "b, 1"),
+        ({"a": {"\u202e": None}}, "a: \\u202e: none"),
     ],
 )
 def test_values_are_plain_where_nobody_can_mistake_them(value: Json, shown: str) -> None:
@@ -289,9 +290,9 @@ def test_the_inside_of_nested_values_is_told_place_by_place() -> None:
     after = {"rules": [{"name": "a", "level": 2}], "new": "x\u202e"}
     assert details({"policy": before}, {"policy": after}) == (
         'policy.gone: not present -> none, policy.new: none -> "x\\u202e", policy.rules[0].level: 1 -> 2, '
-        'policy.rules[1]: {"name": "b"} -> none'
+        "policy.rules[1]: name: b -> none"
     )
-    assert details({"policy": None}, {"policy": [1]}) == "policy: none -> [1]"
+    assert details({"policy": None}, {"policy": [1]}) == "policy: none -> 1"
 
 
 def test_the_lines_of_a_text_that_change_are_told_to_those_who_ask() -> None:
@@ -334,10 +335,10 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.entries, *target.excepted, *target.widened] for target in tree(saved).targets]
+    lines = [[*target.entries, *target.widened] for target in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
-    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved)]
+    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved), *filter(None, [excepted_note(saved)])]
     assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 

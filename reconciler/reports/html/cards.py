@@ -492,7 +492,7 @@ def _text(field: str, content: Json) -> str:
         case str():
             return escaped_lines(content) or '""'
         case [_, *_]:
-            return "\n".join(map(entry_words, content))
+            return "\n".join(entry_words(own, inf) for own in content)
     return value(content, inf, empty=empty_of(field))
 
 
