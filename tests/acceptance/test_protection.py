@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installation import DEVELOPER, Installation, World, without
-from tests.acceptance.test_life import nothing
+from tests.acceptance.installation import DEVELOPER, Installation, World, nothing, without
 
 pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
@@ -159,7 +158,7 @@ project acme/app
 ~ protected tag "v*" allowed_to_create: + maintainer, - developer
 ~ approval rule "Sécurité 🚀" approvals_required: 0 -> 1
 ~ approval rule "any_approver" approvals_required: 0 -> 1
-Plan: 1 to create, 7 to update, 0 to delete, 0 problems. 11 writes to apply; 6 requests were made to plan.
+Plan: 1 to create, 7 to update. 11 writes to apply; 6 requests were made to plan.
 """
 MENDED = """
 group acme

@@ -153,7 +153,7 @@ project acme/app
 ~ milestone "a" description: none -> new
 ~ milestone "b" description: none -> new
 - milestone "c"
-Plan: 2 to create, 2 to update, 1 to delete, 0 problems. 5 writes to apply; 4 requests were made to plan.
+Plan: 2 to create, 2 to update, 1 to delete. 5 writes to apply; 4 requests were made to plan.
 """
 STALE = """
 project acme/app

@@ -205,7 +205,7 @@ project acme/sub/pipelines
 ? trigger_tokens is not applicable switched off in the project: CI/CD
 project acme/sub/registry
 ? container_repository_protection_rules is not applicable switched off in the project: the container registry
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 writes to apply; 10 requests were made to plan.
+Nothing to do, 6 not applicable. 10 requests were made to plan.
 """
 SCHEDULED = """
 project acme/sub/gone
