@@ -162,7 +162,7 @@ def test_the_life_of_every_section(installation: Installation, tmp_path: Path) -
         world.expect("apply --yes --tokens-to tokens", 0, APPLIED_CHANGES)
         world.expect("plan --detailed-exitcode", 0, UNMANAGED + nothing(15))
         assert world.run("export --user --group acme -o out").code == 0
-        world.expect("plan out --detailed-exitcode", 0, nothing(36))
+        world.expect("plan out --detailed-exitcode", 0, nothing(30))
         world.write("manifests/all.yaml", without(PRUNED, lacks))
         world.expect("apply --yes --allow-deletes 20", 0, APPLIED_DELETIONS)
         world.expect("plan --exclude instance --detailed-exitcode", 0, nothing(8))
@@ -189,7 +189,7 @@ project acme/sub/api
 + error tracking client key "1" done
 ~ notification settings done
 ~ approval settings done
-Applied: 12 created, 4 updated. 51 requests made.
+Applied: 12 created, 4 updated. 50 requests made.
 """
 DRIFT = """
 user
@@ -227,7 +227,7 @@ project acme/sub/api
 ~ milestone "{SHORT}" done
 ~ trigger token "{SHORT}" done
 - protection rule "acme/sub/api/dev*" done
-Applied: 3 created, 11 updated, 1 deleted. 48 requests made.
+Applied: 3 created, 11 updated, 1 deleted. 47 requests made.
 """
 APPLIED_DELETIONS = f"""
 instance

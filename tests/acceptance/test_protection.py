@@ -125,7 +125,7 @@ def test_the_life_of_every_rule(installation: Installation, tmp_path: Path) -> N
                 world.expect("drift", 2, DRIFT)
                 world.expect("apply --yes", 0, MENDED)
         assert world.run("export --group acme -o out").code == 0
-        world.expect("plan out --detailed-exitcode", 0, nothing(19))
+        world.expect("plan out --detailed-exitcode", 0, nothing(17))
         world.write("manifests/all.yaml", without(PRUNED, lacks))
         world.expect("apply --yes --allow-deletes 20", 0, APPLIED_DELETIONS)
         world.expect("plan --detailed-exitcode", 0, nothing(6))
@@ -151,7 +151,7 @@ DRIFT = """
 group acme
 ~ protected branch "stable" allow_force_push: true -> false
 project acme/app
-+ protected branch "release/*" allowed_to_push: [], allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default
++ protected branch "release/*" allowed_to_push: nobody, allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default
 ~ tag protection rule "^v[0-9]+" minimum_access_level_for_push: admin -> maintainer
 ~ package protection rule "npm:@acme/*" minimum_access_level_for_push: admin -> maintainer
 ~ protected branch "main" allow_force_push: true -> false

@@ -156,7 +156,7 @@ project acme/sub/team/app
 ~ approval settings allow_committer_approval: true -> false
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 7 requests were made to plan.
+Plan: 3 to create, 1 to update, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub
