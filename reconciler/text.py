@@ -12,17 +12,8 @@ from textwrap import wrap
 
 from reconciler.doctor import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
 from reconciler.document.compare import Comparison
-from reconciler.document.document import RunDocument, target_of
-from reconciler.document.groups import (
-    GROUP_FROM_TARGETS,
-    Block,
-    Entry,
-    EntryGroup,
-    address_of,
-    entries_of,
-    grouped,
-    subject_of,
-)
+from reconciler.document.document import RunDocument, address_of, target_of
+from reconciler.document.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.document.style import Style
 from reconciler.document.wording import (

@@ -15,8 +15,16 @@ from typing import Final, Literal
 from pydantic import AwareDatetime
 
 from reconciler.document.checksum import DOCUMENT
-from reconciler.document.document import BaselineShare, RunDocument, change_in, is_about_run, is_difference, target_of
-from reconciler.document.groups import Entry, address_of
+from reconciler.document.document import (
+    BaselineShare,
+    RunDocument,
+    address_of,
+    change_in,
+    is_about_run,
+    is_difference,
+    target_of,
+)
+from reconciler.document.groups import Entry
 from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.item import Create, Delete, Finding, Item, Keep, Outcome, Update

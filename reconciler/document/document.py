@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from shlex import join
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, Field, NonNegativeInt
@@ -23,7 +23,7 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
-from reconciler.model.targets import Target
+from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 
 PLAN: Final = "reconciler.plan/v4"
@@ -352,16 +352,15 @@ def _is_event(item: Item) -> bool:
 
 
 def target_of(item: Item) -> Target:
-    """Return the target of an item.
+    """Return the target of an item, which is not about the run."""
+    return address_of(item).target
 
-    Raises:
-        ValueError: it is about the run.
-    """
+
+def address_of(item: Item) -> Address:
+    """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
     if isinstance(item, Finding):
-        if item.where is None:
-            raise ValueError("about the run")
-        return item.where.target
-    return item.change.address.target if isinstance(item, Outcome) else item.address.target
+        return cast("Address", item.where)
+    return item.change.address if isinstance(item, Outcome) else item.address
 
 
 def section_of(item: Item) -> str:

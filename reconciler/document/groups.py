@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from reconciler.document.document import change_in, changes_in
+from reconciler.document.document import address_of, change_in, changes_in
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     ACTIONS,
@@ -182,19 +182,6 @@ def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
 def subject_of(entry: Entry) -> Subject:
     """Return the change or the finding that an entry is about."""
     return entry.change if isinstance(entry, Outcome) else entry
-
-
-def address_of(entry: Entry) -> Address:
-    """Return the address of what an entry is about.
-
-    Raises:
-        ValueError: it is about the run.
-    """
-    subject = subject_of(entry)
-    address = subject.where if isinstance(subject, Finding) else subject.address
-    if address is None:
-        raise ValueError("about the run")
-    return address
 
 
 def is_done(entry: Entry) -> bool:
@@ -456,12 +443,10 @@ def _key(entry: Entry) -> str:
     if isinstance(entry, Outcome) and not is_done(entry):
         return json.dumps([*about, entry.status, entry.reason])
     about += [address.title, address.name]
-    match subject:
-        case Create():
-            about.append(dict(subject.after))
-        case Update():
-            about += [dict(subject.before), dict(subject.after), subject.renamed_from]
-        case Delete():
-            return json.dumps(about)
+    if isinstance(subject, Delete):
+        return json.dumps(about)
+    if isinstance(subject, Update):
+        about += [dict(subject.before), subject.renamed_from]
+    about.append(dict(subject.after))
     about += [[note.code, note.reason] for note in _separating(subject)]
     return json.dumps(about, sort_keys=True)

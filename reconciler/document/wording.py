@@ -13,8 +13,8 @@ from math import inf
 from shlex import join
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import BaselineShare, RunDocument, change_in, saying, utc
-from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, address_of, subject_of
+from reconciler.document.document import BaselineShare, RunDocument, address_of, change_in, saying, utc
+from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
 from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic

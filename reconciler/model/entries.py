@@ -229,10 +229,8 @@ def _row(entry: Mapping[str, Json]) -> EntryRow:
 WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "deploy key"}
 
 
-def word(entry: Role | Subject) -> str:
-    """Return an entry as people say it: `developer`, `user ada`, `deploy key release`."""
-    if isinstance(entry, str):
-        return entry
+def word(entry: Subject) -> str:
+    """Return an entry as people say it: `user ada`, `deploy key release`."""
     return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry, who)) is not None)
 
 

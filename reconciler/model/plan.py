@@ -190,13 +190,6 @@ class TargetPlan:
         return (problem for section in self.sections for problem in section.problems)
 
     @property
-    def entries(self) -> Iterator[Change | Outcome | Problem]:
-        """The outcomes of all changes, or the changes where nothing has become of them yet; then the problems."""
-        for section in self.sections:
-            yield from section.outcomes or section.changes
-        yield from self.problems
-
-    @property
     def in_order(self) -> bool:
         """Whether all its changes are done and nothing of it is a problem."""
         return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
@@ -286,11 +279,6 @@ class Plan:
     def changes(self) -> Iterator[Change]:
         """All changes of all targets."""
         return (change for target in self.targets for change in target.changes)
-
-    @property
-    def outcomes(self) -> Iterator[Outcome]:
-        """The outcomes of the changes of all targets."""
-        return (outcome for target in self.targets for outcome in target.outcomes)
 
     @property
     def problems(self) -> Iterator[Problem]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reconciler.document.document import PastApply, RunDocument, utc
-from reconciler.document.groups import address_of, subject_of
+from reconciler.document.document import PastApply, RunDocument, address_of, utc
+from reconciler.document.groups import subject_of
 from reconciler.document.links import Links, web_address
 from reconciler.document.style import PLAIN_STYLE, Style, links_of
 from reconciler.document.wording import (

@@ -10,8 +10,8 @@ from datetime import date, datetime, timedelta
 from typing import Literal, cast
 
 from reconciler.document.compare import fingerprint, marks
-from reconciler.document.document import PastApply, RunDocument, Seen, is_difference, target_of
-from reconciler.document.groups import Entry, EntryGroup, address_of, entries_of, grouped, subject_of
+from reconciler.document.document import PastApply, RunDocument, Seen, address_of, is_difference, target_of
+from reconciler.document.groups import Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Finding, source_of

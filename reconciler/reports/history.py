@@ -15,8 +15,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
 from reconciler.document.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.document.compare import lines_of
-from reconciler.document.document import CLOCK_SKEW, RunDocument, is_about
-from reconciler.document.groups import address_of
+from reconciler.document.document import CLOCK_SKEW, RunDocument, address_of, is_about
 from reconciler.errors import PlanRefused
 from reconciler.model.item import Finding
 from reconciler.model.protocols import Json

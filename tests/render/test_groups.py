@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import Outcome, Status
-from reconciler.document.document import RunDocument
-from reconciler.document.groups import Entry, address_of, entries_of, grouped
+from reconciler.document.document import RunDocument, address_of
+from reconciler.document.groups import Entry, entries_of, grouped
 from reconciler.document.numbers import parts_of
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style

@@ -335,7 +335,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.entries, *target.widened] for target in tree(saved).targets]
+    lines = [[*target.changes, *target.problems, *target.widened] for target in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
     notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved), *filter(None, [excepted_note(saved)])]

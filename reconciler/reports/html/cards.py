@@ -12,18 +12,8 @@ from itertools import chain, takewhile
 from math import inf
 from typing import Any, NamedTuple, cast
 
-from reconciler.document.document import RunDocument, change_in, changes_in
-from reconciler.document.groups import (
-    REQUEST,
-    Entry,
-    EntryGroup,
-    address_of,
-    entries_of,
-    equal,
-    grouped,
-    is_done,
-    subject_of,
-)
+from reconciler.document.document import RunDocument, address_of, change_in, changes_in
+from reconciler.document.groups import REQUEST, Entry, EntryGroup, entries_of, equal, grouped, is_done, subject_of
 from reconciler.document.links import Links
 from reconciler.document.numbers import ALREADY, DocumentPart, parts_of
 from reconciler.document.style import Style

@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import RunDocument, change_in, utc
-from reconciler.document.groups import Block, Entry, EntryGroup, address_of, entries_of, grouped, subject_of
+from reconciler.document.document import RunDocument, address_of, change_in, utc
+from reconciler.document.groups import Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.links import Links
 from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, parts_of, table
 from reconciler.document.style import Style, links_of
