@@ -497,7 +497,7 @@ def _items(schema: Schema) -> Iterator[str]:
         "A plan and the report of an apply are one document: a head, `summary` (its numbers), `targets` (what"
         " was looked at), and `items`, a flat list: `jq '.items[] | select(.action == \"delete\")' plan.json` "
         "lists the deletions. The order is that of the targets (instance, user, groups by depth, projects), "
-        "of the sections, and then that in which changes are carried out. What is about the run comes last. "
+        "of the sections, and then that in which changes are carried out. Items about the run come last. "
         "An entry of an allowlist is an item of its own, named by its path.\n\n"
         "A change has `action`: `create`, `update` or `delete`; in a report also `outcome`. `keep` is "
         "something declared that is in order, and named only where the inventory has no such line or another,"

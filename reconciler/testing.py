@@ -247,7 +247,7 @@ class _Life:
         options = ApplyOptions(deliver=lambda *_: None)
         self.done = list(apply_plan(plan, self.client, self.kinds, options))
         failed = [
-            f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"
+            f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status.words}: {outcome.reason}"
             for target in self.done
             for outcome in target.outcomes
             if outcome.status is not Status.DONE

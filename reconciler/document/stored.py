@@ -204,7 +204,7 @@ class StoredFinding(StoredAddress):
     reason: str
     """A sentence, or the part of one that follows the object's name."""
     fix: str
-    """What to do; empty if the reason contains it, or there is nothing to do."""
+    """The remedy; empty if the reason contains it, or there is nothing to do."""
     data: NotRequired[dict[str, Json]]
     """The facts, by the code."""
     origin: str

@@ -236,7 +236,7 @@ def _body(state: SandboxState, sent: str | None) -> str:
     if not reason:
         return body
     if state.deployed:
-        raise Refusal(400, {"message": f'400 Bad request - MergeRequestNote {{:note=>["{reason}"]}}'})
+        raise Refusal(400, {"message": f'400 Bad request - Note {{:note=>["{reason}"]}}'})
     raise refused(400, {"note": [reason]})
 
 
