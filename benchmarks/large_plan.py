@@ -8,27 +8,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
 
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import with_plan
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan
+from reconciler.reports import render_plan
 
 EACH = 4
 """How many changes a project has."""
 
 
-def large_plan(count: int) -> SavedPlan:
+def large_plan(count: int) -> RunDocument:
     """Return a plan of so many changes."""
-    return SavedPlan(
+    empty = RunDocument(
         service="https://gitlab.example.com/api/v4",
         created_at=datetime(2026, 12, 1, tzinfo=UTC),
         tool_version="0",
         manifests_digest="",
         requests_made=count,
-        targets=tuple(map(_target, range(count // EACH))),
     )
+    return with_plan(empty, Plan(tuple(map(_target, range(count // EACH)))))
 
 
 def _target(number: int) -> TargetPlan:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reconciler.render import render_plan
+from reconciler.reports import render_plan
 from tests.render.browser import browser
 from tests.render.fleets import fleet
 

@@ -8,11 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reconciler import __version__
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.document import RunDocument
+from reconciler.document.style import Style
+from reconciler.document.tree import with_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
-from reconciler.render import Style, render_plan
+from reconciler.model.plan import Plan
+from reconciler.reports import render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client
 
@@ -24,16 +27,18 @@ COLUMNS = 100
 WIDTH, HEIGHT = 8.4, 20
 """Of one character, in pixels."""
 
-CLASSES = {"32": "create", "33": "update", "31": "delete", "1;35": "problem", "1": "target", "0": ""}
+CLASSES = {"32": "create", "33": "update", "31": "delete", "1;35": "problem", "1": "target", "2": "origin", "0": ""}
 
 STYLE = """
   text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
   rect { fill: #f6f8fa; stroke: #d1d9e0 }
   .create { fill: #116329 } .update { fill: #7d4e00 } .delete { fill: #a40e26 } .problem { fill: #8250df }
+  .origin { fill: #59636e }
   .target, .problem { font-weight: bold }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } rect { fill: #151b23; stroke: #3d444d }
     .create { fill: #56d364 } .update { fill: #e3b341 } .delete { fill: #ff7b72 } .problem { fill: #d2a8ff }
+    .origin { fill: #9198a1 }
   }
 """
 
@@ -62,17 +67,18 @@ def the_plan() -> str:
         desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds)
-            saved = SavedPlan(
+            empty = RunDocument(
                 service=client.api_url,
                 created_at=datetime.now(UTC),
                 tool_version=__version__,
                 manifests_digest=desired.digest,
                 requests_made=client.traffic.reads,
-                targets=tuple(
-                    target.with_origins(lambda *place: f"manifests/{Path(manifests.origin(*place)).name}")
-                    for target in plan.targets
-                ),
             )
+            targets = tuple(
+                target.with_origins(lambda *place: f"manifests/{Path(manifests.origin(*place)).name}")
+                for target in plan.targets
+            )
+            saved = with_plan(empty, Plan(targets))
     return render_plan(saved, "text", Style(colour=True, width=COLUMNS, deletions_last=True))
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from inspect import cleandoc, getdoc
+from inspect import cleandoc, get_annotations, getdoc
 from pathlib import Path
 
 import click
@@ -29,10 +29,12 @@ from reconciler.cli.options import (
 )
 from reconciler.configuration import Configuration
 from reconciler.kinds import all_kinds
+from reconciler.model.codes import CODES
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import DATA
 from reconciler.model.kind import Kind
 from reconciler.model.targets import Level
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from reconciler.schema import schema_of
 
 ROOT = Path(__file__).parent.parent
@@ -458,7 +460,7 @@ def _outputs() -> Iterator[str]:
     }
     rows = []
     for name in FORMATS:
-        renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
+        renderer = import_module(f"reconciler.{'' if name == 'text' else 'reports.'}{name.replace('-', '_')}")
         about = (getdoc(renderer) or "").partition("\n")[0]
         rows.append(
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]
@@ -481,9 +483,58 @@ def _outputs() -> Iterator[str]:
             for name, schema in schemas.items()
         ),
     )
+    yield from _items(schemas["report"])
     yield "## Words\n\nValues of these keys are among a few words; the [glossary](glossary.md) explains them.\n\n"
     known = {(key, words): means for key, words, means in reversed([*_words(schemas.values())])}
     yield table(["key", "is one of", "means"], reversed([(*each, means) for each, means in known.items()]))
+
+
+def _items(schema: Schema) -> Iterator[str]:
+    """Yield what a plan and a report consist of: their targets, items and codes."""
+    shapes = schema["$defs"]
+    yield (
+        "## Items\n\n"
+        "A plan and the report of an apply are one document: a head, `summary` (its numbers), `targets` (what"
+        " was looked at), and `items`, a flat list: `jq '.items[] | select(.action == \"delete\")' plan.json` "
+        "lists the deletions. The order is that of the targets (instance, user, groups by depth, projects), "
+        "of the sections, and then that in which changes are carried out. Items about the run come last. "
+        "An entry of an allowlist is an item of its own, named by its path.\n\n"
+        "A change has `action`: `create`, `update` or `delete`; in a report also `outcome`. `keep` is "
+        "something declared that is in order, and named only where the inventory has no such line or another,"
+        " or where a section is planned again after its group was changed. Everything else is a finding, with"
+        " its code in `finding`. These keys stand in every item, or where they hold:\n\n"
+    )
+    of = {"create": "Create", "update": "Update", "delete": "Delete", "keep": "Keep", "finding": "Finding"}
+    means: dict[tuple[str, str, str], list[str]] = {}
+    for item, name in of.items():
+        shape = shapes[f"Stored{name}"]
+        for key, value in shape["properties"].items():
+            if key != "action":
+                always = "" if key in shape["required"] else "where it holds"
+                means.setdefault((f"`{key}`", value["description"], always), []).append(f"`{item}`")
+    rows = [
+        [key, "all" if len(items) == len(of) else ", ".join(items), words, always]
+        for (key, words, always), items in means.items()
+    ]
+    yield table(["key", "of", "means", ""], rows)
+    yield "Each of `targets` has:\n\n"
+    seen = shapes["StoredTarget"]
+    yield table(
+        ["key", "means", ""],
+        (
+            (f"`{key}`", value["description"], "" if key in seen["required"] else "where it holds")
+            for key, value in seen["properties"].items()
+        ),
+    )
+    yield (
+        "`finding`, and `code` of a note on a change, are one of these; `data` has the facts. A reader may meet codes "
+        "that it does not know, and shows their `reason`.\n\n"
+    )
+    yield table(["code", "is", "data"], ([f"`{code}`", row.noun, _data_keys(code)] for code, row in CODES.items()))
+
+
+def _data_keys(code: str) -> str:
+    return ", ".join(f"`{name}`" for name in get_annotations(DATA[code])) if code in DATA else ""
 
 
 def _words(schemas: Iterable[Schema]) -> Iterator[tuple[str, str, str]]:

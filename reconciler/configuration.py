@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from reconciler.document.links import WEB_ADDRESS
 from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
 from reconciler.gitops.inventory import BELOW, BRANCH_NAME, INVENTORY_BRANCH, is_branch
 from reconciler.manifests.diagnostics import Diagnostic
@@ -27,7 +28,7 @@ from reconciler.manifests.sources import Document, located, open_source, read_ma
 from reconciler.manifests.validation import diagnose
 from reconciler.model.resource import read_duration
 from reconciler.model.wording import closest, listed
-from reconciler.render import FORMATS, WEB_ADDRESS
+from reconciler.reports import FORMATS
 
 DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"

@@ -31,9 +31,9 @@ ReconcilerError                 1
 ```
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import ClassVar, Self
@@ -78,6 +78,10 @@ class LocatedDiagnostic:
         return f"{text}\n    {self.source}\n    {' ' * (self.column - 1)}^"
 
 
+WARNINGS_BESIDE_ERRORS = 3
+"""How many warnings stand below the errors of manifests."""
+
+
 class ManifestErrors(ReconcilerError):
     """Everything that is wrong with the manifests, sorted by place.
 
@@ -87,7 +91,20 @@ class ManifestErrors(ReconcilerError):
 
     def __init__(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics))
-        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
+        errors = [str(diagnostic) for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+        super().__init__("\n".join((*errors, *self._warnings())))
+
+    def _warnings(self) -> Iterator[str]:
+        """Yield the first warnings, each sentence once: more of them would push the errors off the screen."""
+        first: dict[str, list[LocatedDiagnostic]] = {}
+        for diagnostic in self.diagnostics:
+            if diagnostic.severity == "warning":
+                first.setdefault(diagnostic.message, []).append(diagnostic)
+        for diagnostic, *others in [*first.values()][:WARNINGS_BESIDE_ERRORS]:
+            more = f"; the same at {len(others):,} other place{'s' * (len(others) > 1)}" if others else ""
+            yield str(replace(diagnostic, message=f"{diagnostic.message}{more}"))
+        if len(first) > WARNINGS_BESIDE_ERRORS:
+            yield f"{len(first) - WARNINGS_BESIDE_ERRORS:,} more; reconciler validate shows all warnings"
 
 
 class ConfigurationError(ReconcilerError):

@@ -18,8 +18,9 @@ from reconciler.live.read import read_live, read_part
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Delete, Status, Update
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Change, Delete, Plan, Status, TargetPlan, Update
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
@@ -246,7 +247,7 @@ class _Life:
         options = ApplyOptions(deliver=lambda *_: None)
         self.done = list(apply_plan(plan, self.client, self.kinds, options))
         failed = [
-            f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"
+            f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status.words}: {outcome.reason}"
             for target in self.done
             for outcome in target.outcomes
             if outcome.status is not Status.DONE

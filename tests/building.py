@@ -1,6 +1,6 @@
 """The engine's values from plain data, as manifests and responses would make them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -8,11 +8,12 @@ from pydantic import TypeAdapter
 from reconciler.kinds import all_kinds
 from reconciler.live.read import learn_ids
 from reconciler.model.diff import AsRead
+from reconciler.model.item import Note, hints, pages, unused_names
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Key, Level, Target
 
 KINDS: Kinds = all_kinds()
 
@@ -53,3 +54,11 @@ def live(
             case _:
                 parts[target, kind, name] = answer
     return LiveState(parts, {**learn_ids(parts, KINDS), **(ids or {})})
+
+
+def noted(
+    hint: str = "", losses: Iterable[str] = (), page: str = "", former: Sequence[Key] = (), **data: Mapping[str, Any]
+) -> tuple[Note, ...]:
+    """Return the notes of a change: a hint, what is lost, its page, unused names, and others with their data."""
+    others = (Note(code, data=facts) for code, facts in data.items())
+    return (*unused_names(former), *hints(hint), *(Note("loss", loss) for loss in losses), *pages(page), *others)

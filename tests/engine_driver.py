@@ -8,7 +8,8 @@ from typing import Any, Self
 from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
 from reconciler.fleet.stages import draw_plan
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
+from reconciler.model.item import Create, Delete, Update
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox
@@ -119,7 +120,7 @@ class EngineDriver:
 def failures(outcomes: list[TargetPlan]) -> list[str]:
     """Return the changes that were not made, and why."""
     return [
-        f"{each.status}: {each.change.address.title} {each.change.address.name}: {each.reason}"
+        f"{each.status.words}: {each.change.address.title} {each.change.address.name}: {each.reason}"
         for target in outcomes
         for each in target.outcomes
         if each.status is not Status.DONE

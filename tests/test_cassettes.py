@@ -96,7 +96,7 @@ def test_the_traffic_of_the_main_commands_is_as_it_was(cli_runner: CliRunner, mo
     assert requests == {"validate": 0, "plan": 26, "apply": 26 + 2 + 24 + 23, "plan-again": 22}
     assert outputs["validate"] == "Valid: 5 documents: 1 group, 3 projects, 1 profile.\n"
     assert outputs["plan"].endswith("26 requests were made to plan.\n")
-    assert "\nPlan: 0 to create, 0 to update, 0 to delete, 0 problems" in outputs["plan-again"]
+    assert "No changes: 4 targets are in order" in outputs["plan-again"]
 
 
 def test_no_cassette_holds_a_secret() -> None:

@@ -81,7 +81,7 @@ MOST_NAMELESS = 102
 NAMED = (
     "accept",
     "apply",
-    "documents",
+    "document",
     "export",
     "fleet",
     "gitops",
@@ -89,7 +89,7 @@ NAMED = (
     "live",
     "model",
     "planning",
-    "render",
+    "reports",
     "sandbox",
     "service",
     "system",

@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.comparison import news_of
-from reconciler.documents.coverage import Matrix, Row, State, matrix
-from reconciler.documents.ledger import marks
-from reconciler.documents.merge import merge_reports
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import InOrder, Report, load_report, make_report, save_report
+from reconciler.document.compare import marks, news_of
+from reconciler.document.document import RunDocument
+from reconciler.document.merge import merge_reports
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.planning.selection import Shard
+from reconciler.reports.coverage import Matrix, Row, State, matrix
 from tests.building import KINDS, live, section
-from tests.render.samples import EMPTY, MINUTE, NOON, Traffic, milestone, saved_plan, spoilt
+from tests.render.samples import MINUTE, NOON, Traffic, about, milestone, saved_plan, spoilt, tree
 
 GROUP = Target(Level.GROUP, "acme")
 API, DOCS, GONE, LIB, TWIN = (Target(Level.PROJECT, f"acme/{name}") for name in ("api", "docs", "gone", "lib", "twin"))
@@ -32,7 +32,7 @@ NUMBERED = Target(Level.PROJECT, 12)
 RULES = "container_repository_protection_rules"
 
 
-def plan() -> SavedPlan:
+def plan() -> RunDocument:
     """Return a plan with a cell in each state: two targets are problems as a whole, one of them by its ID."""
     declared = {
         GROUP: [section("approval_settings", {"allow_author_approval": True}, GROUP)],
@@ -78,15 +78,15 @@ def plan() -> SavedPlan:
     made = with_obstacles(made, [twin], KINDS)
     archived = SectionPlan("trigger_tokens", not_applicable="the project is archived")
     targets = (replace(each, sections=(*each.sections, *[archived] * (each.target is LIB))) for each in made.targets)
-    return replace(saved_plan(made), targets=tuple(targets))
+    return saved_plan(replace(made, targets=tuple(targets)))
 
 
-def applied(saved: SavedPlan, *statuses: Status) -> Report:
+def applied(saved: RunDocument, *statuses: Status) -> RunDocument:
     """Return the report of the plan: its changes, in their order, became so."""
     left = iter(statuses)
     outcomes = [
         target.with_outcomes(Outcome(change, next(left)) for change in target.changes)
-        for target in saved.targets
+        for target in tree(saved).targets
         if any(target.changes)
     ]
     return make_report(saved, outcomes, NOON, Traffic(9, 2), NOON + MINUTE)
@@ -111,7 +111,7 @@ PLANNED = {
 
 def test_a_plan_knows_the_state_of_each_section_of_each_target() -> None:
     saved = plan()
-    found = matrix(load_plan(save_plan(saved), KINDS))
+    found = matrix(load_plan(save(saved), KINDS))
     assert found.sections == SECTIONS
     assert shown(found) == PLANNED
     assert [row.path for row in found.rows if row.path] == ["acme/numbered"]
@@ -119,7 +119,8 @@ def test_a_plan_knows_the_state_of_each_section_of_each_target() -> None:
 
 
 def test_equal_rows_share_their_states() -> None:
-    found = matrix(replace(EMPTY, targets=tuple(TargetPlan(each, (SectionPlan("milestones"),)) for each in (API, LIB))))
+    targets = tuple(TargetPlan(each, (SectionPlan("milestones"),)) for each in (API, LIB))
+    found = matrix(saved_plan(Plan(targets)))
     assert found.rows[0].states is found.rows[1].states
 
 
@@ -127,7 +128,7 @@ def test_after_an_apply_a_section_is_as_bad_as_the_worst_that_became_of_it() -> 
     saved = plan()
     states = {}
     for status in Status:
-        report = load_report(save_report(applied(saved, Status.DONE, status)), KINDS)
+        report = load_report(save(applied(saved, Status.DONE, status)), KINDS)
         found = shown(matrix(report))
         states[str(status)] = found["project acme/api"][2]
         assert {**found, "project acme/api": PLANNED["project acme/api"]} == PLANNED
@@ -136,46 +137,16 @@ def test_after_an_apply_a_section_is_as_bad_as_the_worst_that_became_of_it() -> 
         "failed": "problem",
         "stale": "changes",
         "skipped": "changes",
-        "dropped by the service": "problem",
+        "dropped": "problem",
     }
 
 
-def test_a_report_holds_what_is_in_order_in_groups() -> None:
-    quiet = (SectionPlan("milestones"), SectionPlan("trigger_tokens"))
-    targets = [TargetPlan(Target(Level.PROJECT, f"acme/p{number:05}"), quiet) for number in range(5000)]
-    report = make_report(replace(EMPTY, targets=tuple(targets)), [], NOON, Traffic(9, 0), NOON)
-    assert report.targets == ()
-    (group,) = report.in_order
-    assert (group.level, group.sections, group.unmanaged, len(group.targets)) == (
-        Level.PROJECT,
-        ("milestones", "trigger_tokens"),
-        (),
-        5000,
-    )
-    text = save_report(report)
-    assert len(text) < 30 * 5000
-    assert load_report(text, KINDS) == report
-
-
-def test_documents_of_older_versions_are_read_and_show_what_they_know() -> None:
-    saved = plan()
-    done = applied(saved, Status.DONE, Status.DONE)
-    report = load_report(spoilt(save_report(done), lambda content: content.pop("in_order")), KINDS)
-    found = matrix(report)
-    assert found.sections == SECTIONS[1:]
-    assert [str(row.target.ref) for row in found.rows] == [
-        "acme/api",
-        "acme/docs",
-        "acme/gone",
-        "acme/lib",
-        "acme/twin",
-    ]
-
-    def as_it_was(content: dict[str, Any]) -> None:
+def test_a_target_of_which_all_is_a_problem_has_it_in_all_sections_that_it_declares() -> None:
+    def as_undeclared(content: dict[str, Any]) -> None:
         (gone,) = (each for each in content["targets"] if each["ref"] == "acme/gone")
-        del gone["sections"][1:]
+        gone["sections"] = {"": 0}
 
-    old = load_plan(spoilt(save_plan(saved), as_it_was), KINDS)
+    old = load_plan(spoilt(save(plan()), as_undeclared), KINDS)
     assert shown(matrix(old)) == PLANNED | {"project acme/gone": ["problem"] * 4}
 
 
@@ -183,44 +154,34 @@ def test_reports_of_shards_are_merged_with_what_was_in_order() -> None:
     saved = plan()
     whole = applied(saved, Status.DONE, Status.DONE)
     halves = [
-        applied(
-            replace(saved, shard=Shard(number, 2), targets=saved.targets[number - 1 :: 2]), Status.DONE, Status.DONE
-        )
+        applied(replace(about(saved, tree(saved).targets[number - 1 :: 2]), shard=Shard(number, 2)), *[Status.DONE] * 2)
         for number in (1, 2)
     ]
     merged = merge_reports({"1.json": halves[0], "2.json": halves[1]})
     assert merged.commit == whole.commit
-    assert (
-        merged.in_order
-        == whole.in_order
-        == (
-            InOrder(Level.GROUP, ("approval_settings",), (), ("acme",)),
-            InOrder(Level.PROJECT, ("milestones",), (), (12,)),
-        )
-    )
+    assert [str(seen.target) for seen in merged.targets] == [*PLANNED]
     assert shown(matrix(merged)) == shown(matrix(whole))
 
 
 def test_a_target_that_is_in_order_in_two_reports_is_refused() -> None:
     done = applied(plan(), Status.DONE, Status.DONE)
-    parts = {"one.json": replace(done, targets=()), "two.json": replace(done, targets=())}
+    parts = {"one.json": done, "two.json": done}
     with pytest.raises(PlanRefused) as refused:
         merge_reports(parts)
     assert str(refused.value) == "cannot merge: group acme is in one.json and in two.json"
 
 
 def test_a_damaged_target_that_is_in_order_is_refused() -> None:
-    text = save_report(applied(plan(), Status.DONE, Status.DONE))
+    text = save(applied(plan(), Status.DONE, Status.DONE))
     with pytest.raises(PlanRefused) as refused:
-        load_report(spoilt(text, lambda content: content["in_order"][0].update(targets=[None])), KINDS)
-    assert str(refused.value) == "damaged: a target of the level group with the ref None"
+        load_report(spoilt(text, lambda content: content["targets"][0].update(ref=None)), KINDS)
+    assert str(refused.value) == "damaged: 'group acme' is no target of the level group"
 
 
 def test_what_a_baseline_has_too_is_still_no_order() -> None:
     saved = plan()
-    news = news_of(saved, marks(saved.targets))
-    assert not any(news.plan.changes)
-    assert not any(news.plan.problems)
+    news = news_of(saved, marks(saved))
+    assert news.is_empty
     # of what a baseline has too, it is known that it differs, not how
     assert shown(matrix(news)) == {
         name: ["changes" if state == "deletions" else state for state in states] for name, states in PLANNED.items()

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan
+from tests.render.samples import saved_plan, tree
 from tests.states import a_small_service
 
 pytestmark = pytest.mark.untraced
@@ -418,8 +418,8 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
     without_both_names(live, wanted)
     expected = expect(live, wanted, dialect)
     with EngineDriver(sandbox, service(live, dialect)) as engine:
-        saved = load_plan(save_plan(saved_plan(engine.plan(*declared(wanted)))), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        saved = load_plan(save(saved_plan(engine.plan(*declared(wanted)))), KINDS)
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         assert found_in(sandbox.state()) == expected.after
 
 

@@ -10,19 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import history as histories
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.history import History, load_history, save_history, until, with_run
-from reconciler.documents.ledger import fingerprint
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.document.checksum import with_checksum
+from reconciler.document.compare import fingerprint
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import as_finding
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import Create, Problem, SectionPlan, TargetPlan
+from reconciler.model.item import Create
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.selection import Shard
+from reconciler.reports import history as histories
+from reconciler.reports.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.render.hostile import EVIL
-from tests.render.samples import EMPTY, NOON
+from tests.render.samples import EMPTY, NOON, about
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -57,7 +59,7 @@ def problem(place: Place) -> Problem:
 
 def run(
     at: datetime, seen: Seen, places: Iterable[Place], *, narrowed: bool | None = False, shard: Shard | None = None
-) -> SavedPlan:
+) -> RunDocument:
     """Return the plan of a run that looks at some places."""
     looked: dict[Target, dict[str, list[Place]]] = {}
     for place in places:
@@ -81,7 +83,7 @@ def run(
             for section, parts in sections.items()
         ]
         targets.append(TargetPlan(target, tuple(planned)))
-    return replace(EMPTY, created_at=at, targets=tuple(targets), narrowed=narrowed, shard=shard)
+    return replace(about(EMPTY, targets), created_at=at, narrowed=narrowed, shard=shard)
 
 
 ALL: list[Place] = [
@@ -126,17 +128,17 @@ def test_over_any_runs_a_difference_keeps_its_first_moment_until_a_run_looks_and
         now: dict[str, Place] = {}
         for place in readable:
             if place in found.unread:
-                now[fingerprint(problem(place))] = place
+                now[fingerprint(as_finding(problem(place)))] = place
             else:
                 now |= {fingerprint(difference(place, name)): place for name in found.present.get(place, ())}
         for target in {target for target, *_ in scope or ALL}:
             whole = (target, "", "")
             if target in found.hidden:
-                now[fingerprint(problem(whole))] = whole
+                now[fingerprint(as_finding(problem(whole)))] = whole
             else:
-                expected.pop(fingerprint(problem(whole)), None)
+                expected.pop(fingerprint(as_finding(problem(whole))), None)
         for place in readable:
-            expected.pop(fingerprint(problem(place)), None) if place not in found.unread else None
+            expected.pop(fingerprint(as_finding(problem(place))), None) if place not in found.unread else None
             for mark in [mark for mark, its in places_of.items() if its == place and mark not in now]:
                 if place not in found.unread:
                     expected.pop(mark, None)
@@ -173,8 +175,8 @@ def test_an_age_outlives_everything_that_says_nothing_about_it() -> None:
 
 
 def test_a_run_that_creates_a_target_has_looked_at_all_of_it() -> None:
-    def planned(at: datetime, *sections: SectionPlan) -> SavedPlan:
-        return replace(EMPTY, created_at=at, narrowed=False, targets=(TargetPlan(TARGETS[0], sections),))
+    def planned(at: datetime, *sections: SectionPlan) -> RunDocument:
+        return replace(about(EMPTY, [TargetPlan(TARGETS[0], sections)]), created_at=at, narrowed=False)
 
     created = SectionPlan("", changes=(Create(TARGETS[0].address, {"name": "api"}, ()),))
     held = [SectionPlan("milestones", changes=(difference(API, name),)) for name in "ab"]
@@ -233,7 +235,7 @@ def test_a_history_holds_addresses_and_no_values() -> None:
     place: Place = (Target(Level.PROJECT, EVIL), EVIL, EVIL)
     secret = Create(Address(*place, "token", EVIL), {"value": "glpat-secret"}, ())
     planned = TargetPlan(place[0], (SectionPlan(EVIL, changes=(secret, secret), problems=(problem(place),)),), EVIL)
-    history = with_run(None, replace(EMPTY, targets=(planned,), narrowed=False))
+    history = with_run(None, replace(about(EMPTY, [planned]), narrowed=False))
     text = save_history(history)
     assert text.isascii()
     assert "glpat-secret" not in text
@@ -263,12 +265,12 @@ def test_a_history_holds_addresses_and_no_values() -> None:
                 "since": "2026-12-01T12:00:00Z",
                 "seen": "2026-12-01T12:00:00Z",
                 "changes": [mark, mark],
-                "problems": [fingerprint(problem(place))],
+                "problems": [fingerprint(as_finding(problem(place)))],
             }
         ],
     }
     Draft202012Validator(schema_of("history", KINDS)).validate(json.loads(text))
-    assert with_run(load_history(text, EMPTY.service), replace(EMPTY, targets=(planned,), narrowed=False)) == history
+    assert with_run(load_history(text, EMPTY.service), replace(about(EMPTY, [planned]), narrowed=False)) == history
 
 
 @pytest.mark.parametrize(
@@ -276,8 +278,8 @@ def test_a_history_holds_addresses_and_no_values() -> None:
     [
         ("", "not a history of drift: line 1, column 1 is not JSON"),
         (
-            '{"format": "reconciler.plan/v3"}',
-            "not a history of drift but a saved plan: its format is reconciler.plan/v3",
+            '{"format": "reconciler.plan/v4"}',
+            "not a history of drift but a saved plan: its format is reconciler.plan/v4",
         ),
         (
             '{"format": "reconciler.history/v2"}',

@@ -9,7 +9,7 @@ import pytest
 from reconciler.apply.journal import Intent, Interrupted, Journal, read_interrupted
 from reconciler.errors import OutputFailed
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
 from tests.building import API, USER

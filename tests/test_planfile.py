@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from pydantic_core import PydanticSerializationError
 
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import PastApply, SavedPlan, load_plan, refuse_unless_current, save_plan
-from reconciler.documents.report import load_report, save_report
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
+from reconciler.document.stored import load_plan, load_report, save
 from reconciler.errors import PlanRefused
-from reconciler.model.creation import Creation, Import, Namespace
+from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
-from reconciler.model.plan import Plan
+from reconciler.model.item import Finding, Keep
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
+from reconciler.model.targets import Address
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
-from reconciler.planning.creation import creation_in, creation_of
 from tests.building import KINDS, section
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt
+from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt, tree
 
 NO_PART = "damaged, or made by another reconciler, or with a package that is not installed here: no section has the name '{}' and a part '{}'"
 
@@ -38,12 +38,12 @@ WRITE = "plan --out FILE and drift --report json=FILE write one"
 @pytest.mark.untraced
 @patiently
 @given(saved_plans())
-def test_what_is_saved_is_what_is_read(saved: SavedPlan) -> None:
-    assert load_plan(save_plan(saved), KINDS) == saved
+def test_what_is_saved_is_what_is_read(saved: RunDocument) -> None:
+    assert load_plan(save(saved), KINDS) == saved
 
 
 def test_the_same_plan_is_the_same_text() -> None:
-    assert save_plan(sample()) == save_plan(sample())
+    assert save(sample()) == save(sample())
 
 
 def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
@@ -73,8 +73,8 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     prospect = Prospect(run, seen, (old,))
     apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
     remarks = ("1 object no longer declared stays",)
-    saved = replace(sample(), inventory=prospect, remarks=remarks, applies=(apply,))
-    text = save_plan(saved)
+    saved = saying(replace(sample(), inventory=prospect, applies=(apply,)), Finding(None, "stays", *remarks))
+    text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
         load_plan(text.replace('"id": 30', '"id": 31'), KINDS)
@@ -88,12 +88,15 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
 
 
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
-    content = json.loads(save_plan(sample()))
+    content = json.loads(save(sample()))
     assert len(content.pop("checksum")) == 64
     project = "projects/acme%2Fpayments%2Fapi"
-    approvals, milestones, tokens = content["targets"][0]["sections"]
-    assert {name: value for name, value in content.items() if name != "targets"} == {
-        "format": "reconciler.plan/v3",
+    api = {"target": "project acme/payments/api"}
+    settings = {**api, "section": "approval_settings", "title": "approval settings", "name": None}
+    milestone = {**api, "section": "milestones", "title": "milestone"}
+    own = KINDS["approval_settings"].models[API.level].model_fields
+    assert content == {
+        "format": "reconciler.plan/v4",
         "service": "https://git.example.com/api/v4",
         "created_at": "2026-12-01T12:00:00Z",
         "tool_version": "0.1.0",
@@ -101,14 +104,18 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "commit": None,
         "requests_made": 8,
         "shard": None,
+        "narrowed": None,
         "since": "",
         "restored_since": None,
         "reverts": "",
-        "narrowed": None,
         "limits": {"allow_deletes": None, "max_changes": None},
-        "refusals": [],
-        "groups": [],
         "archived": 0,
+        "inventory": None,
+        "applies": None,
+        "started_at": None,
+        "finished_at": None,
+        "requests": None,
+        "canary": None,
         "summary": {
             "create": 1,
             "update": 2,
@@ -117,45 +124,73 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "unmanaged": 3,
             "not_applicable": 0,
             "excepted": 0,
-            "hidden": 0,
-            "archived": 0,
-            "requests": 4,
             "not_of_change": None,
         },
-        "dependent": [],
-        "hints": [],
-        "inventory": None,
-        "remarks": [],
-        "applies": None,
-    }
-    assert approvals["problems"] == [
-        {
-            "part": "approval_settings",
-            "title": "approval settings",
-            "name": None,
-            "field": "retain_approvals_on_push",
-            "reason": "locked by group acme; unlock it there or leave the field out",
-            "remedy": "",
-            "origin": "",
-        }
-    ]
-    assert milestones == {
-        "section": "milestones",
-        "found": 2,
-        "changes": [
+        "refusals": [],
+        "targets": [
             {
-                "action": "create",
-                "part": "milestones",
-                "title": "milestone",
-                "name": "2026.12",
-                "after": {"due_date": "2026-12-31"},
-                "target_id": None,
-                "replaces_ids": [],
-                "former_names": [],
-                "hint": "",
+                "target": "project acme/payments/api",
+                "level": "project",
+                "ref": "acme/payments/api",
+                "id": None,
+                "labels": {},
                 "origin": "",
-                "changed_by": None,
-                "source": None,
+                "sections": {"approval_settings": 0, "milestones": 2, "trigger_tokens": 1},
+            },
+            {
+                "target": "project acme/payments/lib",
+                "level": "project",
+                "ref": "acme/payments/lib",
+                "id": None,
+                "labels": {},
+                "origin": "",
+                "sections": {"milestones": 3},
+            },
+        ],
+        "items": [
+            {
+                **settings,
+                "action": "update",
+                "before": {"allow_author_approval": True},
+                "after": {"allow_author_approval": False},
+                "id": None,
+                "renamed_from": None,
+                "read": {
+                    "names": [],
+                    "fields": {name: name != "retain_approvals_on_push" for name in own}
+                    | {"selective_code_owner_removals": False},
+                    "read_only": {
+                        "retain_approvals_on_push": "locked by group acme; unlock it there or leave the field out"
+                    },
+                },
+                "requests": [
+                    {
+                        "method": "PUT",
+                        "path": f"{project}/merge_request_approval_setting",
+                        "body": {
+                            "allow_author_approval": False,
+                            "allow_committer_approval": True,
+                            "allow_overrides_to_approver_list_per_merge_request": True,
+                            "selective_code_owner_removals": False,
+                            "require_reauthentication_to_approve": True,
+                        },
+                    }
+                ],
+                "origin": "",
+            },
+            {
+                **settings,
+                "finding": "problem",
+                "field": "retain_approvals_on_push",
+                "reason": "locked by group acme; unlock it there or leave the field out",
+                "fix": "",
+                "origin": "",
+            },
+            {
+                **milestone,
+                "name": "2026.12",
+                "action": "create",
+                "after": {"due_date": "2026-12-31"},
                 "requests": [
                     {
                         "method": "POST",
@@ -163,26 +198,19 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                         "body": {"title": "2026.12", "due_date": "2026-12-31"},
                     }
                 ],
+                "origin": "",
             },
             {
-                "action": "update",
-                "part": "milestones",
-                "title": "milestone",
+                **milestone,
                 "name": "2026.11",
+                "action": "update",
                 "before": {"state": "active"},
                 "after": {"state": "closed"},
+                "id": 31,
                 "renamed_from": "Nov 2026",
-                "hint": "",
-                "page": "",
-                "origin": "",
-                "changed_by": None,
-                "source": None,
                 "read": {
-                    "id": 31,
                     "names": ["Nov 2026"],
                     "fields": {"description": None, "start_date": None, "due_date": None, "state": "active"},
-                    "read_only": {},
-                    "below": [],
                 },
                 "requests": [
                     {
@@ -191,55 +219,53 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                         "body": {"state_event": "close", "title": "2026.11"},
                     }
                 ],
+                "origin": "",
             },
-        ],
-        "problems": [],
-        "unmanaged": [
+            unmanaged({**milestone, "name": "Someday"}, 32),
             {
-                "part": "milestones",
-                "title": "milestone",
-                "name": "Someday",
-                "id": 32,
-                "grants_access": False,
-                "owner": None,
-                "last_used": None,
-            }
+                **api,
+                "section": "trigger_tokens",
+                "title": "trigger token",
+                "name": "legacy-integration",
+                "action": "delete",
+                "before": {},
+                "id": 71,
+                "read": {"names": ["legacy-integration"], "fields": {}},
+                "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
+                "notes": [
+                    {"code": "loss", "reason": "no use of it is recorded"},
+                    {"code": "loss", "reason": "its value starts no more pipelines, and does not come back"},
+                ],
+                "origin": "",
+            },
+            unmanaged({**milestone, "target": "project acme/payments/lib", "name": "Old"}, 42),
+            unmanaged({**milestone, "target": "project acme/payments/lib", "name": "Older"}, 43),
         ],
-        "excepted": [],
-        "not_applicable": "",
-        "restored": [],
-        "inherited": [],
-        "hidden": [],
-        "widened": [],
     }
-    assert tokens["changes"] == [
-        {
-            "action": "delete",
-            "part": "trigger_tokens",
-            "title": "trigger token",
-            "name": "legacy-integration",
-            "before": {},
-            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}, "below": []},
-            "successor_id": None,
-            "losses": ["no use of it is recorded", "its value starts no more pipelines, and does not come back"],
-            "page": "",
-            "origin": "",
-            "changed_by": None,
-            "source": None,
-            "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
-        }
-    ]
+
+
+def unmanaged(address: dict[str, Any], number: int) -> dict[str, Any]:
+    """The item of an unmanaged milestone."""
+    return {
+        **address,
+        "finding": "unmanaged",
+        "field": None,
+        "reason": f"is unmanaged: ID {number}",
+        "fix": "",
+        "data": {"id": number, "grants_access": False, "owner": None, "last_used": None},
+        "origin": "",
+    }
 
 
 def test_no_secret_is_kept() -> None:
-    text = save_plan(sample())
+    text = save(sample())
     assert "legacy-integration" in text
     assert SECRET not in text
     assert SECRET[:4] not in text
 
 
 def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
-    text = save_plan(sample())
+    text = save(sample())
     assert load_plan(json.dumps(json.loads(text), sort_keys=True), KINDS) == sample()
     assert refusal(text.replace("2026-12-31", "2026-12-30")) == (
         "the saved plan was edited after it was saved: its checksum does not match; make it again"
@@ -251,24 +277,24 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
     [
         ("project acme\n", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
         (
-            '{"format": "reconciler.plan/v3",\n "service": }',
+            '{"format": "reconciler.plan/v4",\n "service": }',
             f"not a saved plan: line 2, column 13 is not JSON; {WRITE}",
         ),
         ("", f"not a saved plan: line 1, column 1 is not JSON; {WRITE}"),
-        ('{"format": "reconciler.plan/v3", "service": NaN}', f"not a saved plan: not JSON that can be read; {WRITE}"),
+        ('{"format": "reconciler.plan/v4", "service": NaN}', f"not a saved plan: not JSON that can be read; {WRITE}"),
         ("[" * 200_000, f"not a saved plan: not JSON that can be read; {WRITE}"),
         ("[]", f"not a saved plan: the JSON is not an object; {WRITE}"),
-        ("{}", f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
-        ('{"format": 1}', f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
-        ('{"format": "plan"}', f"not a saved plan: it does not say that its format is reconciler.plan/v3; {WRITE}"),
+        ("{}", f"not a saved plan: it does not say that its format is reconciler.plan/v4; {WRITE}"),
+        ('{"format": 1}', f"not a saved plan: it does not say that its format is reconciler.plan/v4; {WRITE}"),
+        ('{"format": "plan"}', f"not a saved plan: it does not say that its format is reconciler.plan/v4; {WRITE}"),
         (
             '{"format": "reconciler.plan/v10"}',
-            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v3; "
+            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v4; "
             "update this one",
         ),
         (
-            '{"format": "reconciler.plan/v1"}',
-            "the saved plan was made by an older reconciler: its format is reconciler.plan/v1, not reconciler.plan/v3; "
+            '{"format": "reconciler.plan/v3"}',
+            "the saved plan was made by an older reconciler: its format is reconciler.plan/v3, not reconciler.plan/v4; "
             "make it again",
         ),
         (
@@ -279,7 +305,7 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
             '{"format": "reconciler.dream/v1"}',
             f"not a saved plan but something else: its format is reconciler.dream/v1; {WRITE}",
         ),
-        ('{"format": "reconciler.plan/v3"}', "the saved plan has no checksum; make it again"),
+        ('{"format": "reconciler.plan/v4"}', "the saved plan has no checksum; make it again"),
     ],
 )
 def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> None:
@@ -287,15 +313,12 @@ def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> No
 
 
 def test_a_report_is_no_plan() -> None:
-    assert (
-        refusal(save_report(done()))
-        == f"not a saved plan but an apply report: its format is reconciler.report/v2; {WRITE}"
-    )
+    assert refusal(save(done())) == f"not a saved plan but an apply report: its format is reconciler.report/v4; {WRITE}"
 
 
 def test_no_depth_of_nesting_is_too_much() -> None:
     for depth in range(20, 1200, 20):
-        nested = '{"format": "reconciler.plan/v3", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
+        nested = '{"format": "reconciler.plan/v4", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
         assert refusal(nested) in {
             "the saved plan was edited after it was saved: its checksum does not match; make it again",
             f"not a saved plan: not JSON that can be read; {WRITE}",
@@ -312,30 +335,50 @@ def test_no_depth_of_nesting_is_too_much() -> None:
         (lambda plan: plan.update(requests_made="8"), "requests_made should be a number"),
         (lambda plan: plan.update(requests_made=-1), "requests_made input should be greater than or equal to 0"),
         (lambda plan: plan.update(created_at="2026-12-01T12:00:00"), "created_at input should have timezone info"),
-        (lambda plan: first(plan).pop("action"), "targets[0].sections[1].changes[0] unable to extract tag using "
-         "discriminator 'action'"),
-        (lambda plan: first(plan).update(name=[]), "targets[0].sections[1].changes[0].name should be a string; "
-         "targets[0].sections[1].changes[0].name should be a number"),
+        (lambda plan: first(plan).pop("action"), "items[2] has neither an action nor a finding"),
+        (lambda plan: first(plan).update(action="merge"), "items[2] has neither an action nor a finding"),
+        (lambda plan: plan["items"][1].pop("finding"), "items[1] has neither an action nor a finding"),
+        (lambda plan: plan["items"][1].pop("reason"), "items[1].reason is missing"),
+        (lambda plan: first(plan).update(name=[]), "items[2].name should be a string; "
+         "items[2].name should be a number"),
         (lambda plan: first(plan)["requests"][0].pop("path"),
-         "targets[0].sections[1].changes[0].requests[0].path is missing"),
+         "items[2].requests[0].path is missing"),
         (lambda plan: first(plan)["requests"][0].update(method="GET"),
-         "targets[0].sections[1].changes[0].requests[0].method input should be 'POST', 'PUT', 'PATCH' or 'DELETE'"),
+         "items[2].requests[0].method input should be 'POST', 'PUT', 'PATCH' or 'DELETE'"),
         (lambda plan: plan["summary"].update(delete=0), "summary.delete should be 1"),
         (lambda plan: plan.pop("summary"), "summary is missing"),
         (lambda plan: plan["targets"][0].update(ref=[]),
          "targets[0].ref should be a string; targets[0].ref should be a number"),
-        (lambda plan: first(plan).update(delivers=True), "targets[0].sections[1].changes[0].delivers is not known here"),
+        (lambda plan: first(plan).update(delivers=True), "items[2].delivers is not known here"),
     ],
 )  # fmt: skip
 def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> None:
-    assert refusal(spoilt(save_plan(sample()), spoil)) == f"the saved plan is damaged: {words}"
+    assert refusal(spoilt(save(sample()), spoil)) == f"the saved plan is damaged: {words}"
 
 
-def test_a_plan_of_an_older_version_is_read_without_the_keys_that_it_did_not_have() -> None:
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda plan: first(plan).update(outcome={"status": "done", "reason": ""}), "items[2] has an outcome"),
+        (lambda plan: first(plan).update(target=None), "items[2] is about no target"),
+        (lambda plan: first(plan).update(target="project acme/other"), "items[2].target is not among the targets"),
+        (lambda plan: plan["targets"][0]["sections"].pop("milestones"), "items[2].section is not among those of its target"),
+        (lambda plan: plan["targets"].append(plan["targets"][0]), "two targets are 'project acme/payments/api'"),
+        (lambda plan: plan["items"][4]["data"].pop("owner"), "items[4]: the data of 'unmanaged' are not as they should be"),
+        (lambda plan: first(plan).update(notes=[{"code": "page", "reason": "", "data": {"page": 1}}]),
+         "items[2]: the data of 'page' are not as they should be"),
+    ],
+)  # fmt: skip
+def test_items_that_no_plan_has_are_refused(spoil: Spoil, words: str) -> None:
+    assert refusal(spoilt(save(sample()), spoil)) == f"damaged: {words}"
+
+
+def test_a_plan_is_read_without_the_keys_that_an_older_version_may_not_have_had() -> None:
     def forget(plan: dict[str, Any]) -> None:
-        del plan["refusals"], plan["shard"], plan["summary"]["problems"], first(plan)["target_id"]
+        del plan["refusals"], plan["shard"], plan["canary"], plan["applies"]
+        del plan["summary"]["problems"], plan["summary"]["excepted"]
 
-    assert load_plan(spoilt(save_plan(sample()), forget), KINDS) == sample()
+    assert load_plan(spoilt(save(sample()), forget), KINDS) == sample()
 
 
 @pytest.mark.parametrize(
@@ -364,14 +407,20 @@ def test_a_plan_of_an_older_version_is_read_without_the_keys_that_it_did_not_hav
     ],
 )
 def test_a_request_that_leads_elsewhere_is_refused(path: str) -> None:
-    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    text = spoilt(save(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
     assert refusal(text) == f"damaged: POST {path!r} does not lead to milestone of 'project acme/payments/api'"
 
 
 @pytest.mark.parametrize("path", ["projects/12/milestones", "projects/acme%2Fpayments%2Fapi/milestones/{id}"])
 def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to_be_created(path: str) -> None:
-    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
-    assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes][1] == path
+    text = spoilt(save(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    assert [change.requests[0].path for change in tree(load_plan(text, KINDS)).changes][1] == path
+
+
+def of_no_section(plan: dict[str, Any]) -> None:
+    """Make milestones objects of a section that does not exist."""
+    plan["targets"][0]["sections"]["hooks"] = 2
+    first(plan).update(section="hooks")
 
 
 @pytest.mark.parametrize(
@@ -379,21 +428,33 @@ def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to
     [
         (
             lambda plan: plan["targets"][0].update(level="user"),
-            "damaged: a target of the level user with the ref 'acme/payments/api'",
+            "damaged: 'project acme/payments/api' is no target of the level user",
         ),
-        (lambda plan: plan["targets"][0].update(ref=None), "damaged: a target of the level project with the ref None"),
-        (lambda plan: plan["targets"][0]["sections"][1].update(section="hooks"), NO_PART.format("hooks", "milestones")),
+        (
+            lambda plan: plan["targets"][0].update(ref=None),
+            "damaged: 'project acme/payments/api' is no target of the level project",
+        ),
+        (of_no_section, NO_PART.format("hooks", "hooks")),
         (lambda plan: first(plan).update(part="boards"), NO_PART.format("milestones", "boards")),
     ],
 )
 def test_a_plan_for_what_is_not_there_is_refused(spoil: Spoil, words: str) -> None:
-    assert refusal(spoilt(save_plan(sample()), spoil)) == words
+    assert refusal(spoilt(save(sample()), spoil)) == words
 
 
 def created(plan: dict[str, Any], number: int) -> dict[str, Any]:
     """Return the creation of a target of `creations`."""
-    found: dict[str, Any] = plan["targets"][number]["sections"][0]["changes"][0]
-    return found
+    named = plan["targets"][number]["target"]
+    return next(item for item in plan["items"] if (item["target"], item["section"]) == (named, ""))
+
+
+def renamed(plan: dict[str, Any], **changed: Any) -> None:
+    """Make the last target of `creations` another one, wherever it is named."""
+    own = plan["targets"][3]
+    former = own["target"]
+    own.update(changed)
+    for each in (own, *(item for item in plan["items"] if item["target"] == former)):
+        each["target"] = f"{own['level']} {own['ref']}"
 
 
 @pytest.mark.parametrize(
@@ -414,15 +475,15 @@ def created(plan: dict[str, Any], number: int) -> dict[str, Any]:
         lambda plan: created(plan, 2)["after"].update({"import": {"gitea": {"token_env": "T"}}}),
         lambda plan: created(plan, 2)["after"].update({"import": "github"}),
         lambda plan: created(plan, 3)["requests"][0]["body"].update(namespace_id={"id_of": "group acme/other"}),
-        lambda plan: plan["targets"][3].update(ref="web"),
-        lambda plan: plan["targets"][3].update(ref=7),
-        lambda plan: plan["targets"][3].update(level="group"),
+        lambda plan: renamed(plan, ref="web"),
+        lambda plan: renamed(plan, ref=7),
+        lambda plan: renamed(plan, level="group"),
         lambda plan: created(plan, 3)["after"].update(from_archive="x.gz", sha256=""),
-        lambda plan: plan["targets"][2]["sections"][1].update(section=""),
+        lambda plan: plan["items"][3].update(section=""),
     ],
 )
 def test_a_creation_that_nobody_would_plan_is_refused(spoil: Spoil) -> None:
-    saved = save_plan(creations())
+    saved = save(creations())
     assert load_plan(saved, KINDS) == creations()
     assert re.fullmatch("damaged: no creation of '.*' is planned like this", refusal(spoilt(saved, spoil)))
 
@@ -447,70 +508,96 @@ def test_an_import_is_shown_in_the_words_of_manifests_and_sent_in_those_of_the_s
         created(plan, 2)["after"]["import"] = {"bitbucket_server": former}
         created(plan, 2)["requests"] = [{"method": "POST", "path": "import/bitbucket_server", "body": sent}]
 
-    loaded = load_plan(spoilt(save_plan(creations()), earlier), KINDS).targets[2].creation
+    loaded = tree(load_plan(spoilt(save(creations()), earlier), KINDS)).targets[2].creation
     assert loaded is not None
     assert (loaded.after["import"], loaded.requests) == ({"bitbucket_server": former}, planned.requests)
 
 
 def test_a_report_of_creations_is_read_and_checked_too() -> None:
-    saved = save_report(became())
+    saved = save(became())
     assert load_report(saved, KINDS) == became()
 
     def forged(report: dict[str, Any]) -> None:
-        report["targets"][0]["sections"][0]["outcomes"][0]["change"]["requests"][0]["path"] = "projects"
+        report["items"][0]["requests"][0]["path"] = "projects"
 
     with pytest.raises(PlanRefused, match="no creation of 'group acme/new-team' is planned like this"):
         load_report(spoilt(saved, forged), KINDS)
 
 
-def test_a_plan_of_an_older_version_is_read_although_optional_keys_are_missing() -> None:
-    def age(plan: dict[str, Any]) -> None:
-        del plan["summary"]["excepted"], plan["summary"]["not_applicable"]
-        for target in plan["targets"]:
-            del target["exceptions"]
-            for each in target["sections"]:
-                del each["excepted"], each["not_applicable"]
-
-    assert load_plan(spoilt(save_plan(sample()), age), KINDS) == sample()
-
-
 def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
     again = section("approval_settings", {"allow_author_approval": False}, API)
-    saved = saved_plan(Plan((), (again,)))
-    assert json.loads(save_plan(saved))["dependent"] == [
+    saved = planned_again(again)
+    assert json.loads(save(saved))["items"] == [
         {
-            "level": "project",
-            "ref": "acme/payments/api",
+            "target": "project acme/payments/api",
             "section": "approval_settings",
-            "prune": False,
-            "wanted": {"allow_author_approval": False},
+            "title": "approval_settings",
+            "name": None,
+            "action": "keep",
+            "after": {"allow_author_approval": False},
         }
     ]
-    assert load_plan(save_plan(saved), KINDS) == saved
+    loaded = load_plan(save(saved), KINDS)
+    assert loaded == saved
+    assert tree(loaded).dependent == (again,)
+
+
+def test_an_object_that_is_in_order_is_kept_without_a_change() -> None:
+    kept = Keep(Address(API, "milestones", "milestones", "milestone", "2026.12"), 41)
+    saved = replace(sample(), items=(*sample().items, kept))
+    assert json.loads(save(saved))["items"][-1] == {
+        "target": "project acme/payments/api",
+        "section": "milestones",
+        "title": "milestone",
+        "name": "2026.12",
+        "action": "keep",
+        "id": 41,
+    }
+    loaded = load_plan(save(saved), KINDS)
+    assert loaded == saved
+    assert tree(loaded) == tree(load_plan(save(sample()), KINDS))
+
+
+def of_the_user(plan: dict[str, Any]) -> None:
+    """Make settings of a project the user's."""
+    plan["targets"][0].update(target="user", level="user", ref=None)
+    plan["items"][0].update(target="user")
+
+
+def of_other_section(plan: dict[str, Any]) -> None:
+    """Make settings those of a section that does not exist."""
+    plan["targets"][0].update(sections={"hooks": 0})
+    plan["items"][0].update(section="hooks")
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("spoil", "words"),
     [
-        ({"section": "hooks"}, "no project has a section 'hooks'"),
-        ({"level": "user", "ref": None}, "no user has a section 'approval_settings'"),
-        ({"wanted": {"x": 1}}, "the approval_settings of 'project acme/payments/api' are not valid"),
-        ({"prune": "no"}, "dependent[0].prune should be false"),
-        ({"prune": None}, "dependent[0].prune input should be a valid boolean"),
+        (of_other_section, "no project has a section 'hooks'"),
+        (of_the_user, "no user has a section 'approval_settings'"),
+        (
+            lambda plan: plan["items"][0].update(after={"x": 1}),
+            "the approval_settings of 'project acme/payments/api' are not valid",
+        ),
+        (lambda plan: plan["items"][0].update(prune=False), "items[0].prune is not known here"),
+        (lambda plan: plan["items"][0].update(prune="no"), "items[0].prune input should be a valid boolean"),
+        (lambda plan: plan["items"][0].update(prune=None), "items[0].prune input should be a valid boolean"),
     ],
 )
-def test_sections_that_could_not_be_planned_again_are_refused(changed: dict[str, Any], words: str) -> None:
-    saved = saved_plan(Plan((), (section("approval_settings", {}, API),)))
-    text = spoilt(save_plan(saved), lambda plan: plan["dependent"][0].update(changed))
-    assert refusal(text) == f"the saved plan is damaged: {words}"
+def test_sections_that_could_not_be_planned_again_are_refused(spoil: Spoil, words: str) -> None:
+    saved = save(planned_again(section("approval_settings", {}, API)))
+    assert refusal(spoilt(saved, spoil)).removeprefix("the saved plan is ").removeprefix("damaged: ") == words
+
+
+def planned_again(own: Section) -> RunDocument:
+    """A plan that only plans a section again."""
+    return saved_plan(Plan((TargetPlan(own.target, (SectionPlan(own.kind),)),), (own,)))
 
 
 def test_only_settings_can_be_planned_again() -> None:
     objects = Section(API, "milestones", {"milestones": {}})
-    with pytest.raises(
-        PydanticSerializationError, match="milestones holds objects, and only settings can be planned again"
-    ):
-        save_plan(saved_plan(Plan((), (objects,))))
+    with pytest.raises(TypeError, match="milestones holds objects, and only settings can be planned again"):
+        planned_again(objects)
 
 
 @pytest.mark.parametrize("api_url", ["https://git.example.com/api/v4", "HTTPS://Git.Example.com/api/v4/"])
@@ -560,7 +647,7 @@ def test_a_plan_that_is_not_current_is_refused(api_url: str, age: timedelta, max
 
 def first(plan: dict[str, Any]) -> Any:
     """The creation of the milestone."""
-    return plan["targets"][0]["sections"][1]["changes"][0]
+    return plan["items"][2]
 
 
 def refusal(text: str) -> str:

@@ -148,16 +148,16 @@ $ plan manifest.yaml --out plan.json
 project acme/payments/api
   + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIzRkyN…", can_push: true     manifest.yaml:8
   + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJz0dY…"     manifest.yaml:6
-Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.
+Plan: 2 to create. 2 writes to apply; 1 request was made to plan.
 (0)
 $ apply --plan plan.json --yes
 project acme/payments/api
   + deploy key "Mirror"                       done
   + deploy key "Production server"            done
-Applied: 2 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+Applied: 2 created. 4 requests made.
 (0)
 $ plan manifest.yaml
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+No changes: 1 target is in order. 1 request was made to plan.
 (0)
 $ export --project acme/payments/api --section deploy_keys -o exported --state state.yaml
 exported/acme/payments/api.yaml
@@ -165,7 +165,7 @@ exported/acme/payments/api.yaml
 $ drift exported
 (0)
 $ plan manifest.yaml
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+No changes: 1 target is in order. 1 request was made to plan.
 (0)
 """
 

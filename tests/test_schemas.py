@@ -13,16 +13,17 @@ from ruamel.yaml import YAML
 
 from reconciler import __version__
 from reconciler.configuration import read_configuration
-from reconciler.documents.plan_file import SavedPlan, save_plan
-from reconciler.documents.report import Report, save_report
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import save
 from reconciler.errors import LocatedDiagnostic, OutputFailed
 from reconciler.manifests.documents import FULL_PATH
 from reconciler.model.targets import Level
-from reconciler.render import render_validation
+from reconciler.reports import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
 from tests.cli_runner import CliRunner
 from tests.render.plans import patiently, reports, saved_plans
+from tests.render.samples import done, sample
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = {file.name: json.loads(file.read_text(encoding="utf-8")) for file in sorted((ROOT / "schemas").iterdir())}
@@ -273,23 +274,53 @@ def test_an_import_has_no_visibility() -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans())
-def test_saved_plans_are_valid(saved: SavedPlan) -> None:
-    assert faults(json.loads(save_plan(saved)), SCHEMAS["plan.schema.json"]) == []
+def test_saved_plans_are_valid(saved: RunDocument) -> None:
+    assert faults(json.loads(save(saved)), SCHEMAS["plan.schema.json"]) == []
 
 
 @pytest.mark.untraced
 @patiently
 @given(reports())
-def test_saved_reports_are_valid(report: Report) -> None:
-    assert faults(json.loads(save_report(report)), SCHEMAS["report.schema.json"]) == []
+def test_saved_reports_are_valid(report: RunDocument) -> None:
+    assert faults(json.loads(save(report)), SCHEMAS["report.schema.json"]) == []
 
 
-def test_every_key_of_what_commands_write_is_required() -> None:
-    """Documents hold all their keys, whatever the values."""
+WHERE_THEY_HOLD = {
+    "StoredCreate": {"notes", "outcome", "part", "replaces_ids", "target_id"},
+    "StoredCreated": {"below", "read_only"},
+    "StoredDelete": {"notes", "outcome", "part", "successor_id"},
+    "StoredFinding": {"data", "part"},
+    "StoredKeep": {"after", "id", "part", "prune"},
+    "StoredNote": {"data"},
+    "StoredOutcome": {"created", "unconfirmed"},
+    "StoredRead": {"below", "read_only"},
+    "StoredTarget": {"arriving", "exceptions", "importing", "path"},
+    "StoredUpdate": {"notes", "outcome", "part"},
+}
+"""The keys of items and targets that stand only where they hold."""
+
+
+def test_every_other_key_of_what_commands_write_is_required() -> None:
+    """Documents hold all their keys, whatever the values, but for those of items and targets."""
     outputs = [schema for schema in SCHEMAS.values() if schema not in (MANIFEST, CONFIGURATION)]
     objects = [part for schema in outputs for part in (schema, *schema["$defs"].values()) if "properties" in part]
     assert len(objects) > len(outputs)
-    assert [part["title"] for part in objects if {*part["required"]} != {*part["properties"]}] == []
+    optional = {part["title"]: {*part["properties"]} - {*part["required"]} for part in objects}
+    assert {title: keys for title, keys in optional.items() if keys} == WHERE_THEY_HOLD
+
+
+@pytest.mark.parametrize("name", ["plan", "report"])
+def test_the_schema_tells_what_is_said_and_leaves_unknown_codes_free(name: str) -> None:
+    document = json.loads(save(sample() if name == "plan" else done()))
+    schema = SCHEMAS[f"{name}.schema.json"]
+    assert faults(document, schema) == []
+    (own, *_) = (item for item in document["items"] if item.get("finding") == "unmanaged")
+    for code, data in (("unmanaged", {"id": 1}), ("page", {}), ("source", {"source": "elsewhere"})):
+        spoiled = {**document, "items": [{**own, "finding": code, "data": data}]}
+        assert faults(spoiled, schema) != []
+    unknown = {**own, "finding": "later", "data": {"any": [1]}}
+    noted = {**document["items"][0], "notes": [{"code": "later", "reason": "x", "data": {"any": [1]}}]}
+    assert faults({**document, "items": [unknown, noted]}, schema) == []
 
 
 def test_validations_are_valid() -> None:

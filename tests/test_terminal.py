@@ -48,7 +48,7 @@ def test_names_that_look_the_same_are_told_apart(cli_runner: CliRunner) -> None:
         'milestone "Caf\u00e9 \u0439" looks like a rename: add renamed_from: "Cafe\\u0301 \u0438\\u0306" at '
         "manifests/project.yaml:4\n"
         'milestone "\u00c5" looks like a rename: add renamed_from: "\\u212b" at manifests/project.yaml:4\n'
-        "Plan: 2 to create, 0 to update, 2 to delete, 0 problems, 0 unmanaged. 4 writes to apply; 2 requests were made to plan.\n"
+        "Plan: 2 to create, 2 to delete. 4 writes to apply; 2 requests were made to plan.\n"
     )
 
 

@@ -7,8 +7,8 @@ from statistics import median
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.running import Failed
-from reconciler.render import render_plan
-from reconciler.render.fleet import page
+from reconciler.reports import render_plan
+from reconciler.reports.fleet import page
 from tests.render.browser import MISSING, Browser, browser, found
 from tests.render.fleets import fleet, history
 

@@ -5,7 +5,7 @@ import sys
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.running import RECONCILER, run
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 
 
 def rendering(bench: Bench) -> list[Figure]:

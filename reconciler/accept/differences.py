@@ -11,8 +11,9 @@ from pathlib import Path
 from reconciler.export.completion import drawn
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
+from reconciler.model.item import Change, Update
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Plan, Problem, Update
+from reconciler.model.plan import Plan, Problem
 from reconciler.model.state import DesiredState, LiveState
 from reconciler.model.targets import Target
 from reconciler.planning.planner import make_plan

@@ -25,7 +25,7 @@ from reconciler.apply.outcomes import (
 from reconciler.apply.prepare import planned_again, repeatable
 from reconciler.apply.recovery import recover
 from reconciler.apply.run import Application, apply_plan
-from reconciler.model.plan import Outcome, Status
+from reconciler.model.item import Outcome, Status
 
 __all__ = [
     "DONE_BEFORE",

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, ObjectKey, target_name
+from reconciler.model.item import Change, Create, Delete, Outcome, Status
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, Status, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import Objects
 from reconciler.model.state import LivePart, PartAddress
 from reconciler.model.targets import PATHLESS, Level, Target

@@ -35,8 +35,9 @@ from reconciler.errors import (
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
+from reconciler.model.item import Change, Create, Outcome, Status
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Outcome, Plan, Status, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target

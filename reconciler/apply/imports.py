@@ -16,9 +16,10 @@ from reconciler.apply.waiting import in_words, pauses
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.live.crew import side_by_side
 from reconciler.live.imports import ImportState, import_state
+from reconciler.model.item import Status
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Status, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import advised

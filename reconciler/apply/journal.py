@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.errors import OutputFailed, ServiceError
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Action, Change, Create, Delete, Update
+from reconciler.model.item import Action, Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted

@@ -6,8 +6,9 @@ A branch rule that goes while an approval rule still names it leaves that for al
 from collections.abc import Iterable, Iterator
 
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Delete, Outcome, Update, makes_anew
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Delete, Outcome, SectionPlan, TargetPlan, Update, makes_anew
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Level
 
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from reconciler.apply.prepare import Preparation, declared_by
 from reconciler.model.endpoints import Collection
 from reconciler.model.entries import ROSTERS
+from reconciler.model.item import Create, Delete, Outcome, Status, Update
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Create, Delete, Outcome, SectionPlan, Status, TargetPlan, Update
+from reconciler.model.plan import SectionPlan, TargetPlan
 
 SETTLED_AFTER = 5
 """Seconds to wait before the second try: the job mostly takes less."""

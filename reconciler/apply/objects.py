@@ -15,7 +15,7 @@ from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Ser
 from reconciler.live.read import read_part
 from reconciler.model.diff import only
 from reconciler.model.endpoints import CREATED, SECTION, Collection, Existing, FieldIds, number_of
-from reconciler.model.plan import Change, Create, Outcome, Status, Update
+from reconciler.model.item import Change, Create, Outcome, Status, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable

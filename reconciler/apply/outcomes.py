@@ -8,7 +8,8 @@ from threading import Event, Lock
 from typing import Protocol
 
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
-from reconciler.model.plan import Change, Outcome, Plan, Status, TargetPlan
+from reconciler.model.item import Change, Outcome, Status
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target

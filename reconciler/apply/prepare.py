@@ -28,8 +28,9 @@ from reconciler.apply.verify import (
 )
 from reconciler.model.diff import resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Siblings
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key, Target

@@ -12,8 +12,9 @@ from reconciler.errors import Refused, ServiceError
 from reconciler.model import entries
 from reconciler.model.diff import restorable
 from reconciler.model.endpoints import Collection, New
+from reconciler.model.item import Change, Update, makes_anew
 from reconciler.model.kind import Part
-from reconciler.model.plan import Change, Problem, Update, makes_anew
+from reconciler.model.plan import Problem
 from reconciler.model.protocols import Request
 from reconciler.model.resource import Resource
 from reconciler.model.state import LiveState, Section

@@ -9,8 +9,8 @@ from reconciler.apply.verify import Reread, Verifier
 from reconciler.errors import NotFound, OutputFailed, ServiceError
 from reconciler.live.records import fetch_record
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Create
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Create
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Target
 

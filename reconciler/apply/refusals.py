@@ -7,9 +7,9 @@ from reconciler.apply.verify import collection_of
 from reconciler.errors import Forbidden, Refused, ServiceError
 from reconciler.fleet.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
 from reconciler.live.caller import UNKNOWN_CALLER, ask_caller
+from reconciler.model.item import Change, Create
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create
 from reconciler.model.protocols import Service
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised

@@ -43,8 +43,9 @@ from reconciler.apply.waiting import PatientService
 from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.crew import side_by_side
 from reconciler.model.diff import AsRead
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, makes
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, makes
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request, Service
 from reconciler.model.state import LivePart, PartAddress, Section, Unreadable
 from reconciler.model.targets import Level, Target
@@ -196,7 +197,7 @@ class Application:
             runs = [run for run in self._begun.get(target.target, ()) if isinstance(run, TargetRun)]
             left = {id(outcome) for run in runs for outcome in run.waiting}
             sections = [
-                replace(section, outcomes=tuple(each for each in section.outcomes if id(each) not in left))
+                replace(section, outcomes=tuple(outcome for outcome in section.outcomes if id(outcome) not in left))
                 for section in sections
             ]
         begun = {section.section for section in sections}

@@ -18,7 +18,7 @@ from typing import Any
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.apply.verify import Verifier, collection_of
 from reconciler.errors import OutputFailed, ServiceError
-from reconciler.model.plan import Delete, Outcome, Status
+from reconciler.model.item import Delete, Outcome, Status
 from reconciler.model.targets import Address
 from reconciler.system.files import append_line, naming, open_own, values_of
 from reconciler.system.processes import inherited

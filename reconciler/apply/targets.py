@@ -13,8 +13,9 @@ from reconciler.errors import ServiceError
 from reconciler.live.records import look_up_id
 from reconciler.model.creation import ID_OF
 from reconciler.model.endpoints import CREATED, OWNER, SECTION
+from reconciler.model.item import Change, Create, Status
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Status, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json, Reader, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Address, Identity, Key, Level, Target

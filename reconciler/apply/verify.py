@@ -13,9 +13,10 @@ from reconciler.live.read import completed, decode, learn_ids, numbered, read_pa
 from reconciler.live.records import look_up_names
 from reconciler.model.diff import as_read, called_alike, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes, sentences
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Delete, Outcome, Status, Step, Update, makes
+from reconciler.model.plan import Step
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
@@ -323,9 +324,16 @@ def forgery(
         return PLAN_WAS_EDITED
     anew = [_completed(step, change) for step in steps]
     if anew == [change]:
-        return ""
+        return "" if _is_told(anew[0], change) else PLAN_WAS_EDITED
     is_same = len(anew) == 1 and _without_entry_ids(anew[0]) == _without_entry_ids(change)
     return MADE_ANEW if is_same else PLAN_WAS_EDITED
+
+
+def _is_told(step: Step, change: Change) -> bool:
+    """Return whether a change that promotes an object shows from where; what is told of people may be new since."""
+    if not isinstance(step, Update) or not step.read.below:
+        return True
+    return set(sentences(step, "hint")) <= set(sentences(change, "hint"))
 
 
 def _without_entry_ids(step: Step) -> Step:
@@ -368,10 +376,9 @@ def _completed(step: Step, change: Change) -> Step:
     """Add what a change does not show and was decided when the plan was made."""
     match step, change:
         case Create(), Create():
-            return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names, hint=change.hint)
+            return replace(step, replaces_ids=change.replaces_ids)
         case Update(), Update():
-            # What is told of people may have changed since; where an object is promoted from may not.
-            return replace(step, read=change.read, hint=(change.read.below and step.hint) or change.hint)
+            return replace(step, read=change.read)
         case Delete(), Delete():
             return replace(step, read=change.read, successor_id=change.successor_id)
     return step

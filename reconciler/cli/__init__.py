@@ -144,7 +144,7 @@ def cli(context: click.Context) -> None:
     Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...), then
     reconciler.yaml in the working directory.
     """
-    from reconciler.cli.options import SharingCommand
+    from reconciler.cli.command import SharingCommand
     from reconciler.cli.settings import read_configuration
 
     name = str(context.invoked_subcommand)

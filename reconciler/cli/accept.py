@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
 from reconciler.cli.inventory import opened_inventory
-from reconciler.cli.options import (
-    CONNECTION,
-    DEFAULT_PATHS,
-    INVENTORY,
-    MANIFESTS,
-    PLACES,
-    SELECTION,
-    SERVICE,
-    Given,
-    command,
-)
+from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, INVENTORY, MANIFESTS, PLACES, SELECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
@@ -225,7 +216,7 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
 
 def _description(accepted: "Acceptance", texts: Mapping[str, str], deferral: "Deferral | None") -> str:
     """Return Markdown that depends on nothing but what is accepted and refused."""
-    from reconciler.render.markdown import code
+    from reconciler.reports.markdown import code
 
     parts = ["`reconciler accept` proposes manifests that agree with the live values:"]
     if deferral is not None:
@@ -272,12 +263,14 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
 
 def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
     """Yield each difference that stays, with the targets that have it."""
-    from reconciler.render.wording import problem_reason, problem_text
+    from reconciler.document.tree import as_finding
+    from reconciler.document.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, None]] = {}
     for problem in refused:
         target = problem.address.target
-        text = problem_reason(problem) if problem.address == target.address else problem_text(problem)
+        finding = as_finding(problem)
+        text = reason_of(finding) if problem.address == target.address else problem_text(finding)
         equal.setdefault(text, {})[str(target)] = None
     for text, targets in equal.items():
         first, *others = targets

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.command import command
 from reconciler.cli.inventory import last_applies
-from reconciler.cli.options import CONNECTION, Given, command
+from reconciler.cli.options import CONNECTION, Given
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
@@ -51,7 +52,7 @@ def log(given: Given, number: int, form: str) -> int:
     Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
     takes the ID in the first column. Runs of this clone that were killed come first, until another run ends.
     """
-    from reconciler.render.log import log_json, log_text
+    from reconciler.reports.log import log_json, log_text
 
     Session(given)
     applies = last_applies(given, number)
@@ -99,7 +100,7 @@ def list_reports(given: Given) -> None:
         UsageError: the format is none of the log's.
     """
     from reconciler.gitops.clone import clone_here
-    from reconciler.render.log import log_json, log_text
+    from reconciler.reports.log import log_json, log_text
 
     if given.format not in ("text", "json"):
         raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")

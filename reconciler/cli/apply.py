@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli import job, suggestions
+from reconciler.cli import suggestions
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import heeding, of_report, of_signal
 from reconciler.cli.held_journal import HeldJournal, held_journal
 from reconciler.cli.inventory import opened_inventory
@@ -31,7 +32,6 @@ from reconciler.cli.options import (
     RUN,
     SERVICE,
     Given,
-    command,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.pipelines import pipeline_of, start
@@ -44,10 +44,9 @@ from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.apply import Application, ApplyOptions, TokenSink
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
     from reconciler.gitops.inventory import OpenInventory
-    from reconciler.model.plan import Plan, TargetPlan
+    from reconciler.model.plan import TargetPlan
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.pipelines import PipelineTrigger
@@ -72,7 +71,6 @@ class ApplyFlags:
     journal: Path | None
     canary: str | None = None
     max_failures: str | None = None
-    interactive: bool = False
     wait: str = "30m"
     trigger: str | None = None
     trigger_input: tuple[str, ...] = ()
@@ -106,18 +104,16 @@ JOURNAL = click.option(
     *RUN,
     NOTICE,
     PROBLEMS,
-    weekly="--plan --yes --interactive --target --section --since --canary --max-failures --allow-deletes "
+    weekly="--plan --yes --target --section --since --canary --max-failures --allow-deletes "
     "--retry-failed --tokens-to --report",
     writes="report",
+    job="report",
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes;  reconciler apply "
     "manifests --yes --canary tier=canary --max-failures 5%",
 )
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "-i", "--interactive", is_flag=True, help="Ask for each group of equal changes: yes, no, all, quit, details."
-)
 @NO_VERIFY
 @TOKENS_TO
 @TOKENS_COMMAND
@@ -147,9 +143,6 @@ JOURNAL = click.option(
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
-    With -i, changes refused by `no` are left out of the report; changes left by `quit` are skipped, and the exit code
-    is 3.
-
     With --canary, the other targets are skipped unless every change of the canary was done and verified, and none of
     its settings is a problem.
 
@@ -160,8 +153,6 @@ def apply(given: Given, **own: Any) -> int:
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
-    given = job.reporting(given, job.REPORT, [flags.plan_file, Path(given.retry_failed or "")])
-    _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook = Session(given), webhook(given)
@@ -175,15 +166,14 @@ def apply(given: Given, **own: Any) -> int:
         if inventory.error is not None:
             raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
         drawn = _limited(session, flags, _plan(session, flags, client, inventory))
-        saved, left = _chosen(session, drawn, ask=flags.interactive)
-        saved = _guarded(session, flags, saved)
-        if flags.canary is not None and saved.targets and not _canary(flags, saved):
-            raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
-        if any(saved.plan.changes) and not (flags.yes or flags.interactive):
+        saved = _guarded(session, flags, drawn)
+        if flags.canary is not None and saved.targets and not _canary(session, flags, saved):
+            raise PlanRefused(f"nothing was changed: {_no_canary(session, flags.canary, saved)}")
+        if any(saved.changes) and not flags.yes:
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
         recording = Recording(inventory, saved)
-        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after, left=left)
+        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after)
 
 
 @command(
@@ -298,13 +288,6 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         raise UsageError(f"{click.get_current_context().info_name} takes --tokens-to or --tokens-command, not both")
 
 
-def _check_interactive(flags: ApplyFlags) -> None:
-    if flags.interactive and flags.yes:
-        raise UsageError("apply takes -i or --yes, not both")
-    if flags.interactive and not is_terminal(sys.stdin):
-        raise UsageError("-i asks before each group of changes, and there is no terminal; leave it out, and add --yes")
-
-
 def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     from reconciler.apply.sinks import TokenCommand, TokenFile
 
@@ -318,21 +301,22 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
 
 
-def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "SavedPlan":
+def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "RunDocument":
     from reconciler.cli.planning import draw
-    from reconciler.documents.plan_file import refuse_unless_current
+    from reconciler.document.document import refuse_unless_current
+    from reconciler.document.tree import plan_of
 
     if flags.plan_file is None:
         return draw(session, client, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
     refuse_unless_current(saved, api_url=client.api_url, now=clock.now(), max_age=max_age)
-    return saved
+    return replace(saved, tree=plan_of(saved, session.kinds))
 
 
-def _limited(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
+def _limited(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunDocument":
     """Return a plan with the limits of this run."""
-    from reconciler.planning.guard import Limits
+    from reconciler.document.guard import Limits
 
     given, allowed = session.given, saved.limits
     by_file = click.get_current_context().get_parameter_source("allow_deletes") is ParameterSource.DEFAULT_MAP
@@ -345,66 +329,66 @@ def _limited(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     return replace(saved, limits=limits)
 
 
-def _chosen(session: Session, saved: "SavedPlan", *, ask: bool) -> "tuple[SavedPlan, Plan | None]":
-    """Return what is to be done of a plan, and what the person who was asked has left out without a decision."""
-    if not (ask and any(saved.plan.changes)):
-        return saved, None
-    from reconciler.cli.choosing import choose
-
-    chosen = choose(session, saved)
-    return chosen.plan, chosen.left
-
-
-def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
+def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunDocument":
     """Return the selected part of a plan; the guard checks the whole plan, and shows one that it refuses.
 
     Raises:
         PlanRefused: it must not be applied.
         UsageError: `--shard` asks for a shard of a plan that is already one.
     """
+    from reconciler.document.tree import plan_of, with_plan
     from reconciler.planning.selection import read_shard, share_plan
-    from reconciler.render import render_plan
+    from reconciler.reports import render_plan
 
     given = session.given
+    advised = given.job.advised if given.job else str
     if saved.refusals:
         if not given.quiet and given.log_format == "text":
-            write_stderr(job.advised(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n")))
-        reasons = job.advised("\n".join(saved.refusals))
+            write_stderr(advised(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n")))
+        reasons = advised("\n".join(saved.refusals))
         raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
-    part = given.shard or (None if saved.shard else job.part())
+    part = given.shard or (given.job.part if given.job and not saved.shard else None)
     if flags.plan_file is None or part is None:
         return saved
     if saved.shard:
         raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
     shard = read_shard(part)
-    plan = share_plan(saved.plan, shard, session.kinds)
-    return replace(saved, shard=shard, targets=plan.targets, dependent=plan.dependent, whole=plan.whole)
+    plan = share_plan(plan_of(saved, session.kinds), shard, session.kinds)
+    return replace(with_plan(saved, plan), shard=shard)
 
 
-def _canary(flags: ApplyFlags, saved: "SavedPlan") -> "frozenset[Target]":
+def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "frozenset[Target]":
     """Return the targets that come first; none if nothing was given."""
+    from reconciler.document.tree import plan_of
     from reconciler.planning.selection import read_canary, selected_targets
 
-    return frozenset() if flags.canary is None else selected_targets(saved.plan, read_canary(flags.canary))
+    return (
+        frozenset()
+        if flags.canary is None
+        else selected_targets(plan_of(saved, session.kinds), read_canary(flags.canary))
+    )
 
 
-def _no_canary(canary: str, saved: "SavedPlan") -> str:
+def _no_canary(session: Session, canary: str, saved: "RunDocument") -> str:
     """Return that no target is a canary, and what the plan has instead."""
+    from reconciler.document.tree import plan_of
     from reconciler.planning.selection import read_canary, unmatched
 
-    return f"in the plan, {unmatched(read_canary(canary), saved.plan.targets, '--canary', '--canary')}"
+    return (
+        f"in the plan, {unmatched(read_canary(canary), plan_of(saved, session.kinds).targets, '--canary', '--canary')}"
+    )
 
 
-def _ask(session: Session, saved: "SavedPlan") -> None:
-    from reconciler.render import render_plan
-    from reconciler.render.wording import deletions_in_words
+def _ask(session: Session, saved: "RunDocument") -> None:
+    from reconciler.document.wording import deletions_in_words
+    from reconciler.reports import render_plan
 
     if not is_terminal(sys.stdin):
         raise UsageError("apply asks before it changes anything, and there is no terminal; add --yes")
     text = render_plan(saved, "text", session.style(sys.stderr))
     click.echo(text, err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
-    deletions = deletions_in_words(saved.plan.changes)
+    deletions = deletions_in_words(saved.changes)
     if deletions and text.count("\n") > get_terminal_size().lines:
         click.confirm(f"This plan is longer than the screen, and {deletions}. Delete them?", abort=True, err=True)
 
@@ -418,24 +402,24 @@ def _carry_out(
     sink: "TokenSink | None",
     journal: HeldJournal,
     after: Afterwards = Afterwards(),
-    left: "Plan | None" = None,
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
-    from reconciler.apply import RUN_ENDED, Application, with_left_out
-    from reconciler.documents.report import canary_of, make_report
-    from reconciler.render import render_report
+    from reconciler.apply import Application
+    from reconciler.document.tree import canary_of, make_report, plan_of
+    from reconciler.model.item import RUN_ENDED
+    from reconciler.reports import render_report
 
     saved = recording.check()
     options = _options(session, flags, saved, client, sink=sink, journal=journal)
-    application, stop = Application(saved.plan, client, session.kinds, options), options.stop
+    plan = plan_of(saved, session.kinds)
+    application, stop = Application(plan, client, session.kinds, options), options.stop
     started = clock.now()
 
     def outcomes() -> "list[TargetPlan]":
-        known = recording.outcomes(application.outcomes)
-        return with_left_out(known, left) if left else known
+        return recording.outcomes(application.outcomes)
 
-    def report() -> "Report":
-        canary = canary_of(application.canary, flags.canary, saved)
+    def report() -> "RunDocument":
+        canary = canary_of(application.canary, flags.canary, plan)
         lost = sorted(application.imports.left_out)
         return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
 
@@ -463,7 +447,7 @@ def _carry_out(
         signal = next(iter(signals.came), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-        first = options.canary if stop.reason or flags.interactive else None
+        first = options.canary if stop.reason else None
         code = recording.store(
             outcomes(), done, code, flags.canary or "", first, application=application, client=client
         )
@@ -473,7 +457,7 @@ def _carry_out(
 def _options(
     session: Session,
     flags: ApplyFlags,
-    saved: "SavedPlan",
+    saved: "RunDocument",
     client: "Client",
     *,
     sink: "TokenSink | None",
@@ -482,7 +466,7 @@ def _options(
     from reconciler.apply import ApplyOptions, FailureLimit, Stop
     from reconciler.model.progress import Progress
 
-    limit, planned = flags.max_failures, sum(1 for _ in saved.plan.changes)
+    limit, planned = flags.max_failures, sum(1 for _ in saved.changes)
     return ApplyOptions(
         verify=not flags.no_verify,
         recheck=flags.plan_file is not None,
@@ -490,14 +474,14 @@ def _options(
         stop=Stop(client.stop),
         write_log=journal.log,
         progress=Progress(lambda: client.traffic.requests),
-        canary=_canary(flags, saved),
+        canary=_canary(session, flags, saved),
         failures=None if limit is None else FailureLimit(limit, planned),
         wait=duration("--wait", flags.wait).total_seconds(),
         own_tokens=tokens_of(session.given),
     )
 
 
-def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> bool:
+def _tell(session: Session, report: "RunDocument", failures: list[OutputFailed]) -> bool:
     """Write the report, and say what could not be written; return whether everything was.
 
     Args:
@@ -505,10 +489,10 @@ def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> b
         report: of the run.
         failures: why other files are incomplete.
     """
-    from reconciler.render import render_report
+    from reconciler.reports import render_report
 
     try:
-        session.write_result(partial(render_report, report), precious=bool(report.requests.writes))
+        session.write_result(partial(render_report, report), precious=bool(report.made.writes))
     except OutputFailed as error:
         failures = [*failures, error]
     for failure in failures:
@@ -516,7 +500,7 @@ def _tell(session: Session, report: "Report", failures: list[OutputFailed]) -> b
     return not failures
 
 
-def _warn(application: "Application", report: "Report", held: str) -> None:
+def _warn(application: "Application", report: "RunDocument", held: str) -> None:
     """Say what the run left: imports that go on, changes that nothing has verified, and why it began nothing else."""
     from reconciler.apply import UNVERIFIED
 
@@ -536,14 +520,14 @@ def _warn(application: "Application", report: "Report", held: str) -> None:
 def _go_on(
     session: Session,
     flags: ApplyFlags,
-    report: "Report",
+    report: "RunDocument",
     code: int,
     *,
     api_url: str,
     pipeline: "PipelineTrigger | None",
 ) -> int:
     """Say how to go on after an apply, start a pipeline after a complete one, and return the exit code."""
-    from reconciler.apply import Status
+    from reconciler.model.item import Status
 
     is_done = any(each.status is Status.DONE for each in report.outcomes)
     if report.reverts and is_done:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.command import command
+from reconciler.cli.options import CONNECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
 from reconciler.cli.stdout import write_stdout

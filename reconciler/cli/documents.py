@@ -1,7 +1,5 @@
 """`reconciler show` and `reconciler merge`: saved plans and reports."""
 
-import json
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,26 +7,27 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import job
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
+from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
-from reconciler.errors import PlanRefused, ReconcilerError, UsageError
+from reconciler.errors import PlanRefused, UsageError
 from reconciler.system import clock
 from reconciler.system.checkout import tracked
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
 
 
 @command(
     OUTPUT,
     PROBLEMS,
     weekly="--since --format --report --group-by",
+    job="show",
     epilog="Examples: reconciler show plan.json --format html;  reconciler show new.json --since old.json",
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -44,41 +43,36 @@ def show(given: Given, file: Path, old: Path | None) -> int:
 
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
-    from reconciler.documents.comparison import compare
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.render import render_comparison
+    from reconciler.document.compare import compare
+    from reconciler.reports import render_comparison
 
     session = Session(given)
     shown = _load(session, file)
     if old is not None:
         check_outputs(given, "comparison", ("FILE", file), ("--since", old))
         before = _load(session, old)
-        if type(before) is not type(shown):
+        if before.format != shown.format:
             raise PlanRefused(
                 f"{old} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
             )
         session.write_result(partial(render_comparison, compare(before, shown)))
         return ExitCode.IN_ORDER
-    check_outputs(given, "plan" if isinstance(shown, SavedPlan) else "report", ("FILE", file))
-    if not isinstance(shown, SavedPlan):
+    check_outputs(given, "plan" if shown.is_plan else "report", ("FILE", file))
+    if not shown.is_plan:
         return session.write_report(shown)
-    with job.keeping_history(given):
-        return session.write_plan(shown)
+    return session.write_plan(shown)
 
 
-def _load(session: Session, file: Path) -> "SavedPlan | Report":
-    from reconciler.documents.plan_file import load_plan
-    from reconciler.documents.report import FORMAT, load_report
+def _load(session: Session, file: Path) -> "RunDocument":
+    from reconciler.document.stored import is_report, load_plan, load_report
 
     text = read_file(file)
     with naming_document(file):
-        return (load_report if _format_of(text) == FORMAT else load_plan)(text, session.kinds)
+        return (load_report if is_report(text) else load_plan)(text, session.kinds)
 
 
-def _name(document: "SavedPlan | Report") -> str:
-    from reconciler.documents.plan_file import SavedPlan
-
-    return "a saved plan" if isinstance(document, SavedPlan) else "an apply report"
+def _name(document: "RunDocument") -> str:
+    return "a saved plan" if document.is_plan else "an apply report"
 
 
 def plans(command: str, *words: str) -> bool:
@@ -86,30 +80,19 @@ def plans(command: str, *words: str) -> bool:
 
     A file that is missing tells that by its name.
     """
-    from reconciler.documents.report import FORMAT
-
     if command != "merge":
         return command == job.PLAN
     files: tuple[Path, ...] = merge.make_context(command, [*words], resilient_parsing=True).params["files"] or ()
-    for file in files:
-        with suppress(ReconcilerError):
-            if _format_of(read_file(file)) == FORMAT:
-                return False
+    if any(map(job.holds_report, files)):
+        return False
     return not any(file.name.startswith((job.DRIFT, job.REPORT)) for file in files)
-
-
-def _format_of(text: str) -> object:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return document.get("format") if isinstance(document, dict) else None
 
 
 @command(
     LIMITS,
     OUTPUT,
     PROBLEMS,
+    job="merge",
     epilog="Examples: reconciler merge plan-*.json --parts 5 --out plan.json;  reconciler merge report-*.json",
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
@@ -123,8 +106,8 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
 
     In a job of GitLab CI, writes and posts what `plan`, `drift` (if all files are named drift-*) or `apply` would.
     """
-    from reconciler.documents import merge as merging
-    from reconciler.documents.report import FORMAT
+    from reconciler.document import merge as merging
+    from reconciler.document.stored import is_report
 
     number = len(set(files))
     if parts is not None and number != parts:
@@ -137,46 +120,36 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
             f"cannot merge: {committed[0]} is committed, and whoever may push can write that; name files that this "
             "pipeline or machine has made"
         )
-    reports = [file for file in files if _format_of(read_file(file)) == FORMAT]
+    reports = [file for file in files if is_report(read_file(file))]
     if not reports:
         return _merge_plans(given, files, out)
     if len(reports) < len(files):
         other = next(file for file in files if file not in reports)
         raise PlanRefused(f"{reports[0]} is an apply report, and {other} is not; merge plans, or reports")
-    given = job.reporting(given, job.REPORT, files)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     read = {str(file): session.read_report(file) for file in files}
     for name, report in read.items():
-        _refuse_future(name, "report", max(report.started_at, report.finished_at))
+        _refuse_future(name, "report", max(report.began_at, report.time))
     whole = merging.merge_reports(read)
     return session.write_report(whole, out)
 
 
 def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int:
-    from reconciler.documents import merge as merging
+    from reconciler.document import merge as merging
 
-    is_drift = all(file.name.startswith(job.DRIFT) for file in files)
-    given = job.reporting(given, job.DRIFT if is_drift else job.PLAN, files)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     parts = {str(file): session.read_plan(file) for file in files}
     for name, saved in parts.items():
         _refuse_future(name, "plan", saved.created_at)
     whole = merging.merge_plans(parts, session.limits())
-    with job.keeping_history(given):
-        code = session.write_plan(whole, out)
-    if is_drift:
-        job.keep_issue(session, whole)
-    else:
-        job.write_pipeline(whole, len(files))
-        job.post_note(session, whole)
-    return code
+    return session.write_plan(whole, out)
 
 
 def _refuse_future(name: str, document: str, made_at: "datetime") -> None:
     """Refuse a part that was made in the future: the whole is as old as its oldest part, so nobody would see it."""
-    from reconciler.documents.plan_file import refuse_future
+    from reconciler.document.document import refuse_future
 
     with naming_document(Path(name)):
         refuse_future(document, made_at, clock.now())

@@ -13,8 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.documents.report import Report
-    from reconciler.model.plan import Plan
+    from reconciler.document.document import RunDocument
 
 
 class ExitCode(IntEnum):
@@ -32,17 +31,26 @@ def of_signal(number: int) -> int:
     return 128 + number
 
 
-def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
+def of_plan(plan: "RunDocument", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
     """Return the exit code for a plan; with `detailed`, pending changes come before problems."""
     if detailed and any(plan.changes):
         return ExitCode.CHANGES_PENDING
-    return ExitCode.IN_PART if any(plan.problems) and not allow_problems else ExitCode.IN_ORDER
+    return _of_findings(plan, allow_problems=allow_problems)
+
+
+def _of_findings(document: "RunDocument", *, allow_problems: bool) -> ExitCode:
+    """Return the highest exit code of what a document says."""
+    from reconciler.model.codes import code_of
+    from reconciler.model.item import Finding
+
+    codes = {code_of(item.code).exit_code for item in document.items if isinstance(item, Finding)}
+    return ExitCode.IN_ORDER if allow_problems else ExitCode(max(codes, default=0))
 
 
 def of_report(
-    report: "Report", *, allow_problems: bool = False, signal: int | None = None, incomplete: bool = False
+    report: "RunDocument", *, allow_problems: bool = False, signal: int | None = None, incomplete: bool = False
 ) -> int:
-    """Return the exit code for an apply: an error only if no write was begun, none was stale, and none was left out.
+    """Return the exit code for an apply: an error only if no write was begun and none was stale.
 
     A creation that fails, such as an import without its token, is the problem of that target alone, even if there was
     nothing else to do.
@@ -53,20 +61,20 @@ def of_report(
         signal: the signal that came meanwhile; it counts only if it left something undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
-    from reconciler.apply import QUIT_BEFORE_CHANGE, UNVERIFIED, Status
+    from reconciler.apply import UNVERIFIED
+    from reconciler.model.item import Status
 
     statuses = {outcome.status for outcome in report.outcomes}
     left = bool(statuses - {Status.DONE}) or any(outcome.reason == UNVERIFIED for outcome in report.outcomes)
     if signal is not None and left:
         return of_signal(signal)
     if incomplete or left:
-        left_out = any(outcome.reason == QUIT_BEFORE_CHANGE for outcome in report.outcomes)
         alone = any(
             outcome.status is Status.FAILED and not outcome.change.address.section for outcome in report.outcomes
         )
-        in_part = report.requests.writes or left_out or alone or Status.STALE in statuses
+        in_part = report.made.writes or alone or Status.STALE in statuses
         return ExitCode.IN_PART if in_part else ExitCode.ERROR
-    return ExitCode.IN_PART if any(report.plan.problems) and not allow_problems else ExitCode.IN_ORDER
+    return _of_findings(report, allow_problems=allow_problems)
 
 
 def of_targets(*, complete: bool, targets: object) -> ExitCode:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import suggestions
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
-from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.options import CONNECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError

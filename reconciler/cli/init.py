@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import CONFIGURATION
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
-from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.options import CONNECTION, SERVICE, Given
 from reconciler.cli.session import Session
 from reconciler.cli.settings import checked_api_url
 from reconciler.cli.stdout import write_stdout
@@ -55,7 +56,7 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     from reconciler.gitops.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
-    from reconciler.render.markdown import code
+    from reconciler.reports.markdown import code
     from reconciler.schema import editor_schemas
     from reconciler.system.files import A_LINK, is_linked, save_inside
 

@@ -16,31 +16,35 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import Given
+from reconciler.cli.options import Given, Job
 from reconciler.cli.outputs import FLEET, history_of
-from reconciler.cli.settings import may_be_plain, trusted
-from reconciler.errors import ConfigurationError, InventoryUnreadable
+from reconciler.cli.settings import may_be_plain, read_file, trusted
+from reconciler.errors import ConfigurationError, InventoryUnreadable, ReconcilerError
 from reconciler.system.checkout import tracked
 from reconciler.system.files import naming, save
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
-    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.document.document import RunDocument
 
 LOG = logging.getLogger("reconciler")
 
 FOLDER = Path(".reconciler")
 
 PLAN, DRIFT, REPORT, VALIDATION = "plan", "drift", "report", "validation"
+
+MERGE, SHOW = "merge", "show"
+"""What takes the reports of other jobs."""
 
 FILES: Mapping[str, Mapping[str, str]] = {
     VALIDATION: {"codequality": "codequality.json"},
@@ -76,8 +80,59 @@ def part() -> str | None:
     return f"{number}/{total}" if in_job() and number and total else None
 
 
-def reporting(given: Given, subject: str, reads: Collection[Path | None] = ()) -> Given:
-    """Return the options of a command in a job with the reports of the job, of which none is there yet.
+def prepared(command: str, given: Given, own: dict[str, Any]) -> Given:
+    """Return the options of a command as it takes them in a job: with its reports, its part, and what it compares with.
+
+    Args:
+        command: the subject of its reports, a key of `FILES`; or `merge`, whose files decide that.
+        given: the shared options.
+        own: the other options by name; a baseline that makes room for the next report is replaced.
+    """
+    if not in_job():
+        return given
+    if command == SHOW:
+        return replace(given, job=Job(keeping_history, partial(_publish_nothing, parts=1), advised))
+    reads = [value for value in (*own.values(), *own.get("files", ())) if isinstance(value, Path)]
+    reads += [Path(given.retry_failed)] if given.retry_failed else []
+    subject = _merged(own["files"]) if command == MERGE else command
+    if subject == PLAN and command == PLAN:
+        given = _since(given)
+    if command in (PLAN, DRIFT):
+        given = replace(given, shard=given.shard or part())
+    is_baseline = command == DRIFT and own["baseline"] == LAST_DRIFT
+    last = FOLDER / _files(DRIFT)["json"]
+    given = _reporting(given, subject, [*(read for read in reads if not is_baseline), *([last] if is_baseline else [])])
+    if is_baseline:
+        own["baseline"] = BASELINE
+        with naming(last):
+            if last.exists():
+                last.replace(BASELINE)
+    publish = PUBLISHING.get(subject, _publish_nothing)
+    parts = len(own.get("files", ())) or 1
+    last_drift = BASELINE if is_baseline else None
+    return replace(given, job=Job(keeping_history, partial(publish, parts=parts), advised, part(), last_drift))
+
+
+def _merged(files: Sequence[Path]) -> str:
+    """Return what the files are about that are merged."""
+    if any(map(holds_report, files)):
+        return REPORT
+    return DRIFT if all(file.name.startswith(DRIFT) for file in files) else PLAN
+
+
+def _since(given: Given) -> Given:
+    """Return the options of `plan` with what its pipeline is about."""
+    if given.since is not None:
+        return given
+    target = os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")  # only in pipelines of merged results
+    base = target or os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA") or "applied"
+    since = os.environ.get("RECONCILER_SINCE") or base
+    is_none = not since.strip("0")  # such as CI_COMMIT_BEFORE_SHA of a pipeline that somebody started
+    return replace(given, since=None if is_none else since, everything=given.everything and not is_none)
+
+
+def _reporting(given: Given, subject: str, reads: Collection[Path] = ()) -> Given:
+    """Return the options of a command with the reports of the job, of which none is there yet.
 
     Nothing that is committed stays in their folder: it would be in the artifacts of this job, as if it had made it.
 
@@ -86,8 +141,6 @@ def reporting(given: Given, subject: str, reads: Collection[Path | None] = ()) -
         subject: what the reports are about, a key of `FILES`.
         reads: files that the command reads.
     """
-    if not in_job():
-        return given
     _unlink_below(FOLDER)
     _remove_committed()
     for own in {FOLDER / file for file in _files(subject).values()} - {*reads}:
@@ -101,49 +154,46 @@ def reporting(given: Given, subject: str, reads: Collection[Path | None] = ()) -
     return replace(given, reports=(*given.reports, *((format_, str(file)) for format_, file in files)))
 
 
-def planning(given: Given) -> Given:
-    """Return the options of `plan` in a job: its reports, its part, and the targets that its pipeline is about."""
-    if not in_job():
-        return given
-    if given.since is None:
-        target = os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")  # only in pipelines of merged results
-        base = target or os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA") or "applied"
-        since = os.environ.get("RECONCILER_SINCE") or base
-        is_none = not since.strip("0")  # such as CI_COMMIT_BEFORE_SHA of a pipeline that somebody started
-        given = replace(given, since=None if is_none else since, everything=given.everything and not is_none)
-    return divided(reporting(given, PLAN))
+def holds_report(file: Path) -> bool:
+    """Return whether a file says that it is the report of an apply; not if it cannot be read."""
+    from reconciler.document.stored import is_report
+
+    with suppress(ReconcilerError):
+        return is_report(read_file(file))
+    return False
 
 
 def advised(text: str) -> str:
     """Return what `apply` says, with what there is in a job instead of an option: nobody types the job's script."""
-    if not in_job():
-        return text
     return re.sub(
         r"add --allow-deletes ([0-9]+)", r"start this job with the variable RECONCILER_ALLOW_DELETES=\1", text
     )
 
 
-def divided(given: Given) -> Given:
-    """Return the options with the part of the targets that a job with `parallel` handles."""
-    return replace(given, shard=given.shard or part())
+def _publish_nothing(_session: "Session", _document: "RunDocument", *, parts: int) -> None:
+    del parts
 
 
-def drifting(given: Given, baseline: Path | None) -> tuple[Given, Path | None]:
-    """Return the options of `drift` in a job, and its baseline: the last report of the job makes room for the next."""
-    if not in_job():
-        return given, baseline
-    last = FOLDER / _files(DRIFT)["json"]
-    is_baseline = baseline == LAST_DRIFT
-    given = divided(reporting(given, DRIFT, [last] if is_baseline else []))
-    with naming(last):
-        if is_baseline and last.exists():
-            last.replace(BASELINE)
-    return given, BASELINE if is_baseline else baseline
+def _publish_plan(session: "Session", saved: "RunDocument", *, parts: int) -> None:
+    """Write the pipeline that applies a plan, and post the plan."""
+    write_pipeline(saved, parts)
+    post_note(session, saved)
 
 
-def post_note(session: "Session", saved: "SavedPlan") -> None:
+def _publish_drift(session: "Session", saved: "RunDocument", *, parts: int) -> None:
+    """Keep the issue about drift."""
+    del parts
+    keep_issue(session, saved)
+
+
+PUBLISHING = {PLAN: _publish_plan, DRIFT: _publish_drift}
+"""What is done with a plan once it is written, by its subject."""
+
+
+def post_note(session: "Session", saved: "RunDocument") -> None:
     """Post a whole plan on the merge request whose pipeline this is."""
-    from reconciler.render import Style, render_plan
+    from reconciler.document.style import Style
+    from reconciler.reports import render_plan
 
     if _merge_request():
         style = Style(group_by=session.given.group_by, links=session.links)
@@ -158,17 +208,17 @@ def post_failure(code: int) -> None:
     _post_note(Given(), f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
 
 
-def keep_issue(session: "Session", saved: "SavedPlan") -> None:
+def keep_issue(session: "Session", saved: "RunDocument") -> None:
     """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: of all shards, not of each."""
-    from reconciler.cli.note import ISSUE, job_client, keeping, kept_issue
+    from reconciler.cli.kept import ISSUE, job_client, keeping, kept_issue
 
     settings = click.get_current_context().default_map or {}
-    if in_job() and not saved.is_part and "issue" in settings:
+    if not saved.is_part and "issue" in settings:
         with keeping(ISSUE), job_client(session.given, ISSUE) as client:
             session.info(kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved, session))
 
 
-def write_pipeline(saved: "SavedPlan", parts: int = 1) -> None:
+def write_pipeline(saved: "RunDocument", parts: int = 1) -> None:
     """Write the pipeline that applies a whole plan of the default branch, if the job names the image for it.
 
     Args:
@@ -176,8 +226,8 @@ def write_pipeline(saved: "SavedPlan", parts: int = 1) -> None:
         parts: how many jobs apply it, side by side.
     """
     image, branch = os.environ.get("RECONCILER_IMAGE"), os.environ.get("CI_COMMIT_BRANCH")
-    if in_job() and image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
-        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.plan.changes)), indent=2) + "\n")
+    if image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
+        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.changes)), indent=2) + "\n")
 
 
 def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, Any]:
@@ -250,7 +300,7 @@ def keeping_history(given: Given) -> Iterator[None]:
         yield
         return
     from reconciler.gitops.exchange import exchange
-    from reconciler.gitops.histories import REF, Histories
+    from reconciler.reports.histories import REF, Histories
 
     try:
         remote = remotes.job_remote(
@@ -328,8 +378,8 @@ def _merge_request() -> bool:
 
 def _post_note(given: Given, text: str) -> None:
     """Post or update the note of this job; the log says what comes of it, and the exit code does not."""
-    from reconciler.cli.note import NOTE, job_client, keeping, merge_request
-    from reconciler.gitops.notes import post_note as post
+    from reconciler.cli.kept import NOTE, job_client, keeping, merge_request
+    from reconciler.reports.note import post_note as post
 
     with keeping(NOTE):
         project = os.environ.get("CI_MERGE_REQUEST_PROJECT_ID")

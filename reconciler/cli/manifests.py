@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli import job
-from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given, command
+from reconciler.cli.command import command
+from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.stdout import write_stdout
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     OUTPUT,
     weekly="--values --set --format --report",
     writes="validation",
+    job="validation",
     epilog="Example: reconciler validate manifests",
 )
 def validate(given: Given) -> int:
@@ -35,9 +36,8 @@ def validate(given: Given) -> int:
     .reconciler/codequality.json too.
     """
     from reconciler.errors import ManifestErrors
-    from reconciler.render import render_validation
+    from reconciler.reports import render_validation
 
-    given = job.reporting(given, job.VALIDATION)
     check_outputs(given, "validation")
     session = Session(given)
     try:

@@ -1,80 +1,16 @@
 """`reconciler note` and `reconciler issue`."""
 
-import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from reconciler import CONFIGURATION
-from reconciler.cli.exit_codes import heeding
-from reconciler.cli.options import CONNECTION, Given, command
+from reconciler.cli.command import command
+from reconciler.cli.kept import ISSUE, NOTE, kept_issue, merge_request, note_client, refused
+from reconciler.cli.options import CONNECTION, Given
 from reconciler.cli.session import Session
-from reconciler.cli.settings import checked_api_url, open_client, read_file
+from reconciler.cli.settings import read_file
 from reconciler.cli.stdout import write_stdout
-from reconciler.errors import (
-    ConfigurationError,
-    Forbidden,
-    NotFound,
-    ReconcilerError,
-    Unauthorized,
-)
-
-if TYPE_CHECKING:
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.gitops.issues import DriftIssue, Memory
-    from reconciler.gitops.notes import MergeRequest
-    from reconciler.service import Client
-
-LOG = logging.getLogger("reconciler")
-
-OWN_TOKEN = "RECONCILER_NOTE_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable for a token that is used for notes only."""
-
-Responsible = Mapping[str, Mapping[str, Sequence[str]]]
-"""Usernames by the name and the value of a label."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptWording:
-    """Words about what is kept on the service.
-
-    Attributes:
-        name: what it is.
-        place: where it is.
-        right: what the token must be allowed to do there.
-        refused: that it is not kept.
-    """
-
-    name: str
-    place: str
-    right: str
-    refused: str
-
-    @property
-    def wanted(self) -> str:
-        """The remedy for a token that does not suffice."""
-        return f"set {OWN_TOKEN} to a token with the scope api that may {self.right} there"
-
-    def remedy(self, error: ReconcilerError) -> str:
-        """Return the remedy for a refusal; empty if there is none."""
-        reasons = {
-            Unauthorized: f"the token is not valid there (CI job tokens may not {self.right}): ",
-            Forbidden: f"the token may not {self.right} there: ",
-            NotFound: f"there is no such {self.place}, or the token may not see it: ",
-        }
-        reason = next((words for kind, words in reasons.items() if isinstance(error, kind)), None)
-        return f"; {reason}{self.wanted}" if reason else ""
-
-
-NOTE = KeptWording("note", "merge request", "comment", "No note posted")
-ISSUE = KeptWording("issue", "project", "open issues", "No issue kept")
+from reconciler.errors import ConfigurationError, ReconcilerError
 
 
 @command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
@@ -109,17 +45,17 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     In the pipeline of a merge request, only --file is needed. Uses RECONCILER_NOTE_TOKEN, or else the usual token. If
     the note cannot be posted, stderr says why, and the exit code is 0 unless --strict is given.
     """
-    from reconciler.gitops.notes import post_note
+    from reconciler.reports.note import post_note
 
     Session(given)
     try:
         place = merge_request(project, iid)
         _refuse_link(file)
         text = read_file(file)
-        with _client(given, NOTE) as client:
+        with note_client(given, NOTE) as client:
             result = post_note(client, place, name, text)
     except ReconcilerError as error:
-        return _refused(NOTE, error, strict=strict)
+        return refused(NOTE, error, strict=strict)
     write_stdout(f"Note {name} {result}: {place}\n")
     return 0
 
@@ -159,93 +95,12 @@ def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) 
             "merge FILE... --report json=FILE"
         )
     try:
-        with _client(given, ISSUE) as client:
+        with note_client(given, ISSUE) as client:
             kept = kept_issue(client, project, name, saved, session)
     except ReconcilerError as error:
-        return _refused(ISSUE, error, strict=strict)
+        return refused(ISSUE, error, strict=strict)
     write_stdout(f"{kept}\n")
     return 0
-
-
-def kept_issue(client: "Client", project: str, name: str, saved: "SavedPlan", session: Session) -> str:
-    """Keep the issue of a name about a plan, and return what became of it: `Issue drift opened: acme/settings#4`.
-
-    Raises:
-        ServiceError: the issue could not be kept.
-    """
-    from reconciler.gitops.issues import keep_issue
-
-    kept = keep_issue(client, project, name, _drift(saved, name, session))
-    for username in kept.unknown:
-        LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
-    return f"Issue {name} {kept.result}: {project}{'' if kept.iid is None else f'#{kept.iid}'}"
-
-
-@contextmanager
-def keeping(subject: KeptWording) -> Iterator[None]:
-    """Log why nothing is kept, and go on."""
-    try:
-        with heeding(patience=1):
-            yield
-    except ReconcilerError as error:
-        _refused(subject, error, strict=False)
-
-
-def _refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> int:
-    """Log why nothing is kept, and what to do; return the exit code."""
-    LOG.error("%s: %s%s", subject.refused, error, subject.remedy(error))
-    return 1 if strict else 0
-
-
-def _drift(saved: "SavedPlan", name: str, session: Session) -> "DriftIssue":
-    """Return what an issue tells about a plan."""
-    from reconciler.documents.ledger import marks
-    from reconciler.documents.plan_file import utc
-    from reconciler.gitops.issues import DriftIssue, Memory
-    from reconciler.render import Style
-    from reconciler.render.markdown import restored
-
-    time = utc(saved.created_at)
-    in_order = f"**In order since {time}: nothing differs from the manifests, and there are no problems.**"
-    put_back = restored(saved, Style(links=session.links))
-    settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
-    return DriftIssue(
-        Memory(time, marks(saved.targets)),
-        partial(_issue_text, saved, session),
-        partial(_assignees, saved, settings.get("assignees", {})),
-        title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
-        in_order=f"{in_order}\n\n{put_back}".strip(),
-    )
-
-
-def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
-    """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
-    from reconciler.documents.comparison import news_of
-    from reconciler.documents.plan_file import utc
-    from reconciler.render import Style, render_plan
-
-    style = Style(links=session.links)
-    job = os.environ.get("CI_JOB_URL")
-    origin = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
-    parts = [
-        f"Live settings differ from the manifests. {origin} reconciler updates this issue in place, and closes it when "
-        "everything is in order."
-    ]
-    news = news_of(saved, before.marks)
-    if before.marks and not news.is_empty:
-        new = replace(news, known=None)
-        parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
-    return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown", style)))
-
-
-def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory") -> Sequence[str]:
-    """Return the usernames of those who are responsible for targets in which something is new."""
-    from reconciler.documents.comparison import news_of
-
-    news = news_of(saved, before.marks)
-    labels = [target.labels for target in news.targets if any(target.changes) or any(target.problems)]
-    owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
-    return list(dict.fromkeys(username for usernames in owners for username in usernames))
 
 
 def _refuse_link(file: Path) -> None:
@@ -261,58 +116,3 @@ def _refuse_link(file: Path) -> None:
     for part in (path, *path.parents) if path.is_relative_to(here) else ():
         if part != here and part.is_relative_to(here) and part.is_symlink():
             raise ConfigurationError(f"{file}: {part.relative_to(here)} is a symbolic link; name the file itself")
-
-
-def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
-    """Return the merge request that a note is about.
-
-    Raises:
-        ConfigurationError: it is not known.
-    """
-    from reconciler.gitops.notes import MergeRequest
-
-    if iid is None:
-        raise ConfigurationError(
-            "this is not the pipeline of a merge request: CI_MERGE_REQUEST_IID is not set; run the job where "
-            "$CI_PIPELINE_SOURCE is merge_request_event, or give --merge-request"
-        )
-    if project is None:
-        raise ConfigurationError(
-            "no project: neither CI_MERGE_REQUEST_PROJECT_ID nor CI_PROJECT_ID is set; give --project"
-        )
-    return MergeRequest(project, iid)
-
-
-def job_client(given: Given, subject: KeptWording) -> "Client":
-    """Return a client for the service that runs the CI job, with the token for notes and no other.
-
-    Raises:
-        ConfigurationError: as `open_client`; or there is no such token.
-    """
-    token = os.environ.get(OWN_TOKEN, "").strip()
-    if not token:
-        raise ConfigurationError(f"no token (CI job tokens may not {subject.right}): {subject.wanted}")
-    return open_client(replace(given, api_url=os.environ.get("CI_API_V4_URL")), token=token)
-
-
-def _client(given: Given, subject: KeptWording) -> "Client":
-    """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
-
-    Raises:
-        ConfigurationError: as `open_client`; or there is no token for that service.
-    """
-    source = click.get_current_context().get_parameter_source
-    own = "" if source("token_file") is ParameterSource.COMMANDLINE else os.environ.get(OWN_TOKEN, "").strip()
-    if not (own or given.token_file or os.environ.get("RECONCILER_TOKEN")):
-        raise ConfigurationError(
-            f"no token (CI job tokens may not {subject.right}, and pipelines of merge requests have no protected "
-            f"variables): {subject.wanted}"
-        )
-    job = os.environ.get("CI_API_V4_URL")
-    if job and source("api_url") is not ParameterSource.COMMANDLINE:
-        if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
-            raise ConfigurationError(
-                f"the token is for {checked_api_url(given)}, and the {subject.place} is at {job}: {subject.wanted}"
-            )
-        given = replace(given, api_url=job)
-    return open_client(given, token=own or None)

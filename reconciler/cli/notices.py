@@ -13,8 +13,7 @@ from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
     from reconciler.model.targets import Target
     from reconciler.service.webhook import Webhook
 
@@ -44,48 +43,54 @@ def webhook(given: "Given") -> "Webhook | None":
     return Webhook(given.notify, insecure_http=given.insecure_http, ca_file=trusted(given)[0])
 
 
-def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
+def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
     """Post the numbers of a plan, and why `apply` will refuse it."""
     if hook is None:
         return
-    from reconciler.render.wording import guard_notes, plan_in_a_line
+    from reconciler.document.wording import guard_notes, title_of
 
-    targets = (each.target for each in saved.targets if any(each.changes) or any(each.problems))
-    _post(hook, saved.service, [plan_in_a_line(saved), _named("In", targets), *guard_notes(saved)])
+    targets = (seen.target for seen in saved.targets if seen.target in saved.differing)
+    _post(hook, saved.service, [title_of(saved), _named("In", targets), *guard_notes(saved)])
 
 
-def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "SavedPlan") -> None:
+def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocument") -> None:
     """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
     if hook is None:
         return
+    from reconciler.document.document import target_of
+    from reconciler.document.wording import baseline_note, restored_heading, title_of
+    from reconciler.model.item import changed_by
     from reconciler.model.wording import counted
-    from reconciler.render.wording import baseline_note, plan_in_a_line, restored_heading
 
-    put_back = [*saved.plan.restored]
+    put_back = [*saved.findings("restored")]
     restored = restored_heading(len(put_back), saved.restored_since)
     number_gone = news.known.gone if news.known else 0
     has_changed = not news.is_empty or number_gone > 0
     if not has_changed and not restored:
         return
-    targets = (each.target for each in news.targets if any(each.changes) or any(each.problems))
+    targets = (seen.target for seen in news.targets if seen.target in news.differing)
     gone = f"{counted(number_gone, 'difference')} of the baseline gone" if number_gone else ""
-    head = f"Drift: {plan_in_a_line(news)}" if not saved.is_empty else "In order again" if has_changed else "In order"
-    places = dict.fromkeys(each.address.target for each in put_back)
+    head = f"Drift: {title_of(news)}" if not saved.is_empty else "In order again" if has_changed else "In order"
+    places = dict.fromkeys(map(target_of, put_back))
     again = _named(f"{restored} in", places) if restored else ""
-    known = Counter(change.changed_by.name for change in news.plan.changes if change.changed_by)
+    known = Counter(author.name for author in map(changed_by, news.changes) if author)
     people = ", ".join(f"{name} ({number:,})" for name, number in known.most_common())
     authors = people and f"Changed by {people}"
     _post(hook, saved.service, [head, _named("In", targets), authors, baseline_note(news), gone, again])
 
 
-def notify_of_report(hook: "Webhook | None", report: "Report") -> None:
+def notify_of_report(hook: "Webhook | None", report: "RunDocument") -> None:
     """Post the numbers of an apply, and where something is not done."""
     if hook is None:
         return
-    from reconciler.render.wording import report_in_a_line
+    from reconciler.document.document import target_of
+    from reconciler.document.wording import title_of
+    from reconciler.model.item import Status
 
-    targets = (target.target for target in report.targets if not target.in_order)
-    _post(hook, report.service, [report_in_a_line(report), _named("Not done, or a problem, in", targets)])
+    undone = {outcome.change.address.target for outcome in report.outcomes if outcome.status is not Status.DONE}
+    undone |= set(map(target_of, report.findings("problem")))
+    targets = (seen.target for seen in report.targets if seen.target in undone)
+    _post(hook, report.service, [title_of(report), _named("Not done, or a problem, in", targets)])
 
 
 def _named(words: str, targets: "Iterable[Target]") -> str:

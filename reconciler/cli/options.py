@@ -4,16 +4,16 @@ The fields of `Given` are the options: each is described once, as a value and as
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from functools import wraps
+from pathlib import Path
 from typing import Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
-from reconciler.cli.help import Command, records
-from reconciler.render import FORMATS, formats_of
+from reconciler.reports import FORMATS, formats_of
 
 AUTO: Literal["auto"] = "auto"
 
@@ -34,6 +34,25 @@ def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str
         example = PAIRS[str(parameter.metavar)]
         raise click.BadParameter(f"takes {parameter.metavar}, such as {example}; not {wrong[0]}")
     return tuple((key, value) for key, _, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a command does by itself in a job of GitLab CI; see `cli.job`.
+
+    Attributes:
+        keeping: what is around the writing of results: the histories of fleet pages.
+        publish: tells others of a plan, once it is written; takes the run and the plan.
+        advised: returns what a command says with what there is in a job instead of an option.
+        part: the part of the targets that the job handles, such as `2/5`; None for all of them.
+        last_drift: where the report of the last run of this job is; None if nothing compares with that.
+    """
+
+    keeping: "Callable[[Given], AbstractContextManager[None]]"
+    publish: Callable[[Any, Any], None]
+    advised: Callable[[str], str]
+    part: str | None = None
+    last_drift: Path | None = None
 
 
 class InFlight(click.IntRange):
@@ -64,7 +83,7 @@ class Format(click.Choice[str]):
 
 
 def _formats(context: click.Context) -> Sequence[str]:
-    subject = context.command.writes if isinstance(context.command, SharingCommand) else ""
+    subject = getattr(context.command, "writes", "")
     return formats_of(subject) if subject else FORMATS
 
 
@@ -131,6 +150,9 @@ class Given:
     """The values of the shared options; those a command does not take have their defaults."""
 
     paths: tuple[str, ...] = ()
+
+    job: "Job | None" = None
+    """The job of GitLab CI that the command runs in, if it does something by itself there."""
 
     values: tuple[str, ...] = MANIFESTS.values(
         "--values", "FILE", "YAML file of values for templates (*.yaml.j2); repeatable, later files win.", type=FILE
@@ -252,62 +274,3 @@ class Given:
     def narrowed(self) -> bool:
         """Whether the run is about some targets or sections alone, by what the options select."""
         return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed, self.only_change))
-
-
-class SharingCommand(Command):
-    """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
-
-    def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self.writes = writes
-        self.groups = {group: group.options for group in (*groups, VERBOSITY)}
-        if MANIFESTS in self.groups:
-            self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
-        self.params += [option for options in self.groups.values() for option in options]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line; each error knows the command, so that its message has the example."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx
-            raise
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
-        shared = [option for options in self.groups.values() for option in options]
-        own = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in shared]
-        sections = {"Options": own}
-        for group, options in self.groups.items():
-            sections[group.heading] = [*sections.get(group.heading, []), *options]
-        for heading, options in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records(ctx, options))
-
-
-def command(
-    *groups: OptionGroup, name: str | None = None, weekly: str = "", writes: str = "", epilog: str
-) -> Callable[[Callable[..., int]], SharingCommand]:
-    """Make a command of a function, with groups of shared options, in the order in which help lists them.
-
-    The function is called with their values as one `Given`, and with the command's own options by name.
-
-    Args:
-        groups: the shared options.
-        name: of the command, if not that of the function.
-        weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
-        writes: the subject whose formats help offers, see `render.check_format`; all formats if left out.
-        epilog: an example, which ends the help.
-    """
-    names = [each.name for each in fields(Given)]
-
-    def make(function: Callable[..., int]) -> SharingCommand:
-        @wraps(function)
-        def called(**values: Any) -> int:
-            shared = {name: values.pop(name) for name in names if name in values}
-            return function(Given(**shared), **values)
-
-        options = {"groups": groups, "weekly": weekly.split(), "writes": writes}
-        return click.command(name, cls=SharingCommand, **options, epilog=epilog)(called)
-
-    return make

@@ -23,8 +23,8 @@ from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.render import Style
+    from reconciler.document.document import RunDocument
+    from reconciler.document.style import Style
 
 LOG = logging.getLogger("reconciler")
 
@@ -46,7 +46,7 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     Raises:
         UsageError: before anything is requested.
     """
-    from reconciler.render import check_format
+    from reconciler.reports import check_format
 
     for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
@@ -70,7 +70,7 @@ def history_of(page: Path) -> Path:
     return page.with_suffix(".history.json")
 
 
-def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
+def save_fleet(saved: "RunDocument", page: Path, style: "Style") -> None:
     """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
 
     What is ahead of this machine's clock is not kept: neither earlier runs nor this one.
@@ -78,9 +78,9 @@ def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
     Raises:
         OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
     """
-    from reconciler.documents.history import History, is_ahead, load_history, save_history, until, with_run
-    from reconciler.documents.plan_file import utc
-    from reconciler.render import fleet
+    from reconciler.document.document import utc
+    from reconciler.reports import fleet
+    from reconciler.reports.history import History, is_ahead, load_history, save_history, until, with_run
 
     file = history_of(page)
     if not is_replaced(page):

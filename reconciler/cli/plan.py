@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import job
 from reconciler.cli.applies import MAX_LISTED_APPLIES
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
-from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given, command
+from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given
 from reconciler.cli.outputs import check_outputs, write_stderr
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
@@ -21,8 +21,8 @@ from reconciler.errors import ConfigurationError, Outdated, PlanRefused, UsageEr
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.render import Style
+    from reconciler.document.document import RunDocument
+    from reconciler.document.style import Style
 
 LOG = logging.getLogger("reconciler")
 
@@ -42,6 +42,7 @@ WHOLE_PLAN_FORMATS = ("fleet", "json")
     NOTICE,
     PROBLEMS,
     weekly="--out --target --section --since --allow-deletes --report --group-by --detailed-exitcode",
+    job="plan",
     epilog="Example: reconciler plan manifests --out plan.json",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
@@ -61,7 +62,6 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     """
     from reconciler.cli.planning import draw
 
-    given = job.planning(given)
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
     with (
@@ -70,10 +70,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     ):
         keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
         saved = draw(session, client, commit=keeps, inventory=inventory)
-    with job.keeping_history(given):
-        code = session.write_plan(saved, out, detailed=detailed_exitcode)
-    job.write_pipeline(saved)
-    job.post_note(session, saved)
+    code = session.write_plan(saved, out, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code
 
@@ -85,6 +82,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     NOTICE,
     PROBLEMS,
     weekly="--baseline --who --target --section --report --notify",
+    job="drift",
     epilog="Example, for cron: reconciler drift manifests --report json=drift.json",
 )
 @click.option(
@@ -125,11 +123,10 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import left_alone_in, news_of, seen_before
-    from reconciler.render import render_plan
-    from reconciler.render.wording import access_notes, with_reasons
+    from reconciler.document.compare import left_alone_in, news_of, seen_before
+    from reconciler.document.wording import access_notes, with_reasons
+    from reconciler.reports import render_plan
 
-    given, baseline = job.drifting(given, baseline)
     check_outputs(given, "plan", ("--baseline", baseline))
     if after is not None and not restored:
         raise UsageError("--after goes with --restored")
@@ -146,20 +143,18 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         saved = draw(
             session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
         )
-    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before.plan))
+    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before))
     saved, news = with_reasons(saved), with_reasons(news)
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
-    told = known is not None and not given.quiet and (known.total or any(access_notes(news.plan.unmanaged)))
-    silent = news.is_empty and not (any(saved.plan.restored) or told)
-    with job.keeping_history(given):
-        session.write_result(write, fleet=saved, silent=silent and given.format == "text")
-    job.keep_issue(session, saved)
+    told = known is not None and not given.quiet and (known.total or any(access_notes(news)))
+    silent = news.is_empty and not (any(saved.findings("restored")) or told)
+    session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     notify_of_drift(hook, saved, news)
-    return of_plan(news.plan, detailed=True, allow_problems=given.allow_problems)
+    return of_plan(news, detailed=True, allow_problems=given.allow_problems)
 
 
 def _applies(given: Given) -> int:
@@ -168,7 +163,7 @@ def _applies(given: Given) -> int:
     return MAX_LISTED_APPLIES if formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
-def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | None") -> "datetime | None":
+def _restored_after(after: str | None, now: "datetime", before: "RunDocument | None") -> "datetime | None":
     """Return since when changes that were put back are told: since a day or a duration, else since the baseline.
 
     Raises:
@@ -192,14 +187,14 @@ def _restored_after(after: str | None, now: "datetime", before: "SavedPlan | Non
     return moment
 
 
-def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":
+def _baseline(session: Session, file: Path | None, api_url: str) -> "RunDocument | None":
     """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
 
     Raises:
         ConfigurationError: the file cannot be read.
         PlanRefused: the file is not a plan, was edited, is of a newer format, or is about another service.
     """
-    from reconciler.documents.plan_file import is_about
+    from reconciler.document.document import is_about
 
     if file is None:
         return None
@@ -208,7 +203,7 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        if file == job.BASELINE:
+        if session.given.job and file == session.given.job.last_drift:
             write_stderr("no earlier run of this job has left a report of drift; without a baseline everything is new")
             return None
         advice = f"check the path, or write it: reconciler drift --report json={file}"

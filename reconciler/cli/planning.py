@@ -16,8 +16,9 @@ from reconciler import __version__
 from reconciler.cli.applies import ChosenApply
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
-from reconciler.documents.plan_file import PastApply, SavedPlan, is_about
-from reconciler.documents.report import load_report
+from reconciler.document.document import PastApply, RunDocument, is_about, saying
+from reconciler.document.stored import load_report
+from reconciler.document.tree import plan_of, rename, with_plan
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.fleet.inventory import prospect
 from reconciler.fleet.stages import GIVEN, STAGES, survey
@@ -26,11 +27,13 @@ from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
-from reconciler.model.plan import Plan, Status
+from reconciler.model.item import Finding, Status
+from reconciler.model.plan import Plan
+from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Target
 from reconciler.planning.creation import variables_of
 from reconciler.planning.revert import WayBack
-from reconciler.planning.selection import Shard, read_shard
+from reconciler.planning.selection import read_shard
 from reconciler.service import Client
 from reconciler.system import clock
 
@@ -48,7 +51,7 @@ def draw(
     inventory: OpenInventory = NO_INVENTORY,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
-) -> SavedPlan:
+) -> RunDocument:
     """Read the manifests and live state and return the plan. Nothing is written: see `fleet.STAGES`.
 
     Args:
@@ -66,12 +69,13 @@ def draw(
     records = commit or inventory.store is not None
     known = committed(session.inputs, run.manifests) if records else ""
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
+    drawn = _saved(session, client, run.plan, run.desired.digest)
+    remarks = (*run.absences.remarks, *successions(run))
+    said = (*map(rename, run.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
-        _saved(session, client, run.plan, run.desired.digest),
+        saying(drawn, *said),
         shard=run.scope.shard,
         since=run.past.then.revision if run.past else "",
-        hints=run.hints,
-        remarks=(*run.absences.remarks, *successions(run)),
         archived=len(run.archived_left_out),
         narrowed=given.narrowed or (given.since is not None and not given.everything),
         restored_since=restored_after,
@@ -93,7 +97,7 @@ def _warn_of_variables(plan: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> SavedPlan:
+def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDocument:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
 
     Args:
@@ -116,10 +120,10 @@ def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> Saved
         raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {there}")
     if logged and logged.when != report.finished_at:
         raise PlanRefused(
-            f"{file}: the report is of an apply that ended at {report.finished_at:%Y-%m-%d %H:%M:%S} UTC, and "
+            f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
             f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
-    way_back = WayBack(report.targets, session.kinds, sha256(text.encode()).hexdigest())
+    way_back = WayBack(plan_of(report, session.kinds).targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client.traffic) as progress:
         run = Survey(
@@ -137,19 +141,17 @@ def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> Saved
     return replace(saved, reverts=apply.name, commit=commit, narrowed=given.narrowed)
 
 
-def _saved(session: Session, client: Client, plan: Plan, digest: str) -> SavedPlan:
+def _saved(session: Session, client: Client, plan: Plan, digest: str) -> RunDocument:
     """Return a plan that was made now, as it can be saved."""
-    return SavedPlan(
+    head = RunDocument(
         service=client.api_url,
         created_at=clock.now().replace(microsecond=0),
         tool_version=__version__,
         manifests_digest=digest,
         requests_made=client.traffic.reads,
         limits=session.limits(),
-        targets=plan.targets,
-        dependent=plan.dependent,
-        whole=plan.whole,
     )
+    return with_plan(head, plan)
 
 
 def _failed_before(session: Session) -> frozenset[Address] | None:

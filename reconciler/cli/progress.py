@@ -30,12 +30,10 @@ WORTH_ESTIMATING = 3.0
 @contextmanager
 def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[None]:
     """Show progress while this block runs, if anybody can see it."""
-    if given.quiet:
-        yield
-    elif given.log_format == "text" and given.color != "never" and _welcomes_colour(is_terminal(sys.stderr)):
+    if given.log_format == "text" and given.color != "never" and _welcomes_colour(is_terminal(sys.stderr)):
         with _moving(progress, traffic):
             yield
-    elif os.environ.get("CI") and not is_terminal(sys.stderr):
+    elif os.environ.get("CI") and not is_terminal(sys.stderr) and not given.quiet:
         with every(EVERY, lambda: LOG.info("%s", sentence(progress, traffic))):
             yield
     else:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from reconciler.apply import Application
     from reconciler.apply.aftermath import Names
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
     from reconciler.gitops.ancestry import Ancestry
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.inventory import OpenInventory
@@ -54,10 +53,10 @@ class Recording:
     """
 
     inventory: "OpenInventory"
-    saved: "SavedPlan"
+    saved: "RunDocument"
     left: "dict[str, Plan]" = field(default_factory=dict)
 
-    def check(self) -> "SavedPlan":
+    def check(self) -> "RunDocument":
         """Read the list again before the first write, and return the plan without deletions that are stale by now.
 
         Whether there was a list before is said by the plan: the apply makes one.
@@ -66,15 +65,23 @@ class Recording:
             InventoryUnreadable: the list cannot be read.
         """
         from reconciler.apply.aftermath import without
+        from reconciler.document.tree import plan_of, with_plan
         from reconciler.gitops.inventory import NO_LIST
+        from reconciler.kinds import all_kinds
         from reconciler.model.absence import HELD_UP, stale_absences
+        from reconciler.model.item import Finding
 
-        kept = (each for each in self.saved.remarks if each != NO_LIST and not each.startswith(HELD_UP))
-        self.saved = replace(self.saved, remarks=tuple(kept))
+        passing = {
+            finding.reason
+            for finding in self.saved.findings("stays")
+            if finding.reason == NO_LIST or finding.reason.startswith(HELD_UP)
+        }
+        said = (item for item in self.saved.items if not (isinstance(item, Finding) and item.reason in passing))
+        self.saved = replace(self.saved, items=tuple(said))
         self._warn_of_newer()
         prospect = self.saved.inventory
         is_of_commit = prospect is None or bool(prospect.run.commit) or bool(self.inventory.obstacle)
-        if self._ancestry is not None and not is_of_commit and any(self.saved.plan.changes):
+        if self._ancestry is not None and not is_of_commit and any(self.saved.changes):
             LOG.warning("%s", NO_COMMIT)
         if prospect is None or not prospect.absences:
             return self.saved
@@ -85,8 +92,8 @@ class Recording:
             now = store.read().inventory
             stale = stale_absences(prospect.absences, now, ancestry.last_applied(now.applied))
         if stale:
-            plan, self.left = without(self.saved.plan, stale, self._names)
-            self.saved = replace(self.saved, targets=plan.targets)
+            plan, self.left = without(plan_of(self.saved, all_kinds()), stale, self._names)
+            self.saved = with_plan(self.saved, plan)
         return self.saved
 
     def _warn_of_newer(self) -> None:
@@ -122,7 +129,7 @@ class Recording:
     def store(
         self,
         outcomes: "list[TargetPlan]",
-        report: "Report",
+        report: "RunDocument",
         code: int,
         canary: str,
         first: "Collection[Target] | None",
@@ -154,7 +161,7 @@ class Recording:
 
         changes, commit = self._changes(stored.inventory, outcomes, application.read, narrowed)
         contains = self._contains
-        if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.requests.writes:
+        if with_changes(stored.inventory, changes, contains) == stored.inventory and not report.made.writes:
             return code
         apply = replace(_told(report), manifests=commit, service=store.service, result=code, canary=canary)
         try:
@@ -229,11 +236,12 @@ class Recording:
         return ancestry.contains if ancestry else lambda _commit: False
 
 
-def _told(report: "Report") -> "Apply":
+def _told(report: "RunDocument") -> "Apply":
     """Return the apply that a report and the CI job describe."""
     from collections import Counter
 
     from reconciler.apply import DONE_BEFORE, Status
+    from reconciler.document.numbers import DONE
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 
@@ -241,22 +249,22 @@ def _told(report: "Report") -> "Apply":
     # A job that is retried finds done what it has done before: that is in the log already.
     words = Counter(each.word for each in report.outcomes if each.status is Status.DONE and each.reason != DONE_BEFORE)
     return Apply(
-        when=report.finished_at,
+        when=report.time,
         author=person.name,
         author_email=person.email,
-        counts={word: words[word] for word in ("created", "updated", "deleted")},
+        counts={word: words[word] for word in DONE},
         job=os.environ.get("CI_JOB_URL", ""),
         reverts=report.reverts,
     )
 
 
-def _keep(name: str, report: "Report") -> None:
+def _keep(name: str, report: "RunDocument") -> None:
     """Keep the report of an apply for `revert`.
 
     Raises:
         OutputFailed: it cannot be written.
     """
-    from reconciler.documents.report import save_report
+    from reconciler.document.stored import save
     from reconciler.gitops.clone import clone_of
 
-    clone_of(repository(Path()) or Path()).keep_report(name, report.finished_at, save_report(report))
+    clone_of(repository(Path()) or Path()).keep_report(name, report.time, save(report))

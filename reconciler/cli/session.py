@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -36,17 +36,16 @@ from reconciler.system.files import save
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from reconciler.documents.plan_file import SavedPlan
-    from reconciler.documents.report import Report
+    from reconciler.document.document import RunDocument
+    from reconciler.document.guard import Limits
+    from reconciler.document.links import Links
+    from reconciler.document.style import Style
     from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
-    from reconciler.planning.guard import Limits
     from reconciler.planning.selection import RunSelection
-    from reconciler.render import Style
-    from reconciler.render.links import Links
     from reconciler.service import Client, Traffic
 
 LOG = logging.getLogger("reconciler")
@@ -102,7 +101,7 @@ class Session:
 
         manifests = read_manifests(self.inputs, locks_bind=locks_bind)
         if manifests.warnings and not quiet:
-            from reconciler.render.wording import warned_once
+            from reconciler.document.wording import warned_once
 
             self.warn(manifests.warnings if self.given.verbose else warned_once(manifests.warnings))
         return manifests
@@ -138,7 +137,7 @@ class Session:
 
     def limits(self) -> "Limits":
         """Return the limits of a plan that is made now; warn of a permission that has ended."""
-        from reconciler.planning.guard import Limits
+        from reconciler.document.guard import Limits
 
         settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
         if ALLOW_DELETES_ENDED in settings and self.given.allow_deletes is None:
@@ -227,21 +226,21 @@ class Session:
         given = self.given
         return RunSelection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)
 
-    def read_plan(self, file: Path) -> "SavedPlan":
+    def read_plan(self, file: Path) -> "RunDocument":
         """Return the plan that a file holds.
 
         Raises:
             ConfigurationError: the file cannot be read.
             PlanRefused: it holds no plan, or an edited one; the message names the file.
         """
-        from reconciler.documents.plan_file import load_plan
+        from reconciler.document.stored import load_plan
 
         with naming_document(file):
             return load_plan(read_file(file), self.kinds)
 
-    def read_report(self, file: Path) -> "Report":
+    def read_report(self, file: Path) -> "RunDocument":
         """Return the report of an apply that a file holds; errors are as of `read_plan`."""
-        from reconciler.documents.report import load_report
+        from reconciler.document.stored import load_report
 
         with naming_document(file):
             return load_report(read_file(file), self.kinds)
@@ -251,22 +250,22 @@ class Session:
         LOG.info("%s", text)
 
     def write_plan(
-        self, saved: "SavedPlan", out: Path | None = None, *, silent: bool = False, detailed: bool = False
+        self, saved: "RunDocument", out: Path | None = None, *, silent: bool = False, detailed: bool = False
     ) -> ExitCode:
         """Write a plan and, if `out` is given, its document; return the exit code, see `of_plan`."""
-        from reconciler.documents.plan_file import save_plan
-        from reconciler.render import render_plan
+        from reconciler.document.stored import save
+        from reconciler.reports import render_plan
 
-        documents = {} if out is None else {out: save_plan(saved)}
+        documents = {} if out is None else {out: save(saved)}
         self.write_result(partial(render_plan, saved), documents=documents, fleet=saved, silent=silent)
-        return of_plan(saved.plan, detailed=detailed, allow_problems=self.given.allow_problems)
+        return of_plan(saved, detailed=detailed, allow_problems=self.given.allow_problems)
 
-    def write_report(self, report: "Report", out: Path | None = None) -> int:
+    def write_report(self, report: "RunDocument", out: Path | None = None) -> int:
         """Write a report and, if `out` is given, its document; return the exit code, see `of_report`."""
-        from reconciler.documents.report import save_report
-        from reconciler.render import render_report
+        from reconciler.document.stored import save
+        from reconciler.reports import render_report
 
-        documents = {} if out is None else {out: save_report(report)}
+        documents = {} if out is None else {out: save(report)}
         self.write_result(partial(render_report, report), documents=documents)
         return of_report(report, allow_problems=self.given.allow_problems)
 
@@ -275,7 +274,7 @@ class Session:
         write: "Callable[[str, Style], str]",
         *,
         documents: Mapping[Path, str] = NO_DOCUMENTS,
-        fleet: "SavedPlan | None" = None,
+        fleet: "RunDocument | None" = None,
         silent: bool = False,
         precious: bool = False,
     ) -> None:
@@ -291,7 +290,7 @@ class Session:
         Raises:
             OutputFailed: with every failure, once all else was written.
         """
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         plain = Style(group_by=self.given.group_by, links=self.links)
 
@@ -312,8 +311,10 @@ class Session:
                 save(path, write(format_, plain))
 
         reports = [partial(put, format_, Path(file)) for format_, file in self.given.reports]
-        with heeding(patience=1):
+        with self.given.job.keeping(self.given) if self.given.job else nullcontext(), heeding(patience=1):
             attempt_all([*([] if silent else [show]), *saves, *reports])
+        if fleet is not None and self.given.job:
+            self.given.job.publish(self, fleet)
 
     def write_reports_so_far(self, write: "Callable[[str, Style], str]") -> None:
         """Write the reports that are files, in case that the run has no time to; `write_result` replaces them.
@@ -321,7 +322,7 @@ class Session:
         Args:
             write: see `write_result`.
         """
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         plain = Style(group_by=self.given.group_by, links=self.links)
         for format_, file in self.given.reports:
@@ -332,7 +333,7 @@ class Session:
 
     def style(self, stream: TextIO | None) -> "Style":
         """Return the style of text on a stream; None stands for a closed stream."""
-        from reconciler.render import Style
+        from reconciler.document.style import Style
 
         terminal = is_terminal(stream)
         return Style(
@@ -345,9 +346,9 @@ class Session:
             links=self.links,
         )
 
-    def links(self, document: "SavedPlan | Report") -> "Links":
+    def links(self, document: "RunDocument | RunDocument") -> "Links":
         """Return the links of a plan or a report, by the variables of a CI job and `reconciler.yaml`."""
-        from reconciler.render.links import Links, Places
+        from reconciler.document.links import Links, Places
 
         here = Path.cwd()
         root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import suggestions
+from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.help import Command
 from reconciler.cli.inventory import API, branch_on
 from reconciler.cli.job import in_job
-from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
+from reconciler.cli.options import DEFAULT_PATHS, RUN, Given
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
@@ -48,7 +49,7 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     environment, and the component and image that .gitlab-ci.yml names. The project is that of the job, elsewhere that
     of the remote `origin`. A Maintainer's token sees everything.
     """
-    from reconciler.render import render_diagnosis
+    from reconciler.reports import render_diagnosis
 
     check_outputs(given, "diagnosis")
     session = Session(given)
@@ -60,7 +61,7 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
 def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     """Check service and token and, only if these are usable, with more patience, the targets."""
     from reconciler.cli.settings import exposes_token
-    from reconciler.doctor import Diagnosis, Finding, Verdict, check_service
+    from reconciler.doctor import Diagnosis, DoctorFinding, Verdict, check_service
     from reconciler.errors import ManifestErrors, ServiceError
     from reconciler.model.wording import counted
 
@@ -74,9 +75,9 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     except ManifestErrors as errors:
         number = sum(diagnostic.severity == "error" for diagnostic in errors.diagnostics)
         text = f"not valid: {counted(number, 'error')}"
-        finding = Finding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
+        finding = DoctorFinding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
     except ServiceError as error:
-        finding = Finding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
+        finding = DoctorFinding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
     return Diagnosis(service, manifests=(finding,))
 
 

@@ -11,7 +11,7 @@ import click
 from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
 from reconciler.model.targets import PATHLESS as PATHLESS_LEVELS
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 
 REPORTS = {
     "fleet": "public/index.html",

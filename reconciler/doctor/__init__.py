@@ -12,14 +12,13 @@ from reconciler.doctor.credentials import check_read_token, check_service
 from reconciler.doctor.findings import (
     Costs,
     Diagnosis,
+    DoctorFinding,
     Estimate,
-    Finding,
     Permission,
     SectionState,
     ServiceCheck,
     TargetState,
     Verdict,
-    diagnosis_content,
 )
 from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
 from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
@@ -29,8 +28,8 @@ from reconciler.model.plan import Plan, TargetPlan
 __all__ = [
     "Costs",
     "Diagnosis",
+    "DoctorFinding",
     "Estimate",
-    "Finding",
     "Permission",
     "PipelineProject",
     "SectionState",
@@ -46,7 +45,6 @@ __all__ = [
     "check_targets",
     "context_of",
     "costs_of",
-    "diagnosis_content",
     "estimate",
 ]
 

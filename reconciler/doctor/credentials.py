@@ -7,7 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from reconciler.doctor.findings import Finding, Permission, ServiceCheck, Token, TokenKind, Verdict
+from reconciler.doctor.findings import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,
@@ -58,7 +58,7 @@ JOB_TOKEN = Token(
     reads=Permission.NO,
     writes=Permission.NO,
     findings=(
-        Finding(
+        DoctorFinding(
             Verdict.ERROR,
             "token",
             "a CI job token, which may read none of this",
@@ -77,19 +77,19 @@ def check_service(reader: Reader, api_url: str, today: date, *, exposed: bool = 
         today: the day on which expiry is judged.
         exposed: whether the token is sent unencrypted.
     """
-    warning = Finding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
+    warning = DoctorFinding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
     checked = _check(reader, api_url, today)
     return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
 
 
-def check_read_token(reading: ServiceCheck) -> Iterator[Finding]:
+def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
     """Yield what is wrong with RECONCILER_READ_TOKEN, by a check of the service with it."""
     name = "RECONCILER_READ_TOKEN"
     if reading.token.writes is Permission.YES:
         said = "may write, and everybody who can push a branch can read it"
-        yield Finding(Verdict.WARNING, name, said, "use a token with the scope read_api alone")
+        yield DoctorFinding(Verdict.WARNING, name, said, "use a token with the scope read_api alone")
     elif not reading.usable:
-        yield Finding(Verdict.ERROR, name, "the service refuses it", "renew it")
+        yield DoctorFinding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
 
 def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
@@ -97,7 +97,7 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
     obstacle = _obstacle(record, api_url)
     if obstacle:
         return ServiceCheck(api_url, findings=(obstacle,))
-    reached = Finding(Verdict.OK, "reachable", "yes")
+    reached = DoctorFinding(Verdict.OK, "reachable", "yes")
     if isinstance(record, Unauthorized):
         return ServiceCheck(api_url, token=_refused(record), findings=(reached,))
     answer = _ask(reader, "version")
@@ -112,11 +112,13 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
     token = _token(record, owner, caller, today)
     if isinstance(answer, ServiceError):
         return ServiceCheck(
-            api_url, token=token, findings=(reached, Finding(Verdict.UNKNOWN, "version", f"not reported: {answer}"))
+            api_url,
+            token=token,
+            findings=(reached, DoctorFinding(Verdict.UNKNOWN, "version", f"not reported: {answer}")),
         )
     enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
     edition = {True: "Enterprise Edition", False: "Community Edition", None: "edition not reported"}[enterprise]
-    version = Finding(Verdict.OK, "version", f"{answer['version']}, {edition}")
+    version = DoctorFinding(Verdict.OK, "version", f"{answer['version']}, {edition}")
     return ServiceCheck(api_url, answer["version"], enterprise, token, (reached, version))
 
 
@@ -127,32 +129,34 @@ def _ask(reader: Reader, path: str) -> Json | ServiceError:
         return error
 
 
-def _obstacle(answer: Json | ServiceError, api_url: str) -> Finding | None:
+def _obstacle(answer: Json | ServiceError, api_url: str) -> DoctorFinding | None:
     """Return why the service cannot be used, if a response says so."""
     match answer:
         case Unreachable():
-            return Finding(Verdict.ERROR, "reachable", f"{answer.failure.summary}: {answer.reason}", answer.remedy)
+            return DoctorFinding(
+                Verdict.ERROR, "reachable", f"{answer.failure.summary}: {answer.reason}", answer.remedy
+            )
         case Moved():
             remedy = "set the URL to the target of the redirect, ending in /api/v4"
-            return Finding(Verdict.ERROR, "api", answer.reason, remedy)
+            return DoctorFinding(Verdict.ERROR, "api", answer.reason, remedy)
         case BadAnswer():
-            return Finding(Verdict.ERROR, "api", f"not an API: {answer.reason}", _better_url(api_url))
+            return DoctorFinding(Verdict.ERROR, "api", f"not an API: {answer.reason}", _better_url(api_url))
         case Forbidden() | NotFound() | Refused() | Unauthorized():
             return None
         case ServiceError():
             remedy = _over_tls(api_url) if isinstance(answer, AnswerLost) else ""
-            return Finding(Verdict.ERROR, "api", f"not usable now: {answer}", remedy or "try again later")
+            return DoctorFinding(Verdict.ERROR, "api", f"not usable now: {answer}", remedy or "try again later")
     return None
 
 
-def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: str) -> Finding | None:
+def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: str) -> DoctorFinding | None:
     """Return that there is no API, if neither response is that of an API."""
     if isinstance(version, NotFound | Refused) and isinstance(record, ServiceError):
-        return Finding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
+        return DoctorFinding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
     if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
         return None
     text = "not an API: GET version: the response has no version"
-    return Finding(Verdict.ERROR, "api", text, _better_url(api_url))
+    return DoctorFinding(Verdict.ERROR, "api", text, _better_url(api_url))
 
 
 def _better_url(api_url: str) -> str:
@@ -166,7 +170,7 @@ def _over_tls(api_url: str) -> str:
 
 def _refused(error: Unauthorized) -> Token:
     remedy = error.remedy if isinstance(error, AccountClosed) else NEW_TOKEN
-    return Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
+    return Token(findings=(DoctorFinding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
 
 
 def _token(record: Json | ServiceError, user: Json | ServiceError, caller: Caller, today: date) -> Token:
@@ -197,45 +201,45 @@ def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
     return TokenKind(made_for[1]) if made_for else TokenKind.BOT
 
 
-def _identity(token: Token, fields: Mapping[str, Json]) -> Finding:
+def _identity(token: Token, fields: Mapping[str, Json]) -> DoctorFinding:
     name = f' "{fields["name"]}"' if isinstance(fields.get("name"), str) else ""
     admin = ", an administrator" if token.caller.admin or token.caller.lacks_admin_mode else ""
     text = f"{KINDS[token.kind]}{name} of {token.owner or 'an unknown user'}{admin}"
     if fields.get("revoked") is True or fields.get("active") is False:
-        return Finding(Verdict.ERROR, "token", f"{text}, which is no longer active", NEW_TOKEN)
+        return DoctorFinding(Verdict.ERROR, "token", f"{text}, which is no longer active", NEW_TOKEN)
     known = token.owner is not None and token.kind is not TokenKind.UNKNOWN
-    return Finding(Verdict.OK if known else Verdict.UNKNOWN, "token", text)
+    return DoctorFinding(Verdict.OK if known else Verdict.UNKNOWN, "token", text)
 
 
-def _scopes(token: Token) -> Finding:
+def _scopes(token: Token) -> DoctorFinding:
     if token.scopes is None:
-        return Finding(Verdict.UNKNOWN, "scopes", "not reported")
+        return DoctorFinding(Verdict.UNKNOWN, "scopes", "not reported")
     listed = ", ".join(token.scopes) or "none"
     if token.reads is Permission.NO:
-        return Finding(Verdict.ERROR, "scopes", f"{listed}: not enough to read", NEW_TOKEN)
+        return DoctorFinding(Verdict.ERROR, "scopes", f"{listed}: not enough to read", NEW_TOKEN)
     if token.writes is Permission.NO:
         remedy = "plan and drift need no more; apply needs the scope api"
-        return Finding(Verdict.WARNING, "scopes", f"{listed}: enough to read, not to write", remedy)
+        return DoctorFinding(Verdict.WARNING, "scopes", f"{listed}: enough to read, not to write", remedy)
     if token.writes is Permission.UNKNOWN:
-        return Finding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
+        return DoctorFinding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
     if token.caller.shortfall:
         said = f"{listed}: enough only where {token.owner} is a member: {token.caller.shortfall}"
-        return Finding(Verdict.WARNING, "scopes", said, ADMIN_MODE)
-    return Finding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
+        return DoctorFinding(Verdict.WARNING, "scopes", said, ADMIN_MODE)
+    return DoctorFinding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
 
 
-def _expiry(token: Token, fields: Mapping[str, Json], today: date) -> Finding:
+def _expiry(token: Token, fields: Mapping[str, Json], today: date) -> DoctorFinding:
     if token.expires_at is None:
         if "expires_at" in fields and fields["expires_at"] is None:
-            return Finding(Verdict.OK, "expiry", "never")
-        return Finding(Verdict.UNKNOWN, "expiry", "not reported")
+            return DoctorFinding(Verdict.OK, "expiry", "never")
+        return DoctorFinding(Verdict.UNKNOWN, "expiry", "not reported")
     days = (token.expires_at - today).days
     if days <= 0:
-        return Finding(Verdict.ERROR, "expiry", f"expired on {token.expires_at}", NEW_TOKEN)
+        return DoctorFinding(Verdict.ERROR, "expiry", f"expired on {token.expires_at}", NEW_TOKEN)
     text = f"{token.expires_at}, in {counted(days, 'day')}"
     if days <= SOON:
-        return Finding(Verdict.WARNING, "expiry", text, "renew it in time")
-    return Finding(Verdict.OK, "expiry", text)
+        return DoctorFinding(Verdict.WARNING, "expiry", text, "renew it in time")
+    return DoctorFinding(Verdict.OK, "expiry", text)
 
 
 def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Permission:

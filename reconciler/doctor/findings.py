@@ -12,11 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PlainSerializer, PositiveInt, TypeAdapter, computed_field
 
-from reconciler.documents.checksum import DOCUMENT
+from reconciler.document.checksum import DOCUMENT
 from reconciler.live.caller import UNKNOWN_CALLER, Caller
-from reconciler.model.plan import Targeted
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
+from reconciler.model.targets import Key, Level, Target
 
 
 class Verdict(StrEnum):
@@ -53,7 +52,7 @@ Seconds = Annotated[float, Field(ge=0), PlainSerializer(lambda seconds: round(se
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One finding."""
 
     verdict: Verdict
@@ -84,7 +83,7 @@ class Token:
     """Whether the scopes suffice to read."""
     writes: Permission = Permission.UNKNOWN
     """Whether the scopes suffice to write."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[DoctorFinding, ...] = ()
     """The findings about the token."""
 
 
@@ -100,7 +99,7 @@ class ServiceCheck:
     """Whether it has the code of the paid editions, licensed or not; None if unknown."""
     token: Annotated[Token, Field(exclude=True)] = Token()
     """The token, as the service reports it."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[DoctorFinding, ...] = ()
     """The findings about the service."""
 
     @computed_field
@@ -131,7 +130,7 @@ class SectionState:
     """Why not, or why that is unknown; empty if the target's findings say it."""
     remedy: str = ""
     """The fix; empty if none is needed."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[DoctorFinding, ...] = ()
     """Problems that a plan would report."""
 
     @computed_field
@@ -144,16 +143,28 @@ class SectionState:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState(Targeted):
+class TargetState:
     """One target."""
 
     target: Annotated[Target, Field(exclude=True)]
     origin: str
     """Its manifest, as path:line."""
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     """The findings about the target as a whole."""
     sections: tuple[SectionState, ...]
     """Its declared sections, in the order of a plan."""
+
+    @computed_field
+    @property
+    def level(self) -> Level:
+        """The level of the target."""
+        return self.target.level
+
+    @computed_field
+    @property
+    def ref(self) -> Key | None:
+        """The full path or the numeric ID; null for the instance and for the user behind the token."""
+        return self.target.ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +217,9 @@ class Diagnosis:
     """The format of this document."""
     service: ServiceCheck
     """The version and edition of the service, and the findings about it."""
-    manifests: tuple[Finding, ...] = ()
+    manifests: tuple[DoctorFinding, ...] = ()
     """Errors that prevent a check of the manifests, and a warning if the inventory's branch is not protected."""
-    pipeline: tuple[Finding, ...] = ()
+    pipeline: tuple[DoctorFinding, ...] = ()
     """The findings about the pipelines, with `--pipeline`."""
     targets: tuple[TargetState, ...] = ()
     """The instance, then the user, then groups, then projects."""
@@ -230,6 +241,12 @@ class Diagnosis:
         numbers = Counter(str(verdict) for verdict in self._verdicts())
         return VerdictCounts(**{verdict.value: numbers[verdict] for verdict in Verdict})
 
+    @property
+    def content(self) -> dict[str, Json]:
+        """The diagnosis as JSON."""
+        content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(self, mode="json")
+        return content
+
     def _verdicts(self) -> Iterator[Verdict]:
         sections = [section for target in self.targets for section in target.sections]
         findings = [*self.service.findings, *self.token.findings, *self.manifests, *self.pipeline]
@@ -237,9 +254,3 @@ class Diagnosis:
         findings += [finding for section in sections for finding in section.findings]
         yield from (finding.verdict for finding in findings)
         yield from (section.verdict for section in sections)
-
-
-def diagnosis_content(diagnosis: Diagnosis) -> dict[str, Json]:
-    """Return a diagnosis as JSON."""
-    content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(diagnosis, mode="json")
-    return content

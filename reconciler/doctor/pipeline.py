@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from reconciler.doctor.findings import Finding, Verdict
+from reconciler.doctor.findings import DoctorFinding, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.model.protocols import Json, Reader
 
@@ -58,12 +58,12 @@ class PipelineProject:
     known: Collection[str] = ()
 
 
-def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[Finding, ...]:
+def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[DoctorFinding, ...]:
     """Check what the pipelines of a project need, by one request for each thing."""
     return tuple(_findings(reader, project))
 
 
-def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[Finding]:
+def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[DoctorFinding]:
     """Yield a warning if the service says that everybody who may push can change the inventory.
 
     There is none where there is no branch yet, or the token does not see the project.
@@ -72,19 +72,21 @@ def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[Findi
     if isinstance(shown, dict) and shown.get("protected") is False:
         said = f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
         remedy = "protect it under Settings > Repository > Protected branches, with nobody allowed to force-push"
-        yield Finding(Verdict.WARNING, "inventory", said, remedy)
+        yield DoctorFinding(Verdict.WARNING, "inventory", said, remedy)
 
 
-def _findings(reader: Reader, project: PipelineProject) -> Iterator[Finding]:
+def _findings(reader: Reader, project: PipelineProject) -> Iterator[DoctorFinding]:
     path = f"projects/{quote(project.path, safe='')}"
     record = _ask(reader.get, path)
     if isinstance(record, ServiceError):
-        yield Finding(Verdict.ERROR, "project", f"{project.path}: {record}", "name a project that the token can see")
+        yield DoctorFinding(
+            Verdict.ERROR, "project", f"{project.path}: {record}", "name a project that the token can see"
+        )
         return
     listed = _ask(reader.pages, f"{path}/variables")
     variables = {each.get("key"): each for each in listed} if isinstance(listed, list) else None
     if variables is None:
-        yield Finding(Verdict.UNKNOWN, "variables", f"not shown: {listed}", "a Maintainer's token can see them")
+        yield DoctorFinding(Verdict.UNKNOWN, "variables", f"not shown: {listed}", "a Maintainer's token can see them")
     for variable in VARIABLES:
         yield _variable(variable, variables, project.known)
     if project.branch:
@@ -97,57 +99,61 @@ def _findings(reader: Reader, project: PipelineProject) -> Iterator[Finding]:
     yield from _pieces(reader, project.configuration)
 
 
-def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> Finding:
+def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> DoctorFinding:
     """Return whether a variable is there, and given to the jobs that need it and to no others."""
     record = (variables or {}).get(variable.name)
     if record is not None:
         return _given(variable, record)
     if variable.name in known:
-        return Finding(Verdict.OK, variable.name, "set")
+        return DoctorFinding(Verdict.OK, variable.name, "set")
     if variables is None:
-        return Finding(Verdict.UNKNOWN, variable.name, "not set here; jobs of other branches may have it")
+        return DoctorFinding(Verdict.UNKNOWN, variable.name, "not set here; jobs of other branches may have it")
     verdict = Verdict.WARNING if variable.without else Verdict.ERROR
     said = f"not set in the project{f': {variable.without}' if variable.without else ''}"
-    return Finding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
+    return DoctorFinding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
 
 
-def _given(variable: Variable, record: Json) -> Finding:
+def _given(variable: Variable, record: Json) -> DoctorFinding:
     """Return whether a variable of the project is given to the right jobs."""
     if bool(record.get("protected")) != variable.protected:
         said, remedy = "protected: merge requests do not get it", "take the protection off"
         if variable.protected:
             said, remedy = "not protected: everybody who can push a branch can read it", "protect it"
-        return Finding(Verdict.WARNING, variable.name, said, remedy)
+        return DoctorFinding(Verdict.WARNING, variable.name, said, remedy)
     if not record.get("masked"):
-        return Finding(Verdict.WARNING, variable.name, "not masked: a log could show it", "mask it")
-    return Finding(Verdict.OK, variable.name, f"set, {'protected' if variable.protected else 'not protected'}, masked")
+        return DoctorFinding(Verdict.WARNING, variable.name, "not masked: a log could show it", "mask it")
+    return DoctorFinding(
+        Verdict.OK, variable.name, f"set, {'protected' if variable.protected else 'not protected'}, masked"
+    )
 
 
-def _push(names: Collection[str], record: Json, *, whole: bool) -> Finding:
+def _push(names: Collection[str], record: Json, *, whole: bool) -> DoctorFinding:
     """Return whether some token may push the inventory."""
     if PUSH_TOKEN in names:
-        return Finding(Verdict.OK, "push", f"with {PUSH_TOKEN}")
+        return DoctorFinding(Verdict.OK, "push", f"with {PUSH_TOKEN}")
     allowed = record.get("ci_push_repository_for_job_token_allowed")
     if allowed:
-        return Finding(Verdict.OK, "push", "with the job token")
+        return DoctorFinding(Verdict.OK, "push", "with the job token")
     remedy = f"set {PUSH_TOKEN}, or allow the job token to push under Settings > CI/CD > Job token permissions"
     said = "only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory"
-    return Finding(Verdict.WARNING if whole and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
+    return DoctorFinding(Verdict.WARNING if whole and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
 
 
-def _overruling(role: Json) -> Finding:
+def _overruling(role: Json) -> DoctorFinding:
     """Return whether people who may not see the tokens can set variables of the pipelines that have them."""
     if role == "developer":
         said = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
         remedy = f"allow only Maintainers, as the minimum role for pipeline variables, under {WHERE}"
-        return Finding(Verdict.WARNING, "pipeline variables", said, remedy)
+        return DoctorFinding(Verdict.WARNING, "pipeline variables", said, remedy)
     if not isinstance(role, str):
-        return Finding(Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it")
+        return DoctorFinding(
+            Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it"
+        )
     who = "nobody" if role == "no_one_allowed" else f"only the role {role} and above"
-    return Finding(Verdict.OK, "pipeline variables", f"{who} may set them")
+    return DoctorFinding(Verdict.OK, "pipeline variables", f"{who} may set them")
 
 
-def _branch(reader: Reader, path: str, branch: str) -> Finding:
+def _branch(reader: Reader, path: str, branch: str) -> DoctorFinding:
     """Return whether the branch is protected, be it by a wildcard or by a rule of a group.
 
     The branch itself knows best; before the first apply has made it, there are only the rules of the project.
@@ -158,14 +164,14 @@ def _branch(reader: Reader, path: str, branch: str) -> Finding:
     if isinstance(shown, NotFound):
         shown = listed if isinstance(listed, ServiceError) else {"protected": bool(rules)}
     if isinstance(shown, ServiceError):
-        return Finding(Verdict.UNKNOWN, "branch", f"{branch}: {shown}")
+        return DoctorFinding(Verdict.UNKNOWN, "branch", f"{branch}: {shown}")
     if shown.get("protected") is False:
         remedy = "protect it under Settings > Repository > Protected branches: see templates/README.md"
         said = f"{branch} is not protected: everybody who may push can hide changes from plan"
-        return Finding(Verdict.WARNING, "branch", said, remedy)
+        return DoctorFinding(Verdict.WARNING, "branch", said, remedy)
     if any(rule.get("allow_force_push") for rule in rules):
-        return Finding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
-    return Finding(Verdict.OK, "branch", f"{branch} is protected")
+        return DoctorFinding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
+    return DoctorFinding(Verdict.OK, "branch", f"{branch} is protected")
 
 
 def _covers(rule: Json, branch: str) -> bool:
@@ -174,22 +180,24 @@ def _covers(rule: Json, branch: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
-def _environment(answer: Json | ServiceError, environment: str) -> Finding:
+def _environment(answer: Json | ServiceError, environment: str) -> DoctorFinding:
     match answer:
         case NotFound():
             said = f"{environment} is not protected: everybody who may merge may start apply"
-            return Finding(Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)")
+            return DoctorFinding(
+                Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)"
+            )
         case ServiceError():
-            return Finding(Verdict.UNKNOWN, "environment", f"{environment}: {answer}")
-    return Finding(Verdict.OK, "environment", f"{environment} is protected")
+            return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {answer}")
+    return DoctorFinding(Verdict.OK, "environment", f"{environment} is protected")
 
 
-def _pieces(reader: Reader, configuration: str) -> Iterator[Finding]:
+def _pieces(reader: Reader, configuration: str) -> Iterator[DoctorFinding]:
     """Yield whether the components and the images that a configuration names are there."""
     components = dict.fromkeys(COMPONENT.findall(configuration))
     if not components:
         said = "no .gitlab-ci.yml here names a component of this service"
-        yield Finding(Verdict.UNKNOWN, "component", said, "reconciler init writes one")
+        yield DoctorFinding(Verdict.UNKNOWN, "component", said, "reconciler init writes one")
     for project, version in components:
         tag = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/tags/{quote(version, safe='')}")
         yield _piece("component", f"tag {version}", project, tag, is_there=True)
@@ -200,14 +208,14 @@ def _pieces(reader: Reader, configuration: str) -> Iterator[Finding]:
         yield _piece("image", f"image {version}", project, listed, is_there=version in tags)
 
 
-def _piece(about: str, name: str, project: str, answer: object, *, is_there: bool) -> Finding:
+def _piece(about: str, name: str, project: str, answer: object, *, is_there: bool) -> DoctorFinding:
     """Return whether the project of the components has something, by the service's answer."""
     if isinstance(answer, ServiceError) and not isinstance(answer, NotFound):
-        return Finding(Verdict.UNKNOWN, about, f"{project}: {answer}")
+        return DoctorFinding(Verdict.UNKNOWN, about, f"{project}: {answer}")
     if isinstance(answer, NotFound) or not is_there:
         remedy = "push its tag there, so that the pipeline of that project publishes it"
-        return Finding(Verdict.ERROR, about, f"{project} has no {name}, or the token cannot see it", remedy)
-    return Finding(Verdict.OK, about, f"{project} has the {name}")
+        return DoctorFinding(Verdict.ERROR, about, f"{project} has no {name}, or the token cannot see it", remedy)
+    return DoctorFinding(Verdict.OK, about, f"{project} has the {name}")
 
 
 def _ask(ask: Callable[[str], Json], path: str) -> Json | ServiceError:

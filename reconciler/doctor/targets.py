@@ -7,7 +7,7 @@ refusal, or shows whether the rest can be written.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.doctor.findings import Finding, Permission, SectionState, ServiceCheck, TargetState, Verdict
+from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.fleet.causes import (
     ARCHIVED,
@@ -128,11 +128,13 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
     )
 
 
-def check_lists(manifests: Manifests) -> Iterator[Finding]:
+def check_lists(manifests: Manifests) -> Iterator[DoctorFinding]:
     """Yield a finding for each group whose projects cannot be listed."""
     groups = {group.obstacle.where: group for group in reversed(manifests.unlisted)}
     for group in groups.values():
-        yield Finding(Verdict.ERROR, "manifests", f"{group.origin}: {group.obstacle.reason}", group.obstacle.remedy)
+        yield DoctorFinding(
+            Verdict.ERROR, "manifests", f"{group.origin}: {group.obstacle.reason}", group.obstacle.remedy
+        )
 
 
 def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
@@ -169,9 +171,9 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
-        fault = Finding(verdict, level, moved.reason, moved.remedy)
+        fault = DoctorFinding(verdict, level, moved.reason, moved.remedy)
     elif isinstance(record, Obstacle):
-        fault = Finding(Verdict.ERROR, level, record.reason, record.remedy)
+        fault = DoctorFinding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []
     excepted = {plan.section for plan in planned.sections if plan.excepted and not plan.problems}
     for section in target.sections:
@@ -196,7 +198,7 @@ def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Ob
         for plan in planned.sections
         if plan.section
     )
-    creation = Finding(verdict, str(target.target.level), said, remedy)
+    creation = DoctorFinding(verdict, str(target.target.level), said, remedy)
     return TargetState(target.target, target.origin, (creation,), tuple(sections))
 
 
@@ -255,9 +257,9 @@ def _obstacle_to_writing(
     return None
 
 
-def _problem(problem: Problem) -> Finding:
+def _problem(problem: Problem) -> DoctorFinding:
     address = problem.address
     name = f'"{address.name}"' if isinstance(address.name, str) else address.name
     about = address.title if name is None else f"{address.title} {name}"
     field = f".{problem.field}" if problem.field else ""
-    return Finding(Verdict.ERROR, f"{about}{field}", problem.reason, problem.remedy)
+    return DoctorFinding(Verdict.ERROR, f"{about}{field}", problem.reason, problem.remedy)

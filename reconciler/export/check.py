@@ -9,8 +9,9 @@ from types import MappingProxyType
 from reconciler.export.sections import quoted
 from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.manifests import Member, read_contents
+from reconciler.model.item import Update
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import TargetPlan, Update
+from reconciler.model.plan import TargetPlan
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
 

@@ -12,8 +12,9 @@ from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, W
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Create, Delete, Update
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
+from reconciler.model.plan import Problem, SectionPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target

@@ -9,7 +9,7 @@ from datetime import datetime
 from urllib.parse import quote, unquote
 
 from reconciler.live.records import PATH_FIELDS
-from reconciler.model.protocols import FleetReader, Json, Keep, Kept, Spread
+from reconciler.model.protocols import FleetReader, Json, KeepPage, Kept, Spread
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 
@@ -66,7 +66,7 @@ class AskedOnce:
         """See `Reader`."""
         return self._reader.pages(path, whole=whole)
 
-    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
+    def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
         """See `FleetReader`."""
         return self._reader.gather(path, keep, spread)
 

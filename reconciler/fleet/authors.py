@@ -7,8 +7,9 @@ from datetime import UTC
 
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, ChangedBy, Create, Update, with_note
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, ChangedBy, Create, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Key
 
 Former = Mapping[tuple[str, str, Key], Several[int]]
@@ -37,8 +38,12 @@ def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds
     if trace is None:
         return section
     traced = [(event, mark) for event in events for mark in trace(event)]
-    changes = (replace(change, changed_by=_author(change, traced, kinds, former)) for change in section.changes)
+    changes = (_with_author(change, _author(change, traced, kinds, former)) for change in section.changes)
     return replace(section, changes=tuple(changes))
+
+
+def _with_author(change: Change, author: ChangedBy | None) -> Change:
+    return with_note(change, "changed_by", None if author is None else author.data)
 
 
 def _author(

@@ -276,8 +276,8 @@ def causes(run: Survey) -> Added:
     if run.api_url and unreadable == len(run.live.parts):
         refuse_unless_api(run.reader, run.api_url)
     live = with_causes(run.desired, run.live, run.reader, run.kinds)
-    found = [obstacle for target in run.desired.targets for obstacle in _inapplicable(target, live, run.kinds)]
-    return {"live": live, "desired": without(run.desired, found), "obstacles": (*run.obstacles, *found)}
+    obstacles = [obstacle for target in run.desired.targets for obstacle in _inapplicable(target, live, run.kinds)]
+    return {"live": live, "desired": without(run.desired, obstacles), "obstacles": (*run.obstacles, *obstacles)}
 
 
 def _inapplicable(target: DesiredTarget, live: LiveState, kinds: Kinds) -> Iterator[Obstacle]:

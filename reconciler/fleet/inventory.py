@@ -30,8 +30,9 @@ from reconciler.model.absence import (
 from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.inventory import Inventory, target_name, target_order
+from reconciler.model.item import Delete
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Delete, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
 from reconciler.model.targets import PATHLESS, Identity, Key, Level, Target

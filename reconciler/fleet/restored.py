@@ -8,8 +8,9 @@ from reconciler.fleet.authors import changed_by
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Update
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Restored, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Restored, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, Section

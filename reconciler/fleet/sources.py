@@ -16,8 +16,9 @@ from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.model.creation import ToCreate
 from reconciler.model.effective import digest_of
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Create, Delete, Source, Update, with_note
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, SectionPlan, Source, Update
+from reconciler.model.plan import SectionPlan
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Target
 from reconciler.planning.planner import NO_PLAN
@@ -52,7 +53,9 @@ def sources(run: FleetSurvey) -> Added:
         return "service" if status == "pending" and not _is_new(change, applied, run.kinds) else status
 
     def told(section: SectionPlan) -> SectionPlan:
-        return replace(section, changes=tuple(replace(change, source=source(change)) for change in section.changes))
+        changes = ((change, source(change)) for change in section.changes)
+        noted = (with_note(change, "source", {"source": why} if why else None) for change, why in changes)
+        return replace(section, changes=tuple(noted))
 
     targets = (replace(target, sections=tuple(map(told, target.sections))) for target in run.plan.targets)
     return {"plan": replace(run.plan, targets=tuple(targets))}

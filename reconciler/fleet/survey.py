@@ -19,11 +19,12 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState
 from reconciler.model.targets import Address, Target
 from reconciler.planning.planner import make_plan
 from reconciler.planning.renames import RenameHint
-from reconciler.planning.selection import RunSelection, Shard
+from reconciler.planning.selection import RunSelection
 
 MakePlan = Callable[[DesiredState, LiveState, Kinds, Plan], Plan]
 """See `make_plan`."""

@@ -1,6 +1,6 @@
 """The stage that finds targets that are one and the same: what one of them writes, the other would undo or do again."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.fleet.survey import Added, Survey
 from reconciler.live.records import look_up, look_up_paths
@@ -31,7 +31,11 @@ def twins(run: Survey) -> Added:
         if number is not None:
             same.setdefault((declared.target.level, number), []).append(declared)
     obstacles = (
-        Obstacle(target.target.address, _reason(target, number, alike), effect="read only")
+        Obstacle(
+            target.target.address,
+            _reason(target, number, alike, () if run.follow_moved else run.moved),
+            effect="read only",
+        )
         for (_, number), alike in same.items()
         if len(alike) > 1
         for target in alike
@@ -91,6 +95,9 @@ def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
     return target.ref
 
 
-def _reason(target: DesiredTarget, number: int, alike: Iterable[DesiredTarget]) -> str:
+def _reason(target: DesiredTarget, number: int, alike: Sequence[DesiredTarget], moved: Collection[Target]) -> str:
+    former = next((other for other in alike if other.target in moved), None)
+    if former is not None:
+        return f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
     others = " and ".join(f"{other.target} ({other.origin})" for other in alike if other is not target)
     return f"is the same {target.target.level} as {others}, ID {number}: keep one of these documents"

@@ -152,8 +152,8 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         if is_the_other(target, reader):
             other = OTHER[target.level]
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-        return Obstacle(target.address, _reason(answer), way_to_see(reader))
-    return Obstacle(target.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
+        return Obstacle(target.address, _reason(answer, target), way_to_see(reader))
+    return Obstacle(target.address, _reason(answer, target)) if isinstance(answer, ServiceError) else answer
 
 
 def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
@@ -164,7 +164,7 @@ def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
     """
     answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
     if isinstance(answer, ServiceError):
-        return Obstacle(user.address, _reason(answer))
+        return Obstacle(user.address, _reason(answer, user))
     entries = answer if isinstance(answer, list) else ()
     numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     known = next((number for number in numbers if type(number) is int), None)
@@ -282,12 +282,12 @@ def is_off(value: Json) -> bool:
 
 def _answer_or_obstacle(where: Target, ask: Callable[[], Result]) -> Result | Obstacle:
     answer = answer_or_error(ask)
-    return Obstacle(where.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
+    return Obstacle(where.address, _reason(answer, where)) if isinstance(answer, ServiceError) else answer
 
 
-def _reason(error: ServiceError) -> str:
+def _reason(error: ServiceError, target: Target) -> str:
     if isinstance(error, NotFound):
-        return f"not found, not visible to this token, or not served by this server ({error})"
+        return f"not found, not visible to this token, or not served by this server ({target}: {error.reason})"
     return f"moved: {error.reason}" if isinstance(error, Moved) else str(error)
 
 

@@ -6,10 +6,14 @@ comes first. Its request holds no secret and no file: in their places stand `Pla
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
+from pydantic import TypeAdapter
+
 from reconciler.model.diff import Fields
+from reconciler.model.item import Create
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Level, Target
 
@@ -133,3 +137,43 @@ def creation_request(target: Target, after: Fields, namespace: Namespace) -> Req
     if "from_archive" in after:
         return Request("POST", "groups/import", {**body, FILE: {FILE: after["from_archive"]}})
     return Request("POST", f"{target.level}s", {**body, "visibility": after["visibility"]})
+
+
+def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Create:
+    """Return the change that creates a target."""
+    after: dict[str, Json] = {"name": creation.name}
+    if creation.source is not None:
+        source = {**creation.source.fields, "token_env": creation.source.token_env}
+        after["import"] = {creation.source.source: source}
+    else:
+        visibility = creation.visibility or namespace.visibility
+        after |= {"visibility": visibility} if visibility and (creation.visibility or not creation.archive) else {}
+    if creation.archive is not None:
+        after |= {"from_archive": str(creation.archive.file), "sha256": creation.archive.digest}
+    request = creation_request(target, after, namespace)
+    return Create(target.address, after, (request,), origin=creation.origin)
+
+
+def creation_in(after: Fields) -> Creation:
+    """Return the creation of which `creation_of` makes these fields; of fields that it never makes, any creation.
+
+    Raises:
+        ValueError: a value is not of its type.
+    """
+    content: dict[str, Json] = {"name": after.get("name"), "visibility": after.get("visibility")}
+    if "from_archive" in after:
+        content["archive"] = {"file": after["from_archive"], "digest": after.get("sha256")}
+    for source, fields in _sources().validate_python(after.get("import", {})).items():
+        given = {name: value for name, value in fields.items() if name != "token_env"}
+        content["source"] = {"source": source, "token_env": fields.get("token_env"), "fields": given}
+    return _creations().validate_python(content)
+
+
+@cache
+def _creations() -> TypeAdapter[Creation]:
+    return TypeAdapter(Creation)
+
+
+@cache
+def _sources() -> TypeAdapter[dict[str, dict[str, Json]]]:
+    return TypeAdapter(dict[str, dict[str, Json]])

@@ -1,14 +1,15 @@
 """Comparing resources: what differs, what an object would become, and how it was when it was read. Pure."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from reconciler.model.entries import called_as, change_of_set
+from reconciler.model.entries import called_as
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
+from reconciler.model.values import steps
 from reconciler.model.wording import short
 
 Kept = TypeVar("Kept", bound=Resource)
@@ -166,32 +167,13 @@ def as_read(record: LiveRecord) -> AsRead:
 
 
 def moved(before: AsRead, now: AsRead) -> str:
-    """Return what has changed since an object was read, as `state: "active" -> "closed"`; empty if nothing has."""
+    """Return what has changed since an object was read, as `state: active -> closed`; empty if nothing has."""
     if before == now:
         return ""
     was, is_now = _plain(before), _plain(now)
-    lists = {
-        name for name, value in before.fields.items() if isinstance(value, list) and isinstance(is_now.get(name), list)
-    }
-    sets = [f"{name}: {change_of_set(was[name], is_now[name])}" for name in sorted(lists) if was[name] != is_now[name]]
-    others = ({name: value for name, value in fields.items() if name not in lists} for fields in (was, is_now))
-    places = [f"{path.removeprefix('.')}: {quoted(old)} -> {quoted(new)}" for path, old, new in inside(*others)]
-    return ", ".join([*places, *sets])
-
-
-def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
-    from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and hardly ever needed
-    from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
-
-    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
-    levels = [level for levels in difference.values() for level in levels]
-    for level in sorted(levels, key=lambda level: str(level.path())):
-        path = "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
-        )
-        was, will_be = (None if value is notpresent else value for value in (level.t1, level.t2))
-        yield path, was, will_be
+    both = {**dict.fromkeys(was), **is_now}
+    after = {name: both[name] for name in both if name not in was.keys() & is_now.keys() or was[name] != is_now[name]}
+    return ", ".join(steps({name: was.get(name) for name in after}, after))
 
 
 def _plain(read: AsRead) -> Fields:

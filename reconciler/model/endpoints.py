@@ -231,7 +231,9 @@ class Existing:
     def anew(self) -> New:
         """Return an object that is as this one will be: for services that cannot change it."""
         names = {*type(self.found.resource).model_fields} - {*self.found.read_only, *self.found.unknown} - POLICIES
-        given = {name: getattr(self.found.resource, name) for name in names}
+        # An empty list of who may unprotect is live where every maintainer may, and refused where it is sent.
+        refused = {name for name, _ in self.found.resource.errors()}
+        given = {name: getattr(self.found.resource, name) for name in names - refused}
         given |= {name: getattr(self.wanted, name) for name in self.wanted.model_fields_set - POLICIES}
         whole = type(self.wanted).model_construct({*given}, **given)
         return New(self.part, self.target, self.path, self.name, whole, None, self.siblings, self.ids)

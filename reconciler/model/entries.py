@@ -229,31 +229,9 @@ def _row(entry: Mapping[str, Json]) -> EntryRow:
 WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "deploy key"}
 
 
-def word(entry: Role | Subject) -> str:
-    """Return an entry as people say it: `developer`, `user ada`, `deploy key release`."""
-    if isinstance(entry, str):
-        return entry
+def word(entry: Subject) -> str:
+    """Return an entry as people say it: `user ada`, `deploy key release`."""
     return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry, who)) is not None)
-
-
-def change_of_set(before: Sequence[Json], after: Sequence[Json]) -> str:
-    """Return who or what comes and goes, in words: `+ user ivo, - developer`; order means nothing in such lists."""
-    was, will_be = (list(map(_said, listed)) for listed in (before, after))
-    if was and will_be:
-        come = [f"+ {name}" for name in will_be if name not in was]
-        return ", ".join([*come, *(f"- {name}" for name in was if name not in will_be)])
-    nobody = "nobody" if all(_is_entry(item) for item in (*before, *after)) else "none"
-    return f"{', '.join(was) or nobody} -> {', '.join(will_be) or nobody}"
-
-
-def _is_entry(item: Json) -> bool:
-    return isinstance(item, dict) or item in LEVELS
-
-
-def _said(item: Json) -> str:
-    if isinstance(item, dict):
-        return ", ".join(f"{WORDS.get(who, who)} {name}" for who, name in item.items())
-    return str(item)
 
 
 LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}

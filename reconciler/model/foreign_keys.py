@@ -28,7 +28,9 @@ class Alias:
         """Return the message about this foreign key with a value."""
         if not self.lines:
             return f"`{key}` is `{self.name}` here"
-        known = {_written(each): f"`{key}: {_written(each)}` is `{line}` here" for each, line in self.lines.items()}
+        known = {
+            _written(content): f"`{key}: {_written(content)}` is `{line}` here" for content, line in self.lines.items()
+        }
         return known.get(_written(value)) or listed(known.values())
 
 

@@ -213,7 +213,9 @@ def _header(line: str) -> tuple[Inventory, dict[int, str]]:
                 f"its format is {version!r}, and this version reads {FORMAT}", "use a newer version of reconciler"
             )
         case {"format": str(version), "service": str(service), "commits": dict(commits), **more} if version == FORMAT:
-            known = {int(each): _commit(commit) for each, commit in commits.items() if COMMIT_NUMBER.fullmatch(each)}
+            known = {
+                int(number): _commit(commit) for number, commit in commits.items() if COMMIT_NUMBER.fullmatch(number)
+            }
             applied = _commit(more.get("applied", ""))
             is_whole = None not in known.values() and (applied or "applied" not in more)
             if is_whole and is_web_address(service):

@@ -2,235 +2,27 @@
 
 A plan is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
 in it as a problem. `planning` makes it, and `apply` carries it out: a report is the plan with the outcomes of its
-changes. `documents` keeps both as JSON: an attribute's docstring describes its key there.
+changes. `document.tree` makes both a flat list of items, and back: the engine's issue ends this tree.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Literal, TypeGuard, get_args
 
-from pydantic import AwareDatetime, Field, computed_field
-
-from reconciler.model.diff import AsRead, Fields
+from reconciler.model.diff import Fields
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.protocols import Json, Request
+from reconciler.model.item import Action, Change, ChangedBy, Create, Delete, Outcome, Status, Update
+from reconciler.model.protocols import Json
 from reconciler.model.state import Lookup, Reference, Section
-from reconciler.model.targets import Address, Key, Level, Target
-
-Action = Literal["create", "update", "delete"]
-
-ACTIONS: tuple[Action, ...] = get_args(Action)
-"""In the order in which the changes of a section are carried out."""
-
-Source = Literal["change", "service", "pending"]
-"""Why a difference is there: the manifests have changed since the revision of `--since`; somebody has changed the
-service since the target was applied; or manifests were merged and not applied."""
-
-
-class Addressed:
-    """Something with an address. Its JSON stands below a target and a section, and holds the rest of the address."""
-
-    __slots__ = ()
-    address: Address
-
-    @computed_field
-    @property
-    def part(self) -> str:
-        """Which of the section's endpoints; the section's name if there is only one; empty for the target itself."""
-        return self.address.part
-
-    @computed_field
-    @property
-    def title(self) -> str:
-        """The word for such an object, such as `milestone`."""
-        return self.address.title
-
-    @computed_field
-    @property
-    def name(self) -> Key | None:
-        """The object's name; null for a settings section."""
-        return self.address.name
-
-
-class Targeted:
-    """Something about one target, whose JSON holds the target's two fields."""
-
-    __slots__ = ()
-    target: Target
-
-    @computed_field
-    @property
-    def level(self) -> Level:
-        """The level of the target."""
-        return self.target.level
-
-    @computed_field
-    @property
-    def ref(self) -> Key | None:
-        """The full path or the numeric ID; null for the instance and for the user behind the token."""
-        return self.target.ref
+from reconciler.model.targets import Address, Target
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedBy:
-    """Who made what is live, by the audit of the service."""
-
-    name: str
-    """As people see it; of the token of a project or a group, that of its bot."""
-    time: AwareDatetime
-    """UTC."""
-
-
-@dataclass(frozen=True, slots=True)
-class Create(Addressed):
-    """An object that does not exist and will be created."""
-
-    action: Literal["create"] = field(default="create", kw_only=True)
-    """The object is created."""
-    address: Annotated[Address, Field(exclude=True)]
-    after: Fields
-    """The declared fields."""
-    requests: tuple[Request, ...]
-    """The requests, in the order in which they are sent."""
-    target_id: int | None = None
-    """The numeric ID of the project or group that the name refers to, if any."""
-    replaces_ids: tuple[int, ...] = ()
-    """The IDs of live objects of the same name that this one succeeds."""
-    delivers: Annotated[bool, Field(exclude=True)] = field(default=False, compare=False)
-    """Whether the response holds a secret, which goes to the token sink."""
-    former_names: tuple[Key, ...] = ()
-    """The declared former names, none of which is live: nothing is renamed."""
-    hint: str = ""
-    """Losses that remain where a deleted object is created again; empty if it is new, or all comes back."""
-    origin: str = field(default="", compare=False)
-    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
-    changed_by: ChangedBy | None = field(default=None, compare=False)
-    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
-    source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
-    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
-    inventory does not tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Update(Addressed):
-    """An object, or a settings section, some of whose fields will change."""
-
-    action: Literal["update"] = field(default="update", kw_only=True)
-    """The object, or the settings section, is changed."""
-    address: Annotated[Address, Field(exclude=True)]
-    before: Fields
-    """The fields that change, as they were read; without those that are unknown, as in what does not exist yet."""
-    after: Fields
-    """The same fields, as they will be."""
-    requests: tuple[Request, ...]
-    """The requests, in the order in which they are sent."""
-    read: AsRead
-    """The whole object, as it was read."""
-    renamed_from: Key | None = None
-    """The name before, or null if the name stays."""
-    hint: str = ""
-    """From where the object is promoted, or why the service may refuse the change; empty if there is neither."""
-    page: str = field(default="", compare=False)
-    """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
-    origin: str = field(default="", compare=False)
-    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
-    changed_by: ChangedBy | None = field(default=None, compare=False)
-    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
-    source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
-    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
-    inventory does not tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delete(Addressed):
-    """An object that exists and will be deleted."""
-
-    action: Literal["delete"] = field(default="delete", kw_only=True)
-    """The object is deleted."""
-    address: Annotated[Address, Field(exclude=True)]
-    before: Fields
-    """All its fields, as they were read."""
-    requests: tuple[Request, ...]
-    """The requests, in the order in which they are sent."""
-    read: AsRead
-    """The whole object, as it was read."""
-    successor_id: int | None = None
-    """The ID of the token that has succeeded it, whose value is delivered before this one is deleted; null if none."""
-    losses: tuple[str, ...] = field(default=(), compare=False)
-    """The losses that come with it, as far as the response tells: a clause each, about the object."""
-    page: str = field(default="", compare=False)
-    """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
-    origin: str = field(default="", compare=False)
-    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
-    changed_by: ChangedBy | None = field(default=None, compare=False)
-    """Who made what is live differ; null if that was not asked for, or the service has not noted it."""
-    source: Source | None = field(default=None, compare=False)
-    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
-    applied as declared, and was changed on the service since; `pending` if it was merged and not applied; null if the
-    inventory does not tell."""
-
-
-Change = Create | Update | Delete
-
-
-def makes(change: Change) -> TypeGuard[Create | Update]:
-    """Return whether a change makes an object with an ID of its own: a creation, a promotion, or a rename by both."""
-    if isinstance(change, Update):
-        return makes_anew(change) or bool(change.read.below)
-    return isinstance(change, Create)
-
-
-def makes_anew(change: Update) -> bool:
-    """Return whether an update creates an object under another name, and deletes the one that was read."""
-    return change.renamed_from is not None and change.requests[0].method == "POST"
-
-
-class Status(StrEnum):
-    """The outcome of a change, in a word."""
-
-    DONE = "done"
-    FAILED = "failed"
-    STALE = "stale"
-    SKIPPED = "skipped"
-    DROPPED = "dropped by the service"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A change and what became of it."""
-
-    change: Annotated[Change, Field(discriminator="action")]
-    """The change, as in a plan."""
-    status: Status
-    """The outcome."""
-    reason: str = ""
-    """Why it is not done, or was not read again, or by which run it was done before; else empty."""
-    created: AsRead | None = None
-    """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
-    unconfirmed: bool = False
-    """Whether a change that failed may have been carried out, wholly or in part."""
-
-    @property
-    def may_be_done(self) -> bool:
-        """Whether the change was carried out, or may have been, wholly or in part."""
-        return self.unconfirmed or self.status in (Status.DONE, Status.DROPPED)
-
-    @property
-    def word(self) -> str:
-        """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
-        return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Problem(Addressed):
+class Problem:
     """Something declared that cannot be planned; it holds up nothing but itself."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     reason: str
     """Why it cannot be planned."""
     field: str | None = None
@@ -242,10 +34,10 @@ class Problem(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
-class Unmanaged(Addressed):
+class Unmanaged:
     """A live object that no manifest mentions; it stays as it is."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     id: int | None = None
     """Its numeric ID, if it has one."""
     grants_access: bool = False
@@ -257,37 +49,37 @@ class Unmanaged(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
-class InheritedObject(Addressed):
+class InheritedObject:
     """A live object of a target above that holds here too: it is never changed here, and never unmanaged."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     holder: str
     """Who has it, such as `a group above`."""
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenEntries(Addressed):
+class HiddenEntries:
     """An object with a list of which the token cannot see all entries; no change removes these."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     field: str
     """The list, such as `groups`."""
 
 
 @dataclass(frozen=True, slots=True)
-class WidenedObject(Addressed):
+class WidenedObject:
     """A live object that holds for more than before once others are deleted, without a change of its own."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     reason: str
     """Which loss makes it so, and for what it holds then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Excepted(Addressed):
+class Excepted:
     """A change that exceptions hold back: it is not made before they have expired."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     action: Action | None
     """The change that is held back; null for something that could not be planned either."""
     before: Fields
@@ -303,10 +95,10 @@ class Excepted(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored(Addressed):
+class Restored:
     """Something declared that was changed on the service and put back: nothing is left to do."""
 
-    address: Annotated[Address, Field(exclude=True)]
+    address: Address
     field: str | None
     """The field, or null for the whole object."""
     before: Json
@@ -329,9 +121,9 @@ class SectionPlan:
 
     section: str
     """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
-    found: Annotated[int, Field(ge=0)] = 0
+    found: int = 0
     """How many objects the section held when it was read."""
-    changes: tuple[Annotated[Change, Field(discriminator="action")], ...] = ()
+    changes: tuple[Change, ...] = ()
     """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
     outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
     """One for each change, in the order of the plan."""
@@ -351,15 +143,15 @@ class SectionPlan:
     """Objects with entries that the token cannot see, which stay."""
     widened: tuple[WidenedObject, ...] = ()
     """Objects that hold for more once the plan is applied, though nothing of theirs is changed."""
-    lookups: Annotated[frozenset[Lookup], Field(exclude=True)] = frozenset()
+    lookups: frozenset[Lookup] = frozenset()
     """What must be asked for before the rest of the section can be planned; none in a plan that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPlan(Targeted):
+class TargetPlan:
     """One target: its changes, or what became of them, and its problems."""
 
-    target: Annotated[Target, Field(exclude=True)]
+    target: Target
     sections: tuple[SectionPlan, ...]
     """Its declared sections, in the order in which they are applied."""
     origin: str = ""
@@ -398,13 +190,6 @@ class TargetPlan(Targeted):
         return (problem for section in self.sections for problem in section.problems)
 
     @property
-    def entries(self) -> Iterator[Change | Outcome | Problem]:
-        """The outcomes of all changes, or the changes where nothing has become of them yet; then the problems."""
-        for section in self.sections:
-            yield from section.outcomes or section.changes
-        yield from self.problems
-
-    @property
     def in_order(self) -> bool:
         """Whether all its changes are done and nothing of it is a problem."""
         return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
@@ -420,19 +205,9 @@ class TargetPlan(Targeted):
         return (step for section in self.sections for step in section.excepted)
 
     @property
-    def inherited(self) -> Iterator[InheritedObject]:
-        """All objects of targets above that hold here too."""
-        return (above for section in self.sections for above in section.inherited)
-
-    @property
     def widened(self) -> Iterator[WidenedObject]:
         """All objects that hold for more once others are deleted."""
         return (affected for section in self.sections for affected in section.widened)
-
-    @property
-    def hidden(self) -> Iterator[HiddenEntries]:
-        """All lists with entries that the token cannot see."""
-        return (listed for section in self.sections for listed in section.hidden)
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -506,11 +281,6 @@ class Plan:
         return (change for target in self.targets for change in target.changes)
 
     @property
-    def outcomes(self) -> Iterator[Outcome]:
-        """The outcomes of the changes of all targets."""
-        return (outcome for target in self.targets for outcome in target.outcomes)
-
-    @property
     def problems(self) -> Iterator[Problem]:
         """All problems of all targets."""
         return (problem for target in self.targets for problem in target.problems)
@@ -529,11 +299,6 @@ class Plan:
     def lookups(self) -> frozenset[Lookup]:
         """What must be asked for before the rest can be planned."""
         return frozenset(lookup for target in self.targets for lookup in target.lookups)
-
-    @property
-    def restored(self) -> Iterator[Restored]:
-        """All that was changed and put back."""
-        return (step for target in self.targets for section in target.sections for step in section.restored)
 
     @property
     def cost(self) -> int:

@@ -14,7 +14,7 @@ Json = Any
 
 Kept = TypeVar("Kept")
 
-Keep = Callable[[list[Json]], list[Kept]]
+KeepPage = Callable[[list[Json]], list[Kept]]
 """See `FleetReader.gather`."""
 
 Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
@@ -82,7 +82,7 @@ class FleetReader(Reader, Protocol):
     def now(self) -> datetime:
         """Return the time by the service's own clock, as far as responses show it; with a time zone."""
 
-    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
+    def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
         """Return what is kept of all items of all pages of `GET {api_url}/{path}`.
 
         Args:

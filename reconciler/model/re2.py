@@ -100,15 +100,16 @@ class _Reader:
             self.groups.append(_Group())
             self.at += 1
             return
-        name, flags = NAME.match(self.text, self.at), FLAGS.match(self.text, self.at)
-        if name or (flags and flags[1] == ":"):
-            self.groups.append(_Group())
-        elif flags:
-            self.groups[-1].repeated = False
-        else:
+        flags = FLAGS.match(self.text, self.at)
+        opened = NAME.match(self.text, self.at) or flags
+        if not opened:
             operator = self.text[self.at : self.at + (4 if self.text[self.at + 2 : self.at + 3] == "<" else 3)]
             raise ValueError(f"it has no `{operator}`")
-        self.at = (name or flags).end()  # type: ignore[union-attr]
+        if opened is flags and opened[1] != ":":
+            self.groups[-1].repeated = False
+        else:
+            self.groups.append(_Group())
+        self.at = opened.end()
 
     def _close(self) -> None:
         if len(self.groups) == 1:
@@ -147,19 +148,19 @@ class _Reader:
             return
         if following in POSITIONS and following:
             self.at += 2
-        elif self._class_escape() is None:
+        elif not self._class_escape():
             self._character()
         group.add()
 
-    def _class_escape(self) -> bool | None:
-        """Read an escape that stands for many characters; None if there is none."""
+    def _class_escape(self) -> bool:
+        """Read an escape that stands for many characters; False if there is none."""
         if self.text[self.at + 1 : self.at + 2] in CLASSES and self.at + 1 < len(self.text):
             self.at += 2
             return True
-        found = PROPERTY.match(self.text, self.at + 1)
-        if found:
-            self.at = found.end()
-        return True if found else None
+        named = PROPERTY.match(self.text, self.at + 1)
+        if named:
+            self.at = named.end()
+        return named is not None
 
     def _character(self) -> int:
         """Read one character, which may be escaped, and return its number."""

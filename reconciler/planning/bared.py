@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.endpoints import Collection, Named
+from reconciler.model.item import Change, Delete, Note, Update, hints
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Delete, Problem, SectionPlan, TargetPlan, Update, WidenedObject
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan, WidenedObject
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Level, Target
@@ -184,9 +185,9 @@ def _told(section: SectionPlan, words: dict[int | None, str]) -> SectionPlan:
         more = words.get(change.read.id, "") if isinstance(change, Update | Delete) else ""
         match change:
             case Delete() if more:
-                return replace(change, losses=(*change.losses, more))
+                return replace(change, notes=(*change.notes, Note("loss", more)))
             case Update() if more:
-                return replace(change, hint="; ".join(filter(None, (change.hint, more))))
+                return replace(change, notes=(*change.notes, *hints(more)))
         return change
 
     return replace(section, changes=tuple(map(told, section.changes)))

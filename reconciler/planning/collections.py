@@ -7,7 +7,8 @@ from unicodedata import normalize
 
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Step, Unmanaged, Update
+from reconciler.model.item import Create, Delete, Note, Update, hints
+from reconciler.model.plan import Step, Unmanaged
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
@@ -128,8 +129,13 @@ def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
 
 def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
     """Plan the deletion of a cover that no other change takes along: all of what it covered was done, or is over."""
-    left = (f'left by a run that ended while it replaced "{name}"',)
-    return [replace(step, losses=left) if isinstance(step, Delete) else step for step in plan_deletion(at, record)]
+    left = Note("loss", f'left by a run that ended while it replaced "{name}"')
+    return [
+        replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
+        if isinstance(step, Delete)
+        else step
+        for step in plan_deletion(at, record)
+    ]
 
 
 def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Matches:
@@ -213,7 +219,7 @@ def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
     if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
         return step
     near_miss = NEAR_MISS.format(ascii(staying[_loosely(step.address.name)]))
-    return replace(step, hint=f"{step.hint}; {near_miss}" if step.hint else near_miss)
+    return replace(step, notes=(*step.notes, *hints(near_miss)))
 
 
 def _loosely(name: Key) -> str:

@@ -2,35 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 
-from pydantic import TypeAdapter
-
-from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
-from reconciler.model.diff import Fields
+from reconciler.model.creation import ToCreate, creation_of
 from reconciler.model.endpoints import OWNER, Collection
+from reconciler.model.item import Change, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress
 from reconciler.model.targets import Identity, Level, Target
-
-
-def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Create:
-    """Return the change that creates a target."""
-    after: dict[str, Json] = {"name": creation.name}
-    if creation.source is not None:
-        source = {**creation.source.fields, "token_env": creation.source.token_env}
-        after["import"] = {creation.source.source: source}
-    else:
-        visibility = creation.visibility or namespace.visibility
-        after |= {"visibility": visibility} if visibility and (creation.visibility or not creation.archive) else {}
-    if creation.archive is not None:
-        after |= {"from_archive": str(creation.archive.file), "sha256": creation.archive.digest}
-    request = creation_request(target, after, namespace)
-    return Create(target.address, after, (request,), origin=creation.origin)
 
 
 def needs(change: Change) -> Iterator[str]:
@@ -64,31 +46,6 @@ def owners(body: Mapping[str, Json] | None) -> Iterator[str]:
     for value in (body or {}).values():
         if isinstance(value, list):
             yield from (str(entry[OWNER]) for entry in value if isinstance(entry, dict) and OWNER in entry)
-
-
-def creation_in(after: Fields) -> Creation:
-    """Return the creation of which `creation_of` makes these fields; of fields that it never makes, any creation.
-
-    Raises:
-        ValueError: a value is not of its type.
-    """
-    content: dict[str, Json] = {"name": after.get("name"), "visibility": after.get("visibility")}
-    if "from_archive" in after:
-        content["archive"] = {"file": after["from_archive"], "digest": after.get("sha256")}
-    for source, fields in _sources().validate_python(after.get("import", {})).items():
-        given = {name: value for name, value in fields.items() if name != "token_env"}
-        content["source"] = {"source": source, "token_env": fields.get("token_env"), "fields": given}
-    return _creations().validate_python(content)
-
-
-@cache
-def _creations() -> TypeAdapter[Creation]:
-    return TypeAdapter(Creation)
-
-
-@cache
-def _sources() -> TypeAdapter[dict[str, dict[str, Json]]]:
-    return TypeAdapter(dict[str, dict[str, Json]])
 
 
 def variables_of(planned: TargetPlan) -> Iterator[str]:

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from reconciler.model.diff import quoted
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Create, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Create, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target

@@ -10,8 +10,9 @@ from datetime import date
 from reconciler.model.diff import Fields, fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import Action, Change, Create, Delete, Update
 from reconciler.model.kind import Kind, Kinds, Part
-from reconciler.model.plan import Action, Change, Create, Delete, Excepted, Problem, Step, Update
+from reconciler.model.plan import Excepted, Problem, Step
 from reconciler.model.resource import POLICIES, Resource, Wanted
 from reconciler.model.state import DesiredState, Lookup, Section
 from reconciler.model.targets import Key
@@ -72,7 +73,7 @@ class PartExceptions:
         told = [
             replace(step, remedy=remedy) if isinstance(step, Problem) and step not in steps else step for step in kept
         ]
-        return [*told, *_excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])]
+        return [*told, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
     def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
         """Return the exceptions that hold back all that is declared of the part; none if something is left.

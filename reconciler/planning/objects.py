@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
+from reconciler.model.item import Create, Delete, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Delete, Problem, Step, Update
+from reconciler.model.plan import Problem, Step
 from reconciler.model.resource import LiveRecord, Resource, Rotated, written_duration
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
@@ -61,8 +62,8 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
         after = difference.after
         requests = at.part.update(at.section.target, only(difference.wanted, after), record)
         whole = become(record.resource, difference.wanted, record.unknown)
-        hint = "; ".join(warning for _, warning in whole.warnings())
-        change = Update(at.address(), difference.before, after, requests, as_read(record), hint=hint)
+        hints = tuple(Note("hint", warning) for _, warning in whole.warnings())
+        change = Update(at.address(), difference.before, after, requests, as_read(record), notes=hints)
         return [*locked, *problems, change]
 
     return at.exceptions.held_back((), wanted, plan)
@@ -103,8 +104,8 @@ def plan_creation(
     path, told = way
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    hint = "; ".join(filter(None, (_defaults(at, wanted), told, *ids.remarks, rotation)))
-    return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, former, hint)]
+    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks, rotation))
+    return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
 def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
@@ -147,8 +148,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         requests,
         as_read(record),
         pair.former,
-        hint="; ".join(filter(None, (_origin_of(record), told, *ids.remarks))),
-        page=at.part.page_of(record),
+        notes=(*hints(_origin_of(record), told, *ids.remarks), *pages(at.part.page_of(record))),
     )
     return [*steps, change]
 
@@ -221,8 +221,8 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
         *([] if successor_id is None else [f"its successor has the ID {successor_id}"]),
     )
     before, requests = fields_of(record.resource), at.part.deletion.requests(old)
-    page = at.part.page_of(record)
-    return [Delete(at.address(name), before, requests, as_read(record), successor_id, losses, page)]
+    notes = (*(Note("loss", loss) for loss in losses), *pages(at.part.page_of(record)))
+    return [Delete(at.address(name), before, requests, as_read(record), successor_id, notes)]
 
 
 @dataclass(frozen=True, slots=True)

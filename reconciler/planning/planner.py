@@ -8,11 +8,10 @@ from typing import Any
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import Create, Delete, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import (
-    Create,
-    Delete,
     Excepted,
     HiddenEntries,
     InheritedObject,
@@ -22,7 +21,6 @@ from reconciler.model.plan import (
     Step,
     TargetPlan,
     Unmanaged,
-    Update,
 )
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (

@@ -11,8 +11,9 @@ from reconciler.model.creation import ID_OF
 from reconciler.model.diff import fields_of, quoted, resource_of
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
 from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
+from reconciler.model.item import Change, Delete, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Change, Delete, Problem, Update, makes, makes_anew
+from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import CALLER, Known, Lookup, Reference, Vocabulary

@@ -13,8 +13,9 @@ from pydantic import PositiveInt
 
 from reconciler.model import endpoints
 from reconciler.model.diff import Fields
+from reconciler.model.item import Change, Create, Delete, notes_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan
+from reconciler.model.plan import Plan, SectionPlan
 from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
@@ -69,7 +70,8 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
         section for target in plan.targets for section in target.sections if section.section and section.changes
     ):
         for deleted, created in _pairs(section, kinds, declared):
-            declared_at = declared(created.address, (*created.former_names, deleted.read.names[0]))
+            former_names = (name for note in notes_of(created, "unused_names") for name in note.data["names"])
+            declared_at = declared(created.address, (*former_names, deleted.read.names[0]))
             if declared_at is not None:
                 place, (name, *former) = declared_at
                 hints.append(RenameHint(section.section, created.address.title, name, tuple(former), place, targets=1))

@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 from reconciler.model.diff import Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
+from reconciler.model.item import Create, Delete, Outcome, Update, hints
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Delete, Outcome, Plan, Problem, Step, TargetPlan, Update
+from reconciler.model.plan import Plan, Problem, Step, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
 from reconciler.model.targets import Key, Target
+from reconciler.model.values import steps
 from reconciler.planning.collections import plan_matches
 from reconciler.planning.matching import Matches, Pair
 from reconciler.planning.objects import plan_settings
@@ -149,8 +151,8 @@ def former_values(
         elif now == left and field in live:
             back[field] = was
         elif now != was:
-            problems.append(at.problem(name, f"has changed since the apply: {quoted(left)} -> {quoted(now)}", STAYS))
-            problems[-1] = replace(problems[-1], field=field)
+            changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
+            problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
     if back and not problems:
         back |= {field: value for field, value in change.read.fields.items() if field not in live}
     wanted, others = restorable(type(record.resource), back)
@@ -228,7 +230,8 @@ class _Objects:
             return step
         namesakes = () if self.part.names.unique else self._named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
-        return replace(step, replaces_ids=ids, hint=self._hint(missing[step.address.name]))
+        own = tuple(note for note in step.notes if note.code != "hint")
+        return replace(step, replaces_ids=ids, notes=(*own, *hints(self._hint(missing[step.address.name]))))
 
     def _identities(self, record: LiveRecord) -> set[Key]:
         return {self.part.identity(name) for name in record.names}
@@ -422,10 +425,10 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
 
 
 def _moved(left: Fields, record: LiveRecord) -> str:
-    """Return what is shown and no longer as it was left, as `state: "active" -> "closed"`; empty if nothing is."""
+    """Return what is shown and no longer as it was left, as `state: active -> closed`; empty if nothing is."""
     live = {**fields_of(record.resource), **record.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
-    return ", ".join(f"{name}: {quoted(was)} -> {quoted(live.get(name))}" for name, was in moved.items())
+    return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
 def _root(field: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from pydantic import PositiveInt
-
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
+from reconciler.model.item import Change, source_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import closest, listed
@@ -47,23 +47,6 @@ class RunSelection:
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
     only: Collection[tuple[Target, str]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One part of several; every target is in exactly one, on whichever machine it is asked.
-
-    A target keeps its part when others are added or removed, and few move when the number of parts changes.
-    """
-
-    number: PositiveInt
-    """Which part, from 1."""
-    total: PositiveInt
-    """How many parts there are."""
-
-    def __str__(self) -> str:
-        """Return it as the command line takes it."""
-        return f"{self.number}/{self.total}"
 
 
 def select(desired: DesiredState, selection: RunSelection, *, partly: bool = False) -> DesiredState:
@@ -267,7 +250,7 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
 
 def only_change(plan: Plan) -> Plan:
     """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs."""
-    changes = [change for change in plan.changes if change.source == "change"]
+    changes = [change for change in plan.changes if source_of(change) == "change"]
     needed = {name for change in changes for name in needs(change)}
     created = (target.creation for target in plan.targets if str(target.target).casefold() in needed)
     return keep_changes(plan, [*changes, *filter(None, created)])

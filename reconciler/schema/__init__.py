@@ -13,34 +13,34 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import (
     BeforeValidatorFunctionSchema,
     ComputedField,
-    DataclassArgsSchema,
     DataclassField,
     ModelField,
     TypedDictField,
+    TypedDictSchema,
     WithDefaultSchema,
 )
+from typing_extensions import get_original_bases, is_typeddict
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
-from reconciler.documents import plan_file, report
-from reconciler.documents.checksum import DOCUMENT, Omissions
-from reconciler.documents.comparison import Comparison
-from reconciler.documents.history import History
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.checksum import DOCUMENT
+from reconciler.document.compare import StoredComparison
+from reconciler.document.document import PLAN, REPORT, Head
+from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
 from reconciler.manifests.stack.locks import ALL
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
-from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
 from reconciler.model.wording import one
-from reconciler.render.json import Validation
-from reconciler.render.log import Log
+from reconciler.reports.history import History
+from reconciler.reports.json import Validation
+from reconciler.reports.log import Log
 from reconciler.system.files import save
 
 Schema = dict[str, Any]
@@ -57,9 +57,6 @@ CHECKSUM = {
 class Kept(GenerateJsonSchema):
     """Turns dataclasses into schemas of documents, in which every key is written."""
 
-    omissions = Omissions()
-    """The attributes that the document does not hold."""
-
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         """Show no defaults: no key is left out."""
         return self.generate_inner(schema["schema"])
@@ -68,17 +65,19 @@ class Kept(GenerateJsonSchema):
         """Do not tell apart what is computed."""
         return self.generate_inner(schema["return_schema"])
 
-    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Require every key."""
-        del field, total
-        return True
+    def typed_dict_schema(self, schema: TypedDictSchema) -> JsonSchemaValue:
+        """Describe the keys of the types that a type extends too; pydantic reads only what stands in its own body."""
+        written = super().typed_dict_schema(schema)
+        for base in get_original_bases(schema["cls"]):
+            described = _described(base)["properties"] if is_typeddict(base) else {}
+            for name, inherited in described.items():
+                written["properties"][name].setdefault("description", inherited["description"])
+        return written
 
-    def dataclass_args_schema(self, schema: DataclassArgsSchema) -> JsonSchemaValue:
-        """Show what the document holds."""
-        omissions = {TargetPlan.__name__: self.omissions.target, SectionPlan.__name__: self.omissions.section}
-        names = omissions.get(schema["dataclass_name"], ())
-        fields = [field for field in schema["fields"] if field["name"] not in names]
-        return super().dataclass_args_schema({**schema, "fields": fields})
+    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
+        """Require every key but those that stand only where they hold."""
+        del total
+        return bool(field.get("required", True))
 
 
 class Written(GenerateJsonSchema):
@@ -97,9 +96,9 @@ class Written(GenerateJsonSchema):
 
 
 OUTPUTS: Mapping[str, type] = {
-    "plan": SavedPlan,
-    "report": Report,
-    "comparison": Comparison,
+    "plan": StoredPlan,
+    "report": StoredReport,
+    "comparison": StoredComparison,
     "validation": Validation,
     "diagnosis": Diagnosis,
     "history": History,
@@ -107,8 +106,8 @@ OUTPUTS: Mapping[str, type] = {
 }
 """The types of the documents that commands write, by the name of their schema."""
 
-OMISSIONS = {SavedPlan: plan_file.OMISSIONS, Report: report.OMISSIONS}
-"""The attributes that plans and reports do not hold, although their types do."""
+FLAT: Mapping[type, str] = {StoredPlan: PLAN, StoredReport: REPORT}
+"""The documents with a head and a list of items, with their formats."""
 
 EDITED_FILES = ("manifest", "config")
 """The schemas of what people write."""
@@ -137,15 +136,45 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(type_: type) -> Schema:
-    class KeptHere(Kept):
-        omissions = OMISSIONS.get(type_, Omissions())
-
-    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
-    schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=KeptHere)
-    if type_ in (SavedPlan, Report, History):
+    """Return the schema of a document; that of a plan or a report is that of its head, and of what it is about."""
+    if type_ in FLAT:
+        head, content = _described(Head), _described(type_)
+        schema = {
+            **content,
+            "properties": {**head["properties"], **content["properties"]},
+            "required": [*head["required"], *content["required"]],
+            "$defs": {**head.get("$defs", {}), **content.get("$defs", {})},
+        }
+        schema["properties"]["format"] = {
+            name: value for name, value in head["properties"]["format"].items() if name != "enum"
+        } | {"const": FLAT[type_]}
+        _describe_data(schema["$defs"])
+    else:
+        schema = _described(type_)
+    if type_ in (*FLAT, History):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema
+
+
+def _describe_data(definitions: Schema) -> None:
+    """Say what the data of notes and findings are, by their codes; those of other codes may be anything."""
+    for shape in DATA.values():
+        described = _described(shape)
+        definitions |= {**described.pop("$defs", {}), shape.__name__: described}
+    for name, key in (("StoredFinding", "finding"), ("StoredNote", "code")):
+        definitions[name]["allOf"] = [
+            {
+                "if": {"properties": {key: {"const": code}}},
+                "then": {"properties": {"data": {"$ref": f"#/$defs/{shape.__name__}", "description": "The facts."}}},
+            }
+            for code, shape in DATA.items()
+        ]
+
+
+def _described(type_: type) -> Schema:
+    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
+    return TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
 
 
 def editor_schemas(kinds: Kinds) -> dict[Path, str]:

@@ -29,7 +29,7 @@ from reconciler.errors import (
     Unreachable,
     WaitTooLong,
 )
-from reconciler.model.protocols import Begin, Json, Keep, Kept, Request, Spread
+from reconciler.model.protocols import Begin, Json, KeepPage, Kept, Request, Spread
 from reconciler.model.targets import Level
 from reconciler.service.connection import Connection, Form, tls_context
 from reconciler.service.limiter import Limiter
@@ -186,7 +186,7 @@ class Client:
         """See `protocols.Reader`. A list that changes while it is read is read again."""
         return read_list(lambda page: self._carry_out("GET", page), path, list, whole=whole)
 
-    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
+    def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
         """See `protocols.FleetReader`."""
         return read_list(lambda page: self._carry_out("GET", page), path, keep, spread=spread)
 

@@ -8,7 +8,7 @@ from typing import Generic
 from urllib.parse import parse_qs, urlsplit
 
 from reconciler.errors import BadAnswer
-from reconciler.model.protocols import Json, Keep, Kept, Spread
+from reconciler.model.protocols import Json, KeepPage, Kept, Spread
 from reconciler.service.connection import is_plain
 from reconciler.service.responses import Response, parse_number, plain
 
@@ -106,7 +106,7 @@ class _Reading(Generic[Kept]):
 def read_list(
     fetch: Fetch,
     path: str,
-    keep: Keep[Kept],
+    keep: KeepPage[Kept],
     *,
     counted: bool = True,
     whole: bool = False,

@@ -56,7 +56,7 @@ def tracked(paths: Sequence[Path]) -> list[Path]:
 def _ways_to(path: Path) -> set[Path]:
     """Return a path and the folders above it, as written and as the file system has them."""
     ways = (Path(os.path.abspath(path)), Path(os.path.realpath(path)))  # noqa: PTH100 - without `..`
-    return {each for way in ways for each in (way, *way.parents)}
+    return {folder for way in ways for folder in (way, *way.parents)}
 
 
 def _checkout() -> Path:

@@ -438,7 +438,7 @@ def test_projects_without_a_section_agree_to_it_and_excepted_ones_do_not(cli_run
     )
     accepted = (UNFIT + EXCEPTED).replace("null", "{}").replace("on_push: true", "on_push: false")
     assert manifest.read_text() == accepted
-    assert " 0 to create, 0 to update, 0 to delete, 0 problems," in cli_runner("plan").out
+    assert "\nNo changes: 4 targets are in order, 1 not applicable, 1 excepted. " in cli_runner("plan").out
 
 
 CREATING = """\

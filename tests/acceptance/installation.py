@@ -67,6 +67,13 @@ LICENSED: dict[str, tuple[str, ...]] = {
 SIGNS = tuple("+~-!?")
 UNMANAGED = re.compile(r", \d+ unmanaged")
 """Service accounts of others, for one, are unmanaged."""
+IN_ORDER = re.compile(r"No changes: \d+ targets? (?:is|are) in order|Nothing to do in the \d+ targets? looked at")
+"""How many targets an installation has depends on the sections that it lacks."""
+
+
+def nothing(requests: int) -> str:
+    """Return the last line of an empty plan."""
+    return f"Nothing to do. {requests} requests were made to plan.\n"
 
 
 def without(text: str, sections: Collection[str]) -> str:
@@ -90,7 +97,10 @@ class Ended:
     @property
     def lines(self) -> list[str]:
         """The lines of standard output, without places in manifests, and with one blank for several."""
-        return [UNMANAGED.sub("", " ".join(line.split())) for line in ORIGIN.sub("", self.out).splitlines()]
+        return [
+            IN_ORDER.sub("Nothing to do", UNMANAGED.sub("", " ".join(line.split())))
+            for line in ORIGIN.sub("", self.out).splitlines()
+        ]
 
 
 @dataclass

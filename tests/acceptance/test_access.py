@@ -84,7 +84,7 @@ project acme/app
 + allowlisted group "acme" failed: POST projects/N/job_token_scope/groups_allowlist: 403 The request requires higher privileges than provided by the access token; {NOT_ENOUGH}
 + milestone "a" skipped: the token's scopes do not suffice
 + trigger token "nightly" skipped: the token's scopes do not suffice
-Applied: 0 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. 6 requests made.
+Applied: 1 failed, 2 skipped. 6 requests made.
 """
 ONLY_READS = (
     "error milestones read: yes, write: no: the token may only read; use one with the scope api, or add --read-only"
@@ -94,5 +94,5 @@ project acme/app
 + milestone "a" done
 ! job_token_scope: cannot be read: the token's owner is Developer there, and Maintainer is needed; make the token's owner Maintainer
 ! trigger_tokens: cannot be read: the token's owner is Developer there, and Maintainer is needed; make the token's owner Maintainer
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 2 problems. 6 requests made.
+Applied: 1 created, 2 problems. 6 requests made.
 """

@@ -142,7 +142,9 @@ spec: {trigger_tokens: {nightly: {rotate_after: 1m}}}
     world.expect("apply --yes --tokens-to tokens", 0, CREATED)
     old, new = values(world)
     assert triggers(world) == [old, new]
-    world.expect("apply --yes --tokens-to tokens", 0, DELETED)
+    assert "1 rotated token beside a successor: a run after " in world.run("apply --yes --tokens-to tokens").out
+    assert triggers(world) == [old, new]
+    world.expect("apply --yes --tokens-to tokens --grace 0s", 0, DELETED)
     assert (triggers(world), values(world)) == ([new], [old, new])
 
 
@@ -153,24 +155,24 @@ project acme/app
 ~ milestone "a" description: none -> new
 ~ milestone "b" description: none -> new
 - milestone "c"
-Plan: 2 to create, 2 to update, 1 to delete, 0 problems. 5 writes to apply; 4 requests were made to plan.
+Plan: 2 to create, 2 to update, 1 to delete. 5 writes to apply; 4 requests were made to plan.
 """
 STALE = """
 project acme/app
 + allowlisted group "acme" done
-+ milestone "d" done
++ milestone "d" done: by an earlier run
 ~ milestone "a" done
-~ milestone "b" stale: it has changed since the plan was made: description: null -> "by hand"
-- milestone "c" stale: it has changed since the plan was made: due_date: null -> "2027-01-01"
-Applied: 2 created, 1 updated, 0 deleted; 0 failed, 2 stale, 0 skipped, 0 dropped by the service, 0 problems. 8 requests made.
+~ milestone "b" stale: it has changed since the plan was made: description: none -> by hand
+- milestone "c" stale: it has changed since the plan was made: due_date: none -> 2027-01-01
+Applied: 2 created, 1 updated, 2 stale. 8 requests made.
 """
 CREATED = """
 project acme/app
 + trigger token "nightly" done
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+Applied: 1 created. 4 requests made.
 """
 DELETED = """
 project acme/app
 - trigger token "nightly" done
-Applied: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+Applied: 1 deleted. 4 requests made.
 """

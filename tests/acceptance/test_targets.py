@@ -156,7 +156,7 @@ project acme/sub/team/app
 ~ approval settings allow_committer_approval: true -> false
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Plan: 3 to create, 1 to update, 0 to delete, 3 problems. 4 writes to apply; 7 requests were made to plan.
+Plan: 3 to create, 1 to update, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub
@@ -168,11 +168,11 @@ project acme/sub/team/app
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Applied: 3 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. 15 requests made.
+Applied: 3 created, 1 updated, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
-    '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server (GET '
-    "projects/acme-other%2Ffar: 404 Project Not Found); correct the path, or use a token that can see it"
+    '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server '
+    "(project acme-other/far: 404 Project Not Found); correct the path, or use a token that can see it"
 )
 APPLIED_WHERE_APPLICABLE = """
 3 projects (acme/sub/issues, acme/sub/pipelines and 1 more)
@@ -187,12 +187,12 @@ project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
 project acme/old/moved
 ! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
-Applied: 9 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems, 6 not applicable. 38 requests made.
+Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/old/moved
 + milestone "a" done
-Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 6 requests made.
+Applied: 1 created. 6 requests made.
 """
 NOT_APPLICABLE = """
 project acme/sub/archived
@@ -205,12 +205,12 @@ project acme/sub/pipelines
 ? trigger_tokens is not applicable switched off in the project: CI/CD
 project acme/sub/registry
 ? container_repository_protection_rules is not applicable switched off in the project: the container registry
-Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 6 not applicable. 0 writes to apply; 10 requests were made to plan.
+Nothing to do, 6 not applicable. 10 requests were made to plan.
 """
 SCHEDULED = """
 project acme/sub/gone
 ! project acme/sub/gone: scheduled for deletion since N, and called acme/sub/gone-deletion_scheduled-N (ID N) until then; restore it, or remove it from the manifests
-Applied: 0 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. 3 requests made.
+Applied: 1 problem. 3 requests made.
 """
 
 

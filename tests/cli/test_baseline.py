@@ -28,9 +28,10 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
     assert cli_runner("drift --report json=first.json").code == 2
     cli_runner.sandbox.clear_log()
     done = cli_runner("drift --baseline first.json --report json=second.json --report markdown=drift.md")
-    assert (done.code, done.out, done.err) == (0, "3 changes as in the baseline\n", "")
+    assert (done.code, done.out, done.err) == (0, "Nothing new: 3 changes as in the baseline.\n", "")
     assert [each["method"] for each in cli_runner.sandbox.log()] == ["GET"] * 2
-    assert Path("drift.md").read_text().startswith("## New: nothing to change\n\n**`3 changes as in the baseline`**\n")
+    made = "2 requests were made to plan.\nRead from "
+    assert Path("drift.md").read_text().startswith(f"## Nothing new: 3 changes as in the baseline\n\n{made}")
     first, second = (json.loads(Path(file).read_text()) for file in ("first.json", "second.json"))
     assert (first["targets"], first["summary"]) == (second["targets"], second["summary"])
     assert cli_runner("drift --baseline first.json --quiet").out == ""
@@ -43,12 +44,12 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
         "project acme/api\n"
         '  ~ milestone "1"                             due_date: 2027-01-01 -> 2026-12-31     manifests/project.yaml:4\n'
         "1 change as in the baseline\n"
-        "New: 0 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were made to "
+        "New: 1 to update. 1 write to apply; 2 requests were made to "
         "plan.\n"
     )
     assert Path("tf.json").read_text() == '{"create": 0, "update": 1, "delete": 0}\n'
     assert json.loads(Path("third.json").read_text())["summary"]["update"] == 2
-    assert cli_runner("drift --baseline third.json").out == "2 changes as in the baseline\n"
+    assert cli_runner("drift --baseline third.json").out == "Nothing new: 2 changes as in the baseline.\n"
 
     change(cli_runner, "acme/api", milestones=[{"title": "2", "id": 1}, {"title": "1", "due_date": "2027-01-02"}])
     assert cli_runner("drift --baseline third.json").code == 2, "a value that has moved once more is new"
@@ -59,10 +60,13 @@ def test_problems_count_like_changes_do(cli_runner: CliRunner) -> None:
     cli_runner.project('{milestones: {"1": {}}, trigger_tokens: {a: {}}}')
     assert cli_runner("drift --report json=first.json").code == 2
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 change as in the baseline, 1 problem and 2 unmanaged objects\n")
+    assert (done.code, done.out) == (
+        0,
+        "Nothing new: 1 change as in the baseline, 1 problem and 2 unmanaged objects.\n",
+    )
     cli_runner.project('{milestones: {"2": {}}, trigger_tokens: {a: {}}}')
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "1 problem as in the baseline, and 1 unmanaged object\n")
+    assert (done.code, done.out) == (0, "Nothing new: 1 problem as in the baseline, and 1 unmanaged object.\n")
     change(cli_runner, "acme/api", issues_enabled=False, merge_requests_enabled=False)
     done = cli_runner("drift --baseline first.json")
     assert (done.code, done.out.splitlines()[0]) == (3, "project acme/api")
@@ -81,14 +85,20 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
     first = cli_runner("drift --report json=first.json").out
     assert (grants in first, ", 5 unmanaged. " in first) == (True, True)
     done = cli_runner("drift --baseline first.json")
-    assert (done.code, done.out) == (0, "2 changes as in the baseline, and 5 unmanaged objects\n")
+    assert (done.code, done.out) == (0, "Nothing new: 2 changes as in the baseline, and 5 unmanaged objects.\n")
 
     change(cli_runner, "acme/api", trigger_tokens=[*tokens[1:], {"description": "a", "id": 80, "owner": "ada"}])
     done = cli_runner("drift --baseline first.json --report json=second.json")
     another = "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
-    assert (done.code, done.out) == (0, f"2 changes as in the baseline, and 4 unmanaged objects\n{another}")
+    assert (done.code, done.out) == (
+        0,
+        f"Nothing new: 2 changes as in the baseline, and 4 unmanaged objects.\n{another}",
+    )
     assert cli_runner("drift --baseline first.json --quiet").out == ""
-    assert cli_runner("drift --baseline second.json").out == "2 changes as in the baseline, and 5 unmanaged objects\n"
+    assert (
+        cli_runner("drift --baseline second.json").out
+        == "Nothing new: 2 changes as in the baseline, and 5 unmanaged objects.\n"
+    )
     cli_runner.project(SPEC.replace("gone", "never"))
     cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
     done = cli_runner("drift --baseline first.json")
@@ -98,7 +108,7 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
         '  + milestone "new"     manifests/lib.yaml:4\n'
         "2 changes as in the baseline, and 4 unmanaged objects\n"
         "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
-        "New: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 4 requests were made to "
+        "New: 1 to create, 1 unmanaged. 1 write to apply; 4 requests were made to "
         "plan.\n",
     )
     cli_runner.project(SPEC)
@@ -142,16 +152,16 @@ def test_without_the_file_everything_is_new_and_a_broken_one_is_an_error(cli_run
     assert "--baseline and --report json name the same file: first.json" in done.err
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_with_a_baseline_of_an_older_format_everything_is_new(cli_runner: CliRunner, version: int) -> None:
     assert cli_runner("drift --report json=first.json").code == 2
     text = Path("first.json").read_text()
-    cli_runner.write("first.json", text.replace("reconciler.plan/v3", f"reconciler.plan/v{version}"))
+    cli_runner.write("first.json", text.replace("reconciler.plan/v4", f"reconciler.plan/v{version}"))
     done = cli_runner("drift --quiet --baseline first.json")
     older = "first.json was written by an older reconciler; without a baseline everything is new\n"
     assert (done.code, done.err) == (2, older)
     assert done.out.splitlines()[-1].startswith("Plan: 1 to create, 1 to update, 1 to delete")
-    cli_runner.write("first.json", text.replace("reconciler.plan/v3", "reconciler.plan/v4"))
+    cli_runner.write("first.json", text.replace("reconciler.plan/v4", "reconciler.plan/v5"))
     assert "was made by a newer reconciler" in cli_runner("drift --baseline first.json").err
 
 

@@ -240,10 +240,10 @@ def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(
     hidden = "not found, not visible to this token, or not served by this server"
     elsewhere = "correct the path, or use a token that can see it     manifests/all.yaml:5"
     assert problems(done) == [
-        f'allowlisted project "acme/nope": {hidden} (GET projects/acme%2Fnope: 404 Project Not Found); {elsewhere}',
+        f'allowlisted project "acme/nope": {hidden} (project acme/nope: 404 Project Not Found); {elsewhere}',
         'allowlisted project "acme/tools": this is a group, not a project; list it under `groups`     manifests/all.yaml:5',
         'allowlisted group "acme/lib": this is a project, not a group; list it under `projects`     manifests/all.yaml:5',
-        f'allowlisted group "nope": {hidden} (GET groups/nope: 404 Group Not Found); {elsewhere}',
+        f'allowlisted group "nope": {hidden} (group nope: 404 Group Not Found); {elsewhere}',
     ]
 
 

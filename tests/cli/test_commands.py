@@ -11,7 +11,7 @@ import pytest
 from reconciler import __version__
 from reconciler.cli import COMMANDS, GROUPS, cli, main
 from reconciler.cli.sandbox import _run
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner
 
 

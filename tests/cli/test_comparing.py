@@ -178,7 +178,7 @@ def test_two_objects_of_a_name_and_lists_within(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out new.json").code == 0
     assert dated(cli_runner, "show new.json --since old.json")[1].splitlines() == [
         "group acme",
-        '  different ~ epic "E"  declared.labels[1]: c -> d',
+        '  different ~ epic "E"  declared.labels: + d, - c',
         "project acme/api",
         '  different - trigger token "legacy"  id: 72 -> 73',
         "The plan of TIME, compared with that of TIME: 0 new, 0 gone, 2 different, 1 the same.",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli_runner import BREAK, CliRunner, Ended
+from tests.items import findings_of
 from tests.states import a_small_service
 
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
@@ -64,6 +65,7 @@ HELD = """\
   = milestone "Someday"                       not deleted, excepted until 2999-03-01: Under review     manifests/api.yaml:8
   = trigger token "legacy"                    not deleted, excepted until 2999-03-01: A partner uses it     manifests/api.yaml:9
 """
+FOLDED = "10 excepted until 2999-03-01 at the earliest (-v shows them)"
 
 
 @pytest.fixture
@@ -102,13 +104,15 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
         "  ~ job token scope                           enabled: false -> true     manifests/api.yaml:21\n"
         '  ~ milestone "Nov 2026"                      description: none -> Other, state: active -> closed     manifests/api.yaml:24\n'
         '  - milestone "Old"     manifests/api.yaml:17\n'
-        + HELD
-        + "Plan: 0 to create, 3 to update, 1 to delete, 0 problems, 0 unmanaged, "
-        "10 excepted. 4 writes to apply; 8 requests were made to plan.\n"
+        f"{FOLDED}\n"
+        "Plan: 3 to update, 1 to delete, 10 excepted. 4 writes to apply; 8 requests were made to plan.\n"
     )
+    assert HELD in prepared("show plan.json -v").out
     prepared.sandbox.clear_log()
-    applied = prepared("apply --plan plan.json --yes")
-    assert (applied.code, HELD in applied.out, ", 0 problems, 10 excepted. " in applied.out) == (0, True, True)
+    applied = prepared("apply --plan plan.json --yes --report json=report.json")
+    assert applied.code == 0
+    assert applied.out.endswith("  done\nApplied: 3 updated, 1 deleted, 10 excepted. 10 requests made.\n")
+    assert HELD in prepared("show report.json -v").out
     whole, *others = writes(prepared)
     assert whole.startswith("PUT {'allow_author_approval': False, 'allow_committer_approval': False, ")
     assert others == [
@@ -118,7 +122,10 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
     ]
     quiet = prepared("drift")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
-    assert prepared("plan --quiet").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, ")
+    in_order = "No changes: 1 target is in order, 10 excepted. 8 requests were made to plan.\n"
+    assert prepared("plan").out == f"{FOLDED}\n{in_order}"
+    assert prepared("plan --quiet").out == in_order
+    assert HELD in prepared("plan -v").out
     assert summary(prepared)["excepted"] == 10
 
 
@@ -171,7 +178,7 @@ def test_every_format_shows_what_is_excepted(prepared: CliRunner) -> None:
         '- `project acme/api`: `milestone "2026.12", not created`: '
         "`excepted until 2999-03-01: api is being re-planned, OPS-12` (`manifests/api.yaml:6`)\n"
     ) in prepared("plan --format markdown").out
-    assert "0 unmanaged objects, 10 excepted.\n" in prepared("plan --format markdown").out
+    assert " requests were made to plan. 10 excepted.\n" in prepared("plan --format markdown").out
     page = prepared("plan --format html").out
     assert 'data-kind="excepted"><span class="number">10</span>' in page
     assert (
@@ -193,7 +200,7 @@ def test_something_that_cannot_be_planned_may_be_excepted_too(cli_runner: CliRun
         "{section: job_token_scope, item: acme/gone, until: 2999-01-01, reason: Not yet there}"
     )
     excepted(cli_runner, exceptions, spec)
-    planned = cli_runner("plan")
+    planned = cli_runner("plan -v")
     assert (planned.code, planned.out.splitlines()[1:3]) == (
         0,
         [
@@ -230,10 +237,14 @@ def test_a_section_that_is_switched_off_may_be_excepted(cli_runner: CliRunner, a
         [
             "project acme/api",
             '  + milestone "v1"     manifests/api.yaml:4',
-            "  = trigger_tokens                            excepted until 2999-01-01: No CI yet     manifests/api.yaml:3",
+            "1 excepted until 2999-01-01 at the earliest (-v shows them)",
         ],
     )
-    assert ", 0 problems, 0 unmanaged, 1 excepted. " in planned.out
+    held = (
+        "  = trigger_tokens                            excepted until 2999-01-01: No CI yet     manifests/api.yaml:3\n"
+    )
+    assert held in cli_runner("plan -v").out
+    assert planned.out.splitlines()[-1].startswith("Plan: 1 to create, 1 excepted. ")
     assert cli_runner("doctor").code == 0
     assert cli_runner("apply --yes").code == 0
     assert cli_runner("drift").code == 0
@@ -250,7 +261,7 @@ def test_a_section_that_the_edition_lacks_may_be_excepted_as_a_whole_or_field_by
     both = "fields: [allow_author_approval, allow_committer_approval], "
     for about in ("", both):
         excepted(cli_runner, exception % about, spec)
-        planned = cli_runner("plan")
+        planned = cli_runner("plan -v")
         assert (planned.code, planned.out.splitlines()[:-1]) == (
             0,
             [
@@ -270,15 +281,14 @@ def test_a_field_that_a_group_locks_may_be_excepted(cli_runner: CliRunner, diale
     cli_runner.sandbox.replace_state(state)
     exceptions = "{section: approval_settings, fields: [allow_author_approval], until: 2999-01-01, reason: Until acme}"
     excepted(cli_runner, exceptions, "{approval_settings: {allow_author_approval: true}}")
-    planned = cli_runner("plan")
+    planned = cli_runner("plan -v")
     assert (planned.code, planned.out.splitlines()[1]) == (
         0,
         "  = approval settings                         allow_author_approval, excepted until 2999-01-01: Until acme     "
         "manifests/api.yaml:3",
     )
-    assert (
-        json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]["excepted"][0]["action"] is None
-    )
+    (shown,) = findings_of(json.loads(cli_runner("plan --format json").out), "excepted")
+    assert shown["data"]["action"] is None
 
 
 def test_a_new_object_is_created_without_its_excepted_fields(cli_runner: CliRunner) -> None:
@@ -309,7 +319,7 @@ def test_a_rest_that_would_be_wrong_without_the_excepted_field_is_a_problem_that
     cli_runner.service(milestones=[{"id": 1, "title": "v1", "due_date": "2026-11-30"}])
     exceptions = "{section: milestones, item: v1, fields: [due_date], until: 2999-01-01, reason: Open}"
     excepted(cli_runner, exceptions, "{milestones: {v1: {start_date: 2026-12-01, due_date: 2026-12-31}}}")
-    planned = cli_runner("plan")
+    planned = cli_runner("plan -v")
     assert (planned.code, planned.out.splitlines()[1:3]) == (
         3,
         [
@@ -336,8 +346,8 @@ def test_settings_that_are_planned_again_after_their_group_keep_their_excepted_f
     for line in ("apply --yes", "plan --out plan.json", "apply --plan plan.json --yes"):
         ended = cli_runner(line)
         assert (ended.code, ", 1 excepted. " in ended.out) == (0, True), line
-    shown = json.loads(cli_runner("plan --format json").out)["targets"][1]["sections"][0]["excepted"]
-    assert [(each["before"], each["after"]) for each in shown] == [
+    shown = findings_of(json.loads(cli_runner("plan --format json").out), "excepted")
+    assert [(each["data"]["before"], each["data"]["after"]) for each in shown] == [
         ({"allow_author_approval": False}, {"allow_author_approval": True})
     ]
     excepted(cli_runner, exceptions.replace("fields: [allow_author_approval], ", ""), spec)
@@ -352,7 +362,7 @@ def test_nothing_is_asked_for_only_because_of_what_is_held_back(cli_runner: CliR
         "{prune: [job_token_scope], job_token_scope: {projects: [acme/web], groups: []}}",
     )
     cli_runner.sandbox.clear_log()
-    assert '  = allowlisted project "acme/web"            not created, ' in cli_runner("plan").out
+    assert '  = allowlisted project "acme/web"            not created, ' in cli_runner("plan -v").out
     assert len(cli_runner.sandbox.log()) == 2
 
 

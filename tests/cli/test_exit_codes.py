@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.apply import Status
 from reconciler.cli.exit_codes import ExitCode, of_report
-from reconciler.documents.report import Requests
+from reconciler.document.document import Requests
 from tests.cli_runner import CliRunner
 from tests.render.samples import done
 
@@ -61,7 +61,7 @@ def test_a_plan_with_problems_is_saved_shown_merged_and_applied(cli_runner: CliR
     apply = "apply --plan whole.json --yes --report json=report.json"
     assert cli_runner(apply).code == 3
     assert [each["title"] for each in cli_runner.sandbox.state()["projects"][0]["milestones"]] == ["a"]
-    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+    assert json.loads(Path("report.json").read_text())["summary"]["created"] == 1
     lines = ("show report.json", "merge report.json")
     assert codes(cli_runner, *lines) == dict.fromkeys(lines, 3)
     allowed = [f"{line} --allow-problems" for line in (*lines, "apply --yes")]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.history import History, load_history, save_history
-from reconciler.documents.plan_file import utc
-from reconciler.render import fleet
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import utc
+from reconciler.reports import fleet
+from reconciler.reports.history import History, load_history, save_history
 from tests.cli_runner import CliRunner
 
 PAGE, HISTORY = Path("public/index.html"), Path("public/index.history.json")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.history import FORMAT
+from reconciler.reports.history import FORMAT
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, repository
 from tests.inventory.git_server import GitServer, git_server
@@ -83,7 +83,7 @@ def test_the_plan_of_a_merge_request_is_saved_and_posted_and_so_is_that_there_is
         assert cli_runner(line).code in {1, 64}
         assert notes(cli_runner) == [FAILED]
     job.setenv("CI_COMMIT_SHORT_SHA", "another")
-    cli_runner.write("applied.json", '{"format": "reconciler.report/v2"}')
+    cli_runner.write("applied.json", '{"format": "reconciler.report/v4"}')
     for line in ("merge applied.json", "merge .reconciler/report-*.json", "merge drift-1.json drift-2.json", "drift"):
         assert (cli_runner(line).code, notes(cli_runner)) == (1, [FAILED])
     job.delenv("RECONCILER_NOTE_TOKEN")
@@ -193,7 +193,7 @@ def test_drift_has_the_last_report_as_its_baseline_and_an_issue_where_it_is_aske
     assert written() == files
     cli_runner.write("reconciler.yaml", "baseline: .reconciler/drift.json\nissue: {}\n")
     done = cli_runner("drift")
-    assert (done.code, done.out.splitlines()[0]) == (0, "1 change as in the baseline")
+    assert (done.code, done.out.splitlines()[0]) == (0, "Nothing new: 1 change as in the baseline.")
     assert done.err == "Issue drift opened: 900#1\n"
     assert written() == ["baseline.json", *files]
     done = cli_runner("merge .reconciler/drift.json --report html=.reconciler/drift.html")

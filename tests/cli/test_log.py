@@ -232,7 +232,7 @@ def test_the_report_of_a_revert_is_finished_by_the_same_command(cli_runner: CliR
     assert finish in cli_runner("show back.json --format markdown").out
     cli_runner.sandbox.set_faults([])
     done = cli_runner(command.removeprefix("reconciler "))
-    assert (done.code, "1 deleted; 0 failed" in done.out) == (0, True)
+    assert (done.code, "Reverted: 1 deleted. " in done.out) == (0, True)
 
 
 @pytest.mark.parametrize(

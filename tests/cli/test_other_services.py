@@ -185,10 +185,10 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(cli_runner: Cl
             "! notification settings.notification_email: null is the primary address, which this server does not tell: "
             "write the address instead (GET user: 404 Not Found) manifests/user.yaml:3",
             "project acme/api",
-            f'! allowlisted group "acme/tools": {hidden} (GET groups/acme%2Ftools: 404 Not Found); correct the path, or '
+            f'! allowlisted group "acme/tools": {hidden} (group acme/tools: 404 Not Found); correct the path, or '
             "use a token that can see it manifests/project.yaml:4",
-            f"! allowlisted group 10: writing here takes the numeric ID of project acme/api: {hidden} (GET "
-            "projects/acme%2Fapi: 404 Not Found); declare it by `id` instead of `path` manifests/project.yaml:4",
+            f"! allowlisted group 10: writing here takes the numeric ID of project acme/api: {hidden} "
+            "(project acme/api: 404 Not Found); declare it by `id` instead of `path` manifests/project.yaml:4",
         ],
     )
 

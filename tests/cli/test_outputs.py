@@ -14,12 +14,11 @@ import pytest
 from reconciler.cli import main
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
+from tests.items import changes_of, note_of
 from tests.limits import no_file_longer_than
 from tests.states import a_small_service
 
-DONE = (
-    'project acme/api\n  + milestone "a"                             done\nApplied: 1 created, 0 updated, 0 deleted; '
-)
+DONE = 'project acme/api\n  + milestone "a"                             done\nApplied: 1 created. '
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +152,7 @@ def test_where_stdout_takes_nothing_stderr_takes_what_was_done(cli_runner: CliRu
     assert done.code == 3
     assert done.err.startswith(DONE)
     assert done.err.endswith("\nreconciler: standard output: No space left on device\n")
-    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+    assert json.loads(Path("report.json").read_text())["summary"]["created"] == 1
 
 
 def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
@@ -178,7 +177,7 @@ def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     texts = in_a_process("", 'for words in -h --help --version "plan -h"; do "$@" $words >/dev/full; echo $?; done')
     assert (texts.stdout, texts.stderr) == ("1\n" * 4, "reconciler: standard output: No space left on device\n" * 4)
     mute = in_a_process("plan", '"$@" 2>&-')
-    assert (mute.returncode, mute.stdout.startswith("Plan: 0 to create")) == (0, True)
+    assert (mute.returncode, mute.stdout.startswith("No changes: 1 target is in order. ")) == (0, True)
     silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
     assert (silent.returncode, silent.stdout) == (64, "1\n")
     cli_runner.project('{milestones: {"年末": {}}}')
@@ -187,8 +186,8 @@ def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert '  + milestone "\\u5e74\\u672b"' in done.stdout
     assert '  + milestone "年末"' in Path("report.txt").read_text()
     out = in_a_process("plan --report json=/dev/stdout --quiet", '"$@" | cat; "$@" > file; "$@" --out /dev/stderr')
-    assert '"format": "reconciler.plan/' in out.stdout.partition("Plan: ")[2]
-    assert '"format": "reconciler.plan/' in Path("file").read_text().partition("Plan: ")[2]
+    assert '"format": "reconciler.plan/' in out.stdout.partition("No changes: ")[2]
+    assert '"format": "reconciler.plan/' in Path("file").read_text().partition("No changes: ")[2]
     assert '"format": "reconciler.plan/' in out.stderr
     assert Path("/dev/stdout").is_symlink()
 
@@ -209,8 +208,8 @@ def test_reports_link_to_what_the_job_or_the_configuration_tells(
     done = cli_runner("plan --format markdown --out plan.json")
     project = "[`project acme/api`](https://web.example.com/acme/api)"
     assert f"\n\n{project}\n\n```diff\n" in done.out
-    (section,) = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
-    assert [each.get("page") for each in section["changes"]] == [None, "-/milestones/1"]
+    planned = changes_of(json.loads(Path("plan.json").read_text()))
+    assert [note_of(each, "page") for each in planned] == [{}, {"page": "-/milestones/1"}]
     cli_runner.project("{milestones: {a: {}}, trigger_tokens: {a: {}}}")
     state["projects"][0]["builds_enabled"] = False
     cli_runner.sandbox.replace_state(state)

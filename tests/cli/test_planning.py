@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.cli_runner import BREAK, CliRunner
 from tests.conftest import EXAMPLES
+from tests.items import changes_of, findings_of
 
 SPEC = """
   prune: [job_token_scope]
@@ -25,7 +26,7 @@ project acme/api
   ~ approval settings                         allow_author_approval: false -> true     manifests/project.yaml:10
   - allowlisted project "acme/web"     manifests/project.yaml:5
   - milestone "old"     manifests/project.yaml:9
-Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 5 requests were made to plan.
+Plan: 1 to create, 1 to update, 2 to delete, 1 unmanaged. 4 writes to apply; 5 requests were made to plan.
 """
 
 
@@ -58,7 +59,7 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(cli_runner: CliRunner) ->
     done = cli_runner("drift --report json=drift.json")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert json.loads(Path("drift.json").read_text())["summary"]["create"] == 0
-    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v3"
+    assert json.loads(cli_runner("drift --format json").out)["format"] == "reconciler.plan/v4"
 
 
 def test_a_problem_is_never_success(cli_runner: CliRunner) -> None:
@@ -93,18 +94,18 @@ def test_what_grants_access_and_is_not_managed_is_more_than_a_number(cli_runner:
         '  ? trigger token "old" is unmanaged          ID 71, owner bob, last used 2026-01-02T03:04:05.000Z',
     ]
     assert cli_runner("show plan.json -v").out.splitlines() == verbose
-    sections = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
-    assert sections[-1]["unmanaged"] == [
-        {
-            "part": "trigger_tokens",
-            "title": "trigger token",
-            "name": "old",
-            "id": 71,
-            "grants_access": True,
-            "owner": "bob",
-            "last_used": "2026-01-02T03:04:05.000Z",
-        }
-    ]
+    assert findings_of(json.loads(Path("plan.json").read_text()), "unmanaged")[-1] == {
+        "target": "project acme/api",
+        "section": "trigger_tokens",
+        "title": "trigger token",
+        "name": "old",
+        "finding": "unmanaged",
+        "field": None,
+        "reason": "is unmanaged: ID 71, owner bob, last used 2026-01-02T03:04:05.000Z",
+        "fix": "",
+        "data": {"id": 71, "grants_access": True, "owner": "bob", "last_used": "2026-01-02T03:04:05.000Z"},
+        "origin": "",
+    }
 
 
 def test_with_verbose_unmanaged_objects_and_requests_are_named(cli_runner: CliRunner) -> None:
@@ -126,7 +127,7 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
         '  + milestone "two"                           nothing named "a" or "b" to rename     manifests/project.yaml:4\n'
         '  ~ milestone "new"                           renamed from "old"     manifests/project.yaml:4\n'
     )
-    total = "Plan: 2 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. "
+    total = "Plan: 2 to create, 1 to update. "
     planned = cli_runner("plan --out plan.json")
     assert (planned.code, planned.out) == (0, f"{said}{total}3 writes to apply; 2 requests were made to plan.\n")
     assert cli_runner("show plan.json").out.startswith(said)
@@ -139,9 +140,17 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
         in cli_runner("show plan.json --format html").out
     )
     assert cli_runner("apply --plan plan.json --yes").code == 0
-    assert cli_runner("plan").out == (
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
-    )
+    assert cli_runner("plan").out == "No changes: 1 target is in order. 1 request was made to plan.\n"
+
+
+def test_a_narrowed_plan_without_changes_says_what_stays(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "old"}, {"title": "done"}])
+    cli_runner.project("{milestones: {done: {}}}")
+    done = "Nothing to do in the 1 target looked at, 1 unmanaged. 1 request was made to plan.\n"
+    assert cli_runner("plan --target acme/api").out == done
+    assert cli_runner("plan --section milestones").out == done
+    note = cli_runner("plan --target acme/api --format markdown").out
+    assert note.startswith("## Nothing to do in the 1 target looked at, 1 unmanaged\n\n1 request was made to plan.\n")
 
 
 def test_the_log_can_be_json(cli_runner: CliRunner) -> None:
@@ -188,7 +197,7 @@ def test_words_of_a_crafted_plan_do_not_steer_the_terminal(cli_runner: CliRunner
     assert cli_runner("plan --out plan.json").code == 0
     content = json.loads(Path("plan.json").read_text())
     del content["checksum"]
-    content["targets"][0]["sections"][0]["changes"][0]["action"] = "\x1b[31mcreate\u202e ##vso[task.complete]"
+    changes_of(content)[0]["action"] = "\x1b[31mcreate\u202e ##vso[task.complete]"
     cli_runner.write("plan.json", with_checksum(content))
     done = cli_runner("show plan.json")
     assert (done.code, done.out) == (1, "")
@@ -212,7 +221,7 @@ def test_a_run_can_be_narrowed(cli_runner: CliRunner) -> None:
     )
     only_milestones = (
         'project acme/lib\n  + milestone "a"     manifests/lib.yaml:4\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
+        "Plan: 1 to create. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert cli_runner("plan --selector team=core --section milestones").out == only_milestones
     assert cli_runner("plan --target acme/l* --section milestones").out == only_milestones
@@ -375,7 +384,7 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
         "project acme/none\n"
         "  ! project acme/none: not found, or not visible to bob; correct it in the manifest, make bob a member, or "
         "create it: `create: {}` in its document     manifests/none.yaml:1\n"
-        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 6 requests were made to plan.\n"
+        "Plan: 2 problems, 2 unmanaged. 6 requests were made to plan.\n"
     )
 
 

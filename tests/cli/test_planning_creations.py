@@ -9,6 +9,7 @@ import pytest
 from tests.between import Passing, between
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner, Ended
+from tests.items import by_target, changes_of
 from tests.states import a_small_service
 
 
@@ -72,7 +73,7 @@ project ada/notes
   ~ notification settings                     level: watch     manifests/all.yaml:36
 apply will refuse this plan: it creates 1 trigger token and 2 error tracking client keys, whose value is shown only \
 once; add --tokens-to FILE or --tokens-command CMD
-Plan: 14 to create, 2 to update, 0 to delete, 3 problems, 0 unmanaged. 17 writes to apply; 8 requests were made to plan.
+Plan: 14 to create, 2 to update, 3 problems. 17 writes to apply; 8 requests were made to plan.
 """
 
 
@@ -102,13 +103,10 @@ def test_all_that_a_team_will_have_is_planned_against_nothing(
     unset = "GITHUB_TOKEN is not set or empty, and the import of project acme/team/lib needs it\n"
     assert (done.code, done.out, done.err) == (3, PLAN, unset)
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
-    assert saved["dependent"] == []
-    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/team/lib"]
+    assert all(item.get("action") != "keep" for item in saved["items"])
+    assert [each["ref"] for each in saved["targets"] if each.get("importing")] == ["acme/team/lib"]
     changes = [
-        (target["ref"], section["section"], change)
-        for target in saved["targets"]
-        for section in target["sections"]
-        for change in section["changes"]
+        (ref, change["section"], change) for ref, own in by_target(saved, changes_of(saved)).items() for change in own
     ]
     assert {json.dumps(change["before"]) for _, _, change in changes if change["action"] == "update"} == {"{}"}
     requests = [
@@ -315,7 +313,7 @@ def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
         "! project acme/sick: whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found",
     ]
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
-    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/runs"]
+    assert [each["ref"] for each in saved["targets"] if each.get("importing")] == ["acme/runs"]
 
 
 def test_a_variable_that_is_not_set_is_warned_of_once(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,6 +335,10 @@ def test_exceptions_hold_back_what_they_name_in_new_projects_too(cli_runner: Cli
     until = "excepted until 2099-12-31: later     manifests/all.yaml:3"
     assert done.out.splitlines()[2:-1] == [
         '  + milestone "a"     manifests/all.yaml:6',
+        "2 excepted until 2099-12-31 at the earliest (-v shows them)",
+    ]
+    verbose = cli_runner("plan -v").out.splitlines()
+    assert [line for line in verbose if line.startswith("  = ")] == [
         f"  = approval settings                         allow_author_approval: false, {until}",
         f'  = milestone "b"                             not created, {until}',
     ]
@@ -441,10 +443,9 @@ def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_
     done, asked = plan(cli_runner, "plan --format json")
     others = ["projects/acme/other", "projects/acme/team"]
     assert asked == ["groups/acme/other", "groups/acme", "groups/acme/team", *others]
+    planned = json.loads(done.out)
     created = {
-        target["ref"]: section["changes"][0]["after"].get("visibility")
-        for target in json.loads(done.out)["targets"]
-        for section in target["sections"][:1]
+        ref: own[0]["after"].get("visibility") for ref, own in by_target(planned, changes_of(planned, "")).items()
     }
     assert created == {
         "acme/other": "public",
@@ -681,8 +682,6 @@ def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top
         [
             "group acme/held",
             "  + group acme/held (name: held, visibility: private)     manifests/all.yaml:16",
-            "  = approval_settings                         excepted until 2999-01-01: Soon at the top     "
-            "manifests/all.yaml:15",
             "group acme/team",
             "  + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4",
             "  ! approval_settings: only groups at the top have these settings; declare them there     "
@@ -690,5 +689,8 @@ def test_a_subgroup_that_is_created_gets_no_settings_that_only_groups_at_the_top
             "group apart",
             "  + group apart (name: apart, visibility: private)     manifests/all.yaml:10",
             "  ~ approval settings                         allow_author_approval: true     manifests/all.yaml:11",
+            "1 excepted until 2999-01-01 at the earliest (-v shows them)",
         ],
     )
+    held = "  = approval_settings                         excepted until 2999-01-01: Soon at the top     manifests/all.yaml:15\n"
+    assert held in cli_runner("plan -v").out

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.gitops.apply_log import Apply
 from reconciler.gitops.clone import clone_of
 from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
@@ -45,9 +45,7 @@ class User:
             (TargetAfter(API, "acme/api", "1:abc", None, done=True),),
             declared=frozenset({(API, "milestones", "milestones")}),
         )
-        Path("plan.json").write_text(
-            save_plan(replace(saved, inventory=Prospect(run, self.stored().inventory, absences)))
-        )
+        Path("plan.json").write_text(save(replace(saved, inventory=Prospect(run, self.stored().inventory, absences))))
 
 
 @pytest.fixture
@@ -147,7 +145,7 @@ def test_elsewhere_nothing_is_deleted_by_absence_and_the_rest_is_done(user: User
     done = user.run("apply --plan plan.json --yes")
     assert done.code == 3
     assert "stale: no longer declared, and deleted only in a checkout of the manifests' repository" in done.out
-    assert "1 created, 0 updated, 0 deleted; 0 failed, 1 stale" in done.out
+    assert "\nApplied shard 1/1: 1 created, 1 stale. " in done.out
 
 
 def test_a_list_that_cannot_be_stored_makes_the_exit_code_3(user: User) -> None:

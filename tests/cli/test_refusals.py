@@ -146,11 +146,10 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
         cli_runner.sandbox.clear_log()
         done = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes --report json=report-{number}.json")
         assert (done.code, done.err) == (0, "")
-        assert f"Applied shard {number}/3: 0 created, 0 updated, {9 * len(projects)} deleted" in done.out
+        deleted = f"{9 * len(projects)} deleted" if projects else "nothing to change"
+        assert f"Applied shard {number}/3: {deleted}. " in done.out
         assert sorted(set(written(cli_runner))) == projects
-    assert (
-        "Applied: 0 created, 0 updated, 36 deleted" in cli_runner("merge report-1.json report-2.json report-3.json").out
-    )
+    assert "\nApplied: 36 deleted. " in cli_runner("merge report-1.json report-2.json report-3.json").out
     again = cli_runner("apply --plan plan-1.json --shard 1/3 --yes --allow-deletes 27")
     assert (again.code, again.err) == (
         64,

@@ -18,7 +18,7 @@ from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 
-PLANNED = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
+PLANNED = "No changes: 1 target is in order. 1 request was made to plan.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +160,7 @@ def test_in_a_ci_job_the_repository_does_not_decide_which_variables_templates_re
     )
     monkeypatch.setenv("RECONCILER_ENV", "STAGE VAULT_PASSWORD")
     assert '+ milestone "correct-horse"' in cli_runner("plan").out
-    assert "Plan: 0 to create" in cli_runner("plan --since HEAD").out
+    assert "Nothing to do: no target was looked at. " in cli_runner("plan --since HEAD").out
     monkeypatch.delenv("RECONCILER_ENV")
     assert '+ milestone "correct-horse"' in cli_runner("plan --env VAULT_PASSWORD").out
 

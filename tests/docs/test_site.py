@@ -150,7 +150,7 @@ def test_the_picture_is_as_wide_as_its_text() -> None:
 
 
 def test_every_variable_that_is_read_is_in_the_reference() -> None:
-    files = [*sorted((ROOT / "reconciler/cli").rglob("*.py")), ROOT / "reconciler/render/links.py"]
+    files = [*sorted((ROOT / "reconciler/cli").rglob("*.py")), ROOT / "reconciler/document/links.py"]
     code = "".join(file.read_text(encoding="utf-8") for file in files)
     constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"', code, re.MULTILINE))
     read = re.findall(r"environ(?:\.get\(|\[)(?:\"(\w+)\"|([A-Z_]+))", code)

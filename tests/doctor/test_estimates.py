@@ -5,8 +5,8 @@ import pytest
 from reconciler.doctor import (
     Costs,
     Diagnosis,
+    DoctorFinding,
     Estimate,
-    Finding,
     Permission,
     SectionState,
     ServiceCheck,
@@ -15,10 +15,11 @@ from reconciler.doctor import (
     chains_of_apply,
     estimate,
 )
+from reconciler.document.style import Style
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
-from reconciler.render import Style, render_diagnosis
+from reconciler.reports import render_diagnosis
 from tests.building import KINDS
 from tests.doctor.conftest import Patient
 
@@ -70,7 +71,7 @@ def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_repeats_the_verdict
     section = SectionState(
         "milestones", Permission.YES, Permission.NO, "the project is archived", "unarchive it, or leave it out"
     )
-    odd = Finding(Verdict.WARNING, "project", "\x1b[31mred")
+    odd = DoctorFinding(Verdict.WARNING, "project", "\x1b[31mred")
     target = TargetState(Target(Level.PROJECT, "acme/api"), "", (odd,), (section,))
     found = Diagnosis(ServiceCheck("https://host.test/api/v4"), targets=(target,))
     assert render_diagnosis(found, style=Style(colour=True, width=70)).splitlines() == [

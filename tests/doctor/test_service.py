@@ -9,7 +9,7 @@ from typing import Any
 import httpcore
 import pytest
 
-from reconciler.doctor import Finding, check_service
+from reconciler.doctor import DoctorFinding, check_service
 from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
@@ -341,7 +341,7 @@ def tokens_lines(**answers: Json) -> list[str]:
     return [line(finding) for finding in front.token.findings]
 
 
-def line(finding: Finding) -> str:
+def line(finding: DoctorFinding) -> str:
     return f"{finding.verdict} {finding.about}: {finding.said}"
 
 

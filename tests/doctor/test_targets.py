@@ -11,6 +11,7 @@ from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
+from tests.items import changes_of
 from tests.test_schemas import faults
 
 ASKED = ["personal_access_tokens/self", "version", "user"]
@@ -172,9 +173,15 @@ def test_what_is_said_can_be_written_is_written_and_what_cannot_is_not(patient: 
         for section in target["sections"]
     }
     patient.cli_runner("apply manifests --yes --no-verify --tokens-to tokens --report json=report.json")
+    report = json.loads((patient.cli_runner.folder / "report.json").read_text())
     done = {
-        (target["ref"], section["section"]): [outcome["status"] for outcome in section["outcomes"]] == ["done"]
-        for target in json.loads((patient.cli_runner.folder / "report.json").read_text())["targets"]
+        (target["ref"], section): [
+            change["outcome"]["status"]
+            for change in changes_of(report, section)
+            if change["target"] == target["target"]
+        ]
+        == ["done"]
+        for target in report["targets"]
         for section in target["sections"]
     }
     assert len(foretold) == 6 * len(ODDITIES)

@@ -1,6 +1,6 @@
 """What changes need that this run creates."""
 
-from reconciler.model.plan import Create
+from reconciler.model.item import Create
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
 from reconciler.planning.creation import needs
@@ -9,7 +9,7 @@ from tests.render.creations import TEAM, TOOLS, creations
 
 
 def test_a_change_needs_its_target_the_groups_above_and_what_it_refers_to() -> None:
-    team, tools, api, _, allowed, *_ = creations().plan.changes
+    team, tools, api, _, allowed, *_ = creations().changes
     assert [set(needs(each)) for each in (team, tools, api)] == [
         {"group acme"},
         {"group acme", str(TEAM)},

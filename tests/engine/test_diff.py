@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from reconciler.document.wording import details
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
 from reconciler.model.diff import AsRead, as_read, become, differences, fields_of, moved, without
-from reconciler.model.plan import Update
+from reconciler.model.item import Update
 from reconciler.model.resource import LiveRecord
-from reconciler.render.wording import details
 from tests.building import API
 
 
@@ -48,10 +48,10 @@ def test_what_an_object_becomes_has_all_its_fields() -> None:
 def test_it_is_told_what_of_an_object_has_moved() -> None:
     one = as_read(LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 1))
     others = {
-        'state: "active" -> "closed"': LiveRecord(
+        "state: active -> closed": LiveRecord(
             Milestone.model_validate({"state": "closed", "description": "a" * 60}), ("a", 1), 1
         ),
-        'object name: "a" -> "b"': LiveRecord(
+        "object name: a -> b": LiveRecord(
             Milestone.model_validate({"state": "active", "description": "a" * 60}), ("b", 1), 1
         ),
         "ID: 1 -> 2": LiveRecord(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
@@ -59,32 +59,33 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert moved(one, one) == ""
     assert {moved(one, as_read(found)): found for found in others.values()} == others
     long = as_read(LiveRecord(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
-    assert moved(one, long) == (
-        f'description: "{"a" * 59}... -> "b", read-only.state: null -> "why", state: "active" -> null'
-    )
+    assert moved(one, long) == (f"description: {'a' * 60} -> b, state: active -> none, read-only.state: none -> why")
+    null, absent = AsRead(1, ("a",), {"state": None}, {}), AsRead(1, ("a",), {}, {})
+    assert {moved(null, absent), moved(absent, null)} == {"state: none -> none"}, "whatever differs is no empty text"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "words"),
+    ("field", "before", "after", "words"),
     [
-        (["ada", "bob", "cyd"], ["bob", "cyd"], "- ada"),
+        ("domains", ["ada", "bob", "cyd"], ["bob", "cyd"], "- ada"),
         (
+            "allowed_to_push",
             ["developer", {"user": "ada"}],
             [{"user": "ada"}, {"deploy_key": "release"}],
             "+ deploy key release, - developer",
         ),
-        ([], ["maintainer", {"group": "acme/leads"}], "nobody -> maintainer, group acme/leads"),
-        (["developer"], [], "developer -> nobody"),
-        (["bug"], [], "bug -> none"),
+        ("allowed_to_push", [], ["maintainer", {"group": "acme/leads"}], "nobody -> maintainer, group acme/leads"),
+        ("allowed_to_push", ["developer"], [], "developer -> nobody"),
+        ("labels", ["bug"], [], "bug -> none"),
     ],
 )
-def test_lists_are_compared_as_sets(before: list[Any], after: list[Any], words: str) -> None:
+def test_lists_are_compared_as_sets(field: str, before: list[Any], after: list[Any], words: str) -> None:
     def read(value: list[Any]) -> AsRead:
-        return AsRead(1, ("x",), {"listed": value, "flag": True}, {})
+        return AsRead(1, ("x",), {field: value, "flag": True}, {})
 
-    assert moved(read(before), read(after)) == f"listed: {words}"
-    change = Update(API.address, {"listed": before}, {"listed": after}, (), read(before))
-    assert [*details(change)] == [f"listed: {words}"]
+    assert moved(read(before), read(after)) == f"{field}: {words}"
+    change = Update(API.address, {field: before}, {field: after}, (), read(before))
+    assert [*details(change)] == [f"{field}: {words}"]
 
 
 def test_what_holds_values_by_key_is_compared_by_key() -> None:

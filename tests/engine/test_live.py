@@ -68,11 +68,11 @@ def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
         "groups/acme?with_projects=false": gone,
         "user": {"username": "ada"},
     }
-    hidden = "not found, not visible to this token, or not served by this server (GET x: 404 Project Not Found)"
+    hidden = "not found, not visible to this token, or not served by this server (%s: 404 Project Not Found)"
     elsewhere = "correct the path, or use a token that can see it"
     assert look_up([LIB, GROUP], Memory(answers)) == {
-        LIB: Obstacle(LIB.target.address, hidden, elsewhere),
-        GROUP: Obstacle(GROUP.target.address, hidden, elsewhere),
+        LIB: Obstacle(LIB.target.address, hidden % "project acme/lib", elsewhere),
+        GROUP: Obstacle(GROUP.target.address, hidden % "group acme", elsewhere),
     }
     answers["groups/acme%2Flib?with_projects=false"] = {"id": 3}
     wrong = Obstacle(LIB.target.address, "this is a group, not a project", "list it under `groups`")

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.model.endpoints import Collection
+from reconciler.model.item import Create, Delete, Update
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.plan import Plan
 from reconciler.model.state import Reference, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan

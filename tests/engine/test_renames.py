@@ -7,10 +7,11 @@ import pytest
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.item import Change, Create, Delete
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.renames import RenameHint, rename_hints
-from tests.building import API, KINDS
+from tests.building import API, KINDS, noted
 
 Objects = Mapping[str, Fields]
 
@@ -167,7 +168,7 @@ def test_a_place_is_named_once_with_all_former_names() -> None:
     olds = ["2026.12", "2026.12", "Dec 2026"]
     steps: list[Change] = []
     for target, old in zip(targets, olds, strict=True):
-        steps.append(Create(address("2027.1", target=target), DUE, (), former_names=("never",)))
+        steps.append(Create(address("2027.1", target=target), DUE, (), notes=noted(former=("never",))))
         steps.append(Delete(address(old, target=target), LIVE, (), AsRead(1, (old,), LIVE, {})))
     assert rename_hints(plan(*steps), KINDS, declared) == (
         RenameHint("milestones", "milestone", "2027.1", ("2026.12", "Dec 2026", "never"), "base.yaml:14", 3),

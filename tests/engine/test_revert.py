@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 
-from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.document.document import RunDocument
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.tree import make_report
 from reconciler.fleet.stages import draw_plan
 from reconciler.live.read import read_part
 from reconciler.model.diff import AsRead, fields_of
-from reconciler.model.plan import Change, Create, Delete, Outcome, Plan, SectionPlan, Status, TargetPlan, Update
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
@@ -24,7 +26,7 @@ from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
 from tests.inventory.killing import Killed, mortal
-from tests.render.samples import approvals, saved_plan
+from tests.render.samples import approvals, saved_plan, tree
 from tests.states import a_small_service
 from tests.test_fewest_calls import (
     DELETE,
@@ -45,16 +47,16 @@ from tests.trust import all_writes
 from tests.trust.test_fault_matrix import FAULTS
 
 
-def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetPlan]) -> Report:
+def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetPlan]) -> RunDocument:
     """Return the report of an apply, as it is read from a file."""
     report = make_report(saved_plan(plan), outcomes, datetime.now(UTC), engine.client.traffic)
-    return load_report(save_report(report), KINDS)
+    return load_report(save(report), KINDS)
 
 
-def planned_back(engine: EngineDriver, report: Report) -> Plan:
+def planned_back(engine: EngineDriver, report: RunDocument) -> Plan:
     """Return the plan of the way back."""
     engine.sandbox.clear_log()
-    way_back = WayBack(report.targets, KINDS, "digest")
+    way_back = WayBack(tree(report).targets, KINDS, "digest")
     return draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
 
 
@@ -236,8 +238,8 @@ def test_whatever_others_change_since_stays_and_is_told(
         assert failures(engine.apply(engine.plan(*declared(theirs)))) == []
         now = visible(found_in(sandbox.state()))
         back = planned_back(engine, report_of(engine, plan, outcomes))
-        saved = load_plan(save_plan(saved_plan(back)), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        saved = load_plan(save(saved_plan(back)), KINDS)
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         expected = Expected()
         wanted_now = {number: expected.project(before[number], after[number], now[number]) for number in before}
         assert visible(found_in(sandbox.state())) == wanted_now

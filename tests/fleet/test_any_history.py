@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
+from tests.items import changes_of
 
 pytestmark = pytest.mark.untraced
 
@@ -115,23 +116,31 @@ def planned(cli_runner: CliRunner, line: str) -> dict[str, Any] | None:
     nothing.
     """
     done = cli_runner(f"{line} --set title=x --format json")
-    return (
-        {str((each["level"], each["ref"])): bare(each) for each in json.loads(done.out)["targets"]}
-        if done.out
-        else None
-    )
+    if not done.out:
+        return None
+    document = bare(json.loads(done.out))
+    return {
+        # which numbers a run learns depends on what it asks for
+        each["target"]: {
+            **each,
+            "id": None,
+            "items": [item for item in document["items"] if item["target"] == each["target"]],
+        }
+        for each in document["targets"]
+    }
 
 
 def bare(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: bare(inner) for key, inner in value.items() if key not in {"origin", "origins", "source"}}
-    return [bare(each) for each in value] if isinstance(value, list) else value
+        return {key: bare(inner) for key, inner in value.items() if key not in {"origin", "origins"}}
+    if isinstance(value, list):
+        return [bare(each) for each in value if not (isinstance(each, dict) and each.get("code") == "source")]
+    return value
 
 
 def creations(targets: dict[str, Any]) -> dict[str, Any]:
     """Return what is planned of each group and project that does not exist."""
-    sections = {name: [each for each in target["sections"] if not each["section"]] for name, target in targets.items()}
-    return {name: each for name, each in sections.items() if each}
+    return {name: own for name, target in targets.items() if (own := changes_of(target, ""))}
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli_runner import CliRunner
+from tests.items import by_target, findings_of
 from tests.states import a_small_service
 
 SET = """\
@@ -63,9 +64,7 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
     fleet.sandbox.clear_log()
     planned = fleet("plan")
     assert planned.code == 0
-    assert planned.out.splitlines()[-1].startswith(
-        "Plan: 4 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 6 not applicable. "
-    )
+    assert planned.out.splitlines()[-1].startswith("Plan: 4 to create, 6 not applicable. ")
     assert "acme/api" not in planned.out
     assert [asked(fleet, project) for project in ("acme/api", "acme/lib")] == [[], []]
     off = "switched off in the project: "
@@ -83,18 +82,20 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
 def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunner) -> None:
     content = json.loads(fleet("plan --format json --out plan.json").out)
     assert content["summary"]["not_applicable"] == 6
-    archived = content["targets"][0]["sections"]
-    assert [(each["section"], each["not_applicable"]) for each in archived] == [
+    (archived,) = content["targets"][:1]
+    left_out = by_target(content, findings_of(content, "not_applicable"))[archived["ref"]]
+    assert [*archived["sections"]] == [*SECTIONS]
+    assert [(each["section"], each["reason"]) for each in left_out] == [
         (name, "the project is archived") for name in SECTIONS
     ]
-    assert ", 6 not applicable.\n" in fleet("plan --format markdown").out
-    assert ", 6 not applicable.</p>" in fleet("plan --format html").out
+    assert " requests were made to plan. 6 not applicable.\n" in fleet("plan --format markdown").out
+    assert " requests were made to plan. 6 not applicable.</p>" in fleet("plan --format html").out
     assert "milestones is not applicable: the project is archived\n" in fleet("plan --format junit").out
     line = 'reconciler_plan_not_applicable_sections{level="project",group="acme",section="milestones"} 2\n'
     assert line in fleet("plan --format prometheus").out
     applied = fleet("apply --plan plan.json --yes --report json=report.json")
-    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
-    assert json.loads((fleet.folder / "report.json").read_text())["counts"]["not_applicable"] == 6
+    assert (applied.code, "\nApplied: 4 created, 6 not applicable. " in applied.out) == (0, True)
+    assert json.loads((fleet.folder / "report.json").read_text())["summary"]["not_applicable"] == 6
     assert (fleet("drift").code, fleet("drift").out) == (0, "")
 
 
@@ -125,10 +126,7 @@ def test_who_asks_for_a_section_decides(fleet: CliRunner) -> None:
     def problems() -> tuple[int, int, list[str]]:
         planned = fleet("plan --format json")
         content = json.loads(planned.out)
-        entries = [
-            each for target in content["targets"] for section in target["sections"] for each in section["problems"]
-        ]
-        remedies = [f"{each['title']}: {each['remedy']}" for each in entries]
+        remedies = [f"{each['title']}: {each['fix']}" for each in findings_of(content, "problem")]
         return planned.code, content["summary"]["not_applicable"], remedies
 
     off = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101%s}\n"
@@ -178,7 +176,7 @@ def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_
     assert left_out in fleet("show plan.json").out
     assert left_out in fleet("drift").out
     for command in ("plan", "drift"):
-        assert json.loads(fleet(f"{command} --format json").out)["summary"]["archived"] == 1
+        assert json.loads(fleet(f"{command} --format json").out)["archived"] == 1
     assert "\nDoctor: 0 errors, 0 warnings, 0 unknown, 1 archived project left out.\n" in fleet("doctor").out
     assert json.loads(fleet("doctor --format json").out)["archived"] == 1
     for number in (1, 2):
@@ -289,7 +287,7 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
     )
     fleet.write("manifests/set.yaml", listed.replace("{v1: {}}", "{v2: {}}"))
     planned = fleet("plan --verbose")
-    assert (planned.code, ", 0 problems, 0 unmanaged, 6 not applicable. " in planned.out) == (0, True)
+    assert planned.out.splitlines()[-1].startswith("Plan: 2 to create, 6 not applicable. "), planned.out
     off = "switched off in the project: "
     assert [line.strip() for line in planned.out.splitlines() if "applicable  " in line] == [
         "? container_repository_protection_rules is not applicable  the project is archived",
@@ -300,13 +298,13 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
         f"? trigger_tokens is not applicable          {off}CI/CD",
     ]
     applied = fleet("apply --yes")
-    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
+    assert (applied.code, "\nApplied: 2 created, 6 not applicable. " in applied.out) == (0, True)
     assert fleet("drift").code == 0
 
     # what the project's own document declares is still a problem
     fleet.write("manifests/api.yaml", f"{HEAD}metadata: {{path: acme/api}}\nspec: {{milestones: {{v2: {{}}}}}}\n")
     strict = fleet("plan")
-    assert (strict.code, ", 1 problem, 1 unmanaged, 5 not applicable. " in strict.out) == (3, True)
+    assert (strict.code, "\nPlan: 1 problem, 1 unmanaged, 5 not applicable. " in strict.out) == (3, True)
     fleet.write("manifests/api.yaml", "")
     fleet.write("manifests/set.yaml", listed.replace("select: {", "select: {not_applicable: problem, "))
     done = fleet("plan")

@@ -14,6 +14,7 @@ from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
+from tests.items import changes_of, note_of
 
 NOON = datetime.now(UTC).replace(hour=12, minute=2, second=0, microsecond=0) - timedelta(days=2)
 WHEN = f"{NOON:%Y-%m-%d %H:%M} UTC"
@@ -132,8 +133,7 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
         '  + milestone "v1"',
     ]
     told = json.loads(Path("drift.json").read_text())
-    changes = [change for target in told["targets"] for section in target["sections"] for change in section["changes"]]
-    assert [change["changed_by"] and change["changed_by"]["name"] for change in changes] == [
+    assert [note_of(change, "changed_by").get("name") for change in changes_of(told)] == [
         "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", None, None
     ]  # fmt: skip
     assert Path("note.md").read_text().count(f"!     {by}\n") == 5

@@ -49,7 +49,7 @@ project acme/lib
   + allowlisted project "acme/api"     manifests/sets.yaml:20
 project acme/tools/cli
   + milestone "tools"     manifests/sets.yaml:13
-Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 writes to apply; 6 requests were made to plan.
+Plan: 5 to create. 5 writes to apply; 6 requests were made to plan.
 """
 
 
@@ -84,8 +84,8 @@ def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(c
     assert listed.startswith(
         "/api/v4/groups/acme/projects?include_subgroups=true&with_shared=false&archived=false&order_by=id&sort=asc"
     )
-    assert cli_runner("apply --yes").out.endswith("0 problems. 15 requests made.\n")
-    assert cli_runner("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. ")
+    assert cli_runner("apply --yes").out.endswith("\nApplied: 5 created. 15 requests made.\n")
+    assert cli_runner("plan").out.startswith("No changes: 3 targets are in order. ")
 
 
 def test_archived_projects_are_listed_only_if_a_set_asks_for_them(cli_runner: CliRunner) -> None:
@@ -104,7 +104,7 @@ def test_lists_of_many_projects_are_followed_to_their_end(cli_runner: CliRunner)
     cli_runner.sandbox.replace_state(state)
     cli_runner.write("manifests/sets.yaml", SETS.partition("---")[0])
     cli_runner.sandbox.clear_log()
-    assert "Plan: 250 to create, " in cli_runner("plan").out
+    assert "\nPlan: 250 to create. " in cli_runner("plan").out
     assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 3
 
 
@@ -250,7 +250,7 @@ Forbidden); use a token of a member of the group     manifests/sets.yaml:10
 project acme/tools/cli
   ! project acme/tools/cli: its sets are unknown, because the projects of group acme/tools cannot be listed     \
 manifests/cli.yaml:1
-Plan: 3 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
+Plan: 3 to create, 2 problems. 3 writes to apply; 6 requests were made to plan.
 """
 
 

@@ -176,7 +176,7 @@ NO_LIST = (
 )
 READ = (
     'project acme/api\n  + milestone "b"\nNot of this change: 1 project differs already\nproject acme/api\n'
-    f'  + milestone "a"\n{NO_LIST}Plan: 1 to create, 0 '
+    f'  + milestone "a"\n{NO_LIST}Plan: 1 to create, 1 not of this change. '
 )
 LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
@@ -184,15 +184,15 @@ LACKING = "reconciler: --since HEAD: some files of that revision are missing in 
 @pytest.mark.parametrize(
     ("lay", "out", "err"),
     [
-        (a_bare_folder, f"{NO_LIST}Plan: 0 to create, ", ""),
+        (a_bare_folder, f"{NO_LIST}Nothing to do: no target was looked at. ", ""),
         (a_promisor_over_ssh, "", LACKING),
         (a_promisor_with_a_program_for_packs, "", LACKING),
         (a_promisor_with_a_helper_that_is_allowed, "", LACKING),
         (a_file_system_monitor, READ, ""),
         (hooks, READ, ""),
-        (conversions_and_filters, f"{NO_LIST}Plan: 0 to create, ", ""),
+        (conversions_and_filters, f"{NO_LIST}Nothing to do: no target was looked at. ", ""),
         (a_pager_an_alias_and_a_prompt, READ, ""),
-        (a_submodule, f"{NO_LIST}Plan: 0 to create, ", ""),
+        (a_submodule, f"{NO_LIST}Nothing to do: no target was looked at. ", ""),
         (objects_of_another_repository, READ, ""),
         (a_checkout_that_is_kept_elsewhere, READ, ""),
     ],
@@ -245,7 +245,7 @@ def test_variables_of_git_do_not_change_what_is_read(
     cli_runner.project("{milestones: {a: {}, c: {}}}")
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     stays = "1 object is no longer declared; no inventory knows it: it stays\n"
-    expected = f'project acme/api\n  + milestone "c"\n{NO_LIST}{stays}Plan: 1 to create, 0 to update, 0 to delete, '
+    expected = f'project acme/api\n  + milestone "c"\n{NO_LIST}{stays}Plan: 1 to create, 1 unmanaged. '
     monkeypatch.setenv(
         name, str(cli_runner.folder / value) if value in {".git", "manifests", "none", "trace"} else value
     )

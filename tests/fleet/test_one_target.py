@@ -57,7 +57,7 @@ project 100
   + trigger token "acme/api"     manifests/number.yaml:5
   + trigger token "nightly"     manifests/number.yaml:5
 apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 3 requests were made to plan.
+Plan: 3 to create. 3 writes to apply; 3 requests were made to plan.
 """,
         "",
     )
@@ -86,7 +86,7 @@ project acme/lib
 project 100
   ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents     manifests/number.yaml:1
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to apply; 4 requests were made to plan.
+Plan: 1 to create, 2 problems. 1 write to apply; 4 requests were made to plan.
 """,
         "",
     )
@@ -168,9 +168,12 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
     twins = "  ! project {}: is the same project as project {}, ID 100: keep one of these documents     manifests/"
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
-    assert "Plan: 0 to create, 0 to update" in done.out
+    assert "\nPlan: 2 problems. " in done.out
     moved = cli_runner("plan").out
     assert moved.count("! project acme/old: ") == moved.count("! project acme/old: moved to acme/api (ID 100); ") == 1
+    waits = "is declared by its former path acme/old too (manifests/former.yaml:1): correct that path first"
+    assert f"  ! project acme/api: {waits}     manifests/all.yaml:1\n" in moved
+    assert "keep one of these" not in moved
 
 
 def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli_runner import BREAK, CliRunner
 from tests.fleet.repository import Repository
+from tests.items import findings_of
 from tests.states import a_small_service
 
 PROFILE = """\
@@ -54,14 +55,25 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
     assert done.code == 0
     assert done.out.splitlines()[-6:-3] == hints
     saved = json.loads(cli_runner("show plan.json --format json").out)
-    assert [hint["renamed_from"] for hint in saved["hints"]] == [["2027.1"], ["nightly"], ["{path}/prod*"]]
-    assert saved["hints"][2] == {
-        "section": "container_repository_protection_rules",
-        "title": "protection rule",
-        "name": "{path}/prd*",
-        "renamed_from": ["{path}/prod*"],
+    renames = findings_of(saved, "rename")
+    assert [each["data"]["renamed_from"] for each in renames] == [["2027.1"], ["nightly"], ["{path}/prod*"]]
+    assert renames[2] == {
+        "target": None,
+        "section": "",
+        "title": "",
+        "name": None,
+        "finding": "rename",
+        "field": None,
+        "reason": "looks like a rename",
+        "fix": "",
+        "data": {
+            "section": "container_repository_protection_rules",
+            "title": "protection rule",
+            "name": "{path}/prd*",
+            "renamed_from": ["{path}/prod*"],
+            "targets": 3,
+        },
         "origin": "manifests/base.yaml:10",
-        "targets": 3,
     }
     note = cli_runner("show plan.json --format markdown").out
     assert "### 3 possible renames\n\n" + "".join(f"- `{hint}`\n" for hint in hints) in note
@@ -82,7 +94,7 @@ def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
     done = cli_runner("plan --since HEAD")
     assert done.code == 0
     assert "looks like a rename" not in done.out
-    assert "Plan: 0 to create, 9 to update, 0 to delete" in done.out
+    assert "\nPlan: 9 to update. " in done.out
 
 
 def test_the_hints_of_shards_are_one(cli_runner: CliRunner) -> None:

@@ -12,6 +12,7 @@ from reconciler.service import Client
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.fleet.test_authors import LIST, NOON, SETTINGS, WHEN, as_mona, audits, fleet
+from tests.items import findings_of
 
 BRANCHES = "projects/100/protected_branches"
 
@@ -104,12 +105,16 @@ def test_what_was_changed_and_put_back_is_told_with_one_request_per_target(cli_r
     assert f"retain_approvals_on_push: false -> true, {BY}" in difference
     assert f"Changed and put back{rest}".startswith(TOLD)
     report = json.loads(Path("drift.json").read_text())
-    restored = [each for target in report["targets"] for section in target["sections"] for each in section["restored"]]
-    assert restored[0] == {
-        "part": "approval_settings", "title": "approval settings", "name": None,
-        "field": "retain_approvals_on_push", "before": True, "meanwhile": False,
-        "changed_by": {"name": "Mona Lee", "time": restored[0]["changed_by"]["time"]},
-        "restored_by": {"name": "Ada", "time": restored[0]["restored_by"]["time"]},
+    restored = findings_of(report, "restored")[0]
+    assert restored == {
+        "target": "project acme/api", "section": "approval_settings", "title": "approval settings", "name": None,
+        "finding": "restored", "field": "retain_approvals_on_push", "reason": "was changed and put back", "fix": "",
+        "data": {
+            "before": True, "meanwhile": False,
+            "changed_by": {"name": "Mona Lee", "time": restored["data"]["changed_by"]["time"]},
+            "restored_by": {"name": "Ada", "time": restored["data"]["restored_by"]["time"]},
+        },
+        "origin": "",
     }  # fmt: skip
     assert report["restored_since"] == f"{DAY}T00:00:00Z"
     note = Path("note.md").read_text()

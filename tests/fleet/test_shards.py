@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.merge import merge_reports
-from reconciler.documents.report import Requests
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import Requests
+from reconciler.document.merge import merge_reports
 from reconciler.errors import UsageError
-from reconciler.model.creation import Creation, Namespace
+from reconciler.model.creation import Creation, Namespace, creation_of
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.creation import creation_of
-from reconciler.planning.selection import Shard, read_shard, share, share_plan
+from reconciler.planning.selection import read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
@@ -182,7 +182,7 @@ def test_plans_of_shards_are_put_together_and_applied_as_one(
     assert cli_runner("show plan.json").out == whole
     assert cli_runner("apply --plan plan.json --yes").out.splitlines()[:2] == TOGETHER
     monkeypatch.setenv("CI_NODE_INDEX", "1")
-    assert "0 to create" in cli_runner("plan --shard 1/1").out
+    assert cli_runner("plan --shard 1/1").out.startswith("No changes in shard 1/1: 4 targets are in order. ")
 
 
 def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
@@ -193,8 +193,7 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
     assert (merged.code, merged.err) == (0, "")
     assert merged.out.splitlines() == [
         *TOGETHER,
-        "Applied: 4 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
-        "16 requests made.",
+        "Applied: 4 created. 16 requests made.",
     ]
     assert cli_runner("show report.json").out == merged.out
     parts = [json.loads(Path(f"report-{number}.json").read_text()) for number in (1, 2, 3)]
@@ -205,7 +204,7 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
 
 def test_waits_add_up_by_reason() -> None:
     one = replace(done(), requests=Requests(3, 4, {"rate limit": 1.25, "retry": 0.5}))
-    other = replace(done(), requests=Requests(3, 4, {"rate limit": 2.0}), targets=(), in_order=())
+    other = replace(done(), requests=Requests(3, 4, {"rate limit": 2.0}), targets=(), items=())
     assert merge_reports({"a": one, "b": other}).requests == Requests(6, 8, {"rate limit": 3.2, "retry": 0.5})
 
 
@@ -308,7 +307,7 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRu
         cli_runner(f"plan --shard {number}/2 --out p{number}.json")
     assert cli_runner("merge p1.json p2.json").code == 3
     merged = cli_runner("merge r1.json r2.json --format json")
-    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
+    assert (merged.code, json.loads(merged.out)["summary"]["problems"]) == (3, 1)
 
 
 def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
@@ -316,10 +315,7 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
 ) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS)
     files = " ".join(f"--report {name}={name}" for name in ("json", "markdown", "html", "junit", "prometheus"))
-    last = (
-        "Plan for shard 1/3: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
-        "3 writes to apply; 6 requests were made to plan."
-    )
+    last = "Plan for shard 1/3: 3 to create. 3 writes to apply; 6 requests were made to plan."
     for command in (f"plan --shard 1/3 {files}", "drift --shard 1/3"):
         done = cli_runner(command)
         assert (done.out.splitlines()[-1], done.err) == (last, "")
@@ -339,8 +335,8 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
         assert (done.out.splitlines()[-1], done.err) == (last, warned)
     assert cli_runner("plan --shard 1/3").err == ""
     done = cli_runner(f"apply --yes {files}")
-    assert (done.out.splitlines()[-1].partition(";")[0], done.err) == (
-        "Applied shard 1/3: 3 created, 0 updated, 0 deleted",
+    assert (done.out.splitlines()[-1], done.err) == (
+        "Applied shard 1/3: 3 created. 12 requests made.",
         warned,
     )
     named |= {

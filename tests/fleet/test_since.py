@@ -21,7 +21,7 @@ kind: Project
 metadata: {path: acme/api, profiles: [base]}
 """
 
-NOTHING = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 0 requests were made to plan.\n"
+NOTHING = "Nothing to do: no target was looked at. 0 requests were made to plan.\n"
 
 
 def requests(cli_runner: CliRunner) -> list[str]:
@@ -40,7 +40,7 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
         'project acme/lib\n  + milestone "c"     manifests/lib.yaml:4\n'
         "Not of this change: 1 project differs already (1 merged and not applied)\n"
         'project acme/lib\n  + milestone "b"     manifests/lib.yaml:4\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 1 not of this change. "
+        "Plan: 1 to create, 1 not of this change. "
         "2 writes to apply; 2 requests were made to plan.\n"
     )
     assert requests(cli_runner) == ["projects/acme%2Flib", "projects/acme%2Flib/milestones"]
@@ -75,7 +75,7 @@ def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Re
     done = cli_runner("plan --since HEAD")
     assert done.out == (
         'project acme/api\n  + milestone "b"     manifests/base.yaml:4\nproject acme/lib\n  + milestone "b"     manifests/base.yaml:4\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 4 requests were made to plan.\n"
+        "Plan: 2 to create. 2 writes to apply; 4 requests were made to plan.\n"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_profile_may_stand_in_another_file_than_before(cli_runner: CliRunner, 
     cli_runner.write("manifests/lib.yaml", USING.replace("acme/api, profiles: [base]", "acme/lib"))
     git.git("rm", "--quiet", "--cached", "-r", "manifests")
     (cli_runner.folder / "manifests/base.yaml").unlink()
-    assert cli_runner("plan --since HEAD").out == NOTHING
+    assert cli_runner("plan --since HEAD").out == NOTHING.replace(": no target was", " in the 2 targets")
 
 
 def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None:
@@ -99,7 +99,7 @@ def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None
     git.commit()
     cli_runner.project("{milestones: {new: {renamed_from: old}}}")
     assert cli_runner("plan --since HEAD").changes.startswith(
-        'project acme/api\n  ~ milestone "new"                           renamed from "old"\nPlan: 0 to create, 1 to update, 0 '
+        'project acme/api\n  ~ milestone "new"                           renamed from "old"\nPlan: 1 to update. '
     )
 
 
@@ -116,7 +116,7 @@ def test_manifests_may_be_renamed_moved_and_split(cli_runner: CliRunner, git: Re
     assert cli_runner("plan --since HEAD~1").out == NOTHING
     assert cli_runner("plan manifests/deep --since HEAD~1").out == (
         'project acme/api\n  + milestone "a"     manifests/deep/er/all.yml:4\nproject acme/lib\n  + milestone "b"     manifests/deep/er/all.yml:9\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 4 requests were made to plan.\n"
+        "Plan: 2 to create. 2 writes to apply; 4 requests were made to plan.\n"
     )
 
 
@@ -140,7 +140,7 @@ def test_a_changed_set_touches_the_projects_it_is_about(cli_runner: CliRunner, g
     git.git("rm", "--quiet", "--cached", "manifests/set.yaml")
     (cli_runner.folder / "manifests/set.yaml").unlink()
     done = cli_runner("plan --since HEAD")
-    assert (done.out, done.err) == (NOTHING.replace("0 requests were", "2 requests were"), "")
+    assert (done.out, done.err) == ("Nothing to do in the 1 target looked at. 2 requests were made to plan.\n", "")
 
 
 def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRunner, git: Repository) -> None:
@@ -158,7 +158,7 @@ def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRu
     assert (done.code, done.err) == (0, "")
     assert done.changes.startswith(
         "Not of this change: 1 project differs already (1 merged and not applied)\n"
-        'project acme/api\n  + milestone "b"\nPlan: 0 to create'
+        'project acme/api\n  + milestone "b"\nPlan: nothing to change, 1 not of this change. '
     )
 
 
@@ -178,8 +178,12 @@ def test_nothing_is_deleted_because_only_the_revision_declares_it(
     cli_runner.sandbox.clear_log()
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (0, "")
-    assert "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 0 writes" in done.out
+    assert done.out == "Nothing to do in the 1 target looked at, 1 unmanaged. 1 request was made to plan.\n"
     assert requests(cli_runner) == ["projects/acme%2Fapi/milestones"]
+    assert cli_runner("plan --since HEAD -v").out.splitlines()[:2] == [
+        "project acme/api",
+        '  ? milestone "ours" is unmanaged             ID 1',
+    ]
     cli_runner.project("{prune: [milestones], milestones: {kept: {}}}")
     assert cli_runner("plan --since HEAD").changes.startswith('project acme/api\n  - milestone "ours"\nPlan: ')
 
@@ -198,7 +202,7 @@ def test_a_target_that_is_called_otherwise_is_planned(cli_runner: CliRunner, git
         "manifests/project.yaml", text.replace("path: acme/api", "id: 100").replace("{milestones: {a: {}}}", numbered)
     )
     git.commit()
-    assert "0 to create" in cli_runner("plan --since HEAD").out
+    assert cli_runner("plan --since HEAD").out == NOTHING.replace("0 requests were", "1 request was")
     cli_runner.sandbox.set_faults(["status=403,match=projects/100"])
     out = cli_runner("plan --since HEAD").out
     assert out.count("its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`") == 1
@@ -238,7 +242,7 @@ def test_a_change_of_the_configuration_alone_is_a_change(cli_runner: CliRunner, 
     assert cli_runner("plan --since HEAD").out == NOTHING
     cli_runner.write("reconciler.yaml", "values: lax.yaml\npaths: [manifests, more]\n")
     assert cli_runner("plan --since HEAD").changes.startswith(
-        'project acme/api\n  + milestone "lax"\nproject acme/lib\n  + milestone "b"\nPlan: 2 to create, 0 to update, 0 to delete'
+        'project acme/api\n  + milestone "lax"\nproject acme/lib\n  + milestone "b"\nPlan: 2 to create, 1 unmanaged. '
     )
     git.commit()
     assert cli_runner("plan --since HEAD").out == NOTHING
@@ -323,7 +327,7 @@ def test_what_was_not_valid_then_is_left_out(cli_runner: CliRunner, git: Reposit
     assert (code, out) == (
         0,
         'project acme/api\n  + milestone "d"\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 2 requests were made to plan.\n",
+        "Plan: 1 to create, 1 unmanaged. 1 write to apply; 2 requests were made to plan.\n",
     )
     assert err == [
         "--since HEAD: files with errors there are left out: manifests/project.yaml",
@@ -355,7 +359,7 @@ def test_sets_that_turn_out_to_have_disagreed_are_left_out(cli_runner: CliRunner
     git.commit()
     git.git("rm", "--quiet", "manifests/two.yaml")
     code, out, err = left_out(cli_runner, "plan --since HEAD")
-    assert (code, "0 to delete" in out) == (0, True)
+    assert (code, out) == (0, NOTHING.replace("0 requests were", "1 request was"))
     assert err[0] == "--since HEAD: files with errors there are left out: manifests/two.yaml"
 
 
@@ -371,7 +375,7 @@ def test_templates_whose_values_were_not_valid_are_left_out(cli_runner: CliRunne
     code, out, err = left_out(cli_runner, "plan --since HEAD --values values.yaml")
     assert (
         code,
-        out.startswith('project acme/api\n  + milestone "two"\nPlan: 1 to create, 0 to update, 0 to delete'),
+        out.startswith('project acme/api\n  + milestone "two"\nPlan: 1 to create, 1 unmanaged. '),
     ) == (0, True)
     assert err == [
         "--since HEAD: the values for templates are not valid there; no template is read",
@@ -428,10 +432,14 @@ def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repo
     declare("2999-01-01", "Never")
     assert cli_runner("plan --since HEAD").out == NOTHING, "a reason changes nothing"
     declare("2998-01-01", "Never")
-    assert cli_runner("plan --since HEAD").out.splitlines()[1:2] == [
+    assert cli_runner("plan --since HEAD -v").out.splitlines()[1:2] == [
         '  = milestone "a"                             not created, excepted until 2998-01-01: Never     '
         "manifests/project.yaml:3"
     ]
+    assert cli_runner("plan --since HEAD").out == (
+        "1 excepted until 2998-01-01 at the earliest (-v shows them)\n"
+        "Nothing to do in the 1 target looked at, 1 excepted. 1 request was made to plan.\n"
+    )
 
 
 def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRunner, git: Repository) -> None:
@@ -439,7 +447,9 @@ def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRun
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
     assert cli_runner("apply --yes").code == 0
     git.commit()
-    assert cli_runner("apply --yes --since HEAD --canary acme/api").out.startswith("Applied: 0 created")
+    assert (
+        cli_runner("apply --yes --since HEAD --canary acme/api").out == "Applied: nothing to change. 0 requests made.\n"
+    )
     cli_runner.project("{milestones: {b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
     refused = cli_runner("apply --yes --since HEAD --canary acme/api")
     assert (refused.code, refused.err) == (

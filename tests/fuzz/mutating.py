@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.fuzz.manifests import MUTATIONS
 
 HOSTILE: tuple[Any, ...] = (
@@ -63,7 +63,7 @@ HOSTILE: tuple[Any, ...] = (
         "2026-13-45",
         "9999999999d",
         "1e999",
-        "reconciler.plan/v3",
+        "reconciler.plan/v4",
     ),
 )
 

@@ -97,19 +97,19 @@ class _Shown:
 
 
 def _shown(plan: Mapping[str, Any], state: State) -> Iterator[_Shown]:
-    for target in plan["targets"]:
-        level, ref = target["level"], target["ref"]
+    targets = {target["target"]: target for target in plan["targets"]}
+    for item in plan["items"]:
+        if "action" not in item:
+            continue
+        level, ref = targets[item["target"]]["level"], targets[item["target"]]["ref"]
         numbers = {each["id"]: each["path"] for each in state.get(f"{level}s", ()) if "path" in each}
         path = numbers.get(ref) if isinstance(ref, int) else ref
-        for section in target["sections"]:
-            for change in section["changes"]:
-                if change["title"] == TITLES.get((section["section"], change["part"])):
-                    names = (change["name"], change.get("renamed_from"))
-                    values = tuple(_scalars(change.get("after", {})))
-                    yield _Shown(level, path, section["section"], change["action"], names, values)
-    for section in plan["dependent"]:
-        values = tuple(_scalars(section["wanted"]))
-        yield _Shown(section["level"], section["ref"], section["section"], "update", (None,), values)
+        values = tuple(_scalars(item.get("after", {})))
+        if item["action"] == "keep":  # settings that are planned again
+            yield _Shown(level, path, item["section"], "update", (None,), values)
+        elif item["title"] == TITLES.get((item["section"], item.get("part", item["section"]))):
+            names = (item["name"], item.get("renamed_from"))
+            yield _Shown(level, path, item["section"], item["action"], names, values)
 
 
 def _scalars(value: Any) -> Iterator[Any]:

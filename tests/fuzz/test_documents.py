@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner, Ended
 from tests.fuzz.mutating import controls, draw, garbled, mutated, parsed, resealed
 from tests.fuzz.shown import unexplained
@@ -158,7 +158,7 @@ def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
     assert scene.see("apply --plan plan.json --yes --tokens-to tokens").code == 0
     after = scene.cli_runner.sandbox.state()
     assert unexplained(before, after, scene.plan) == []
-    nothing = {**scene.plan, "targets": [], "dependent": []}
+    nothing = {**scene.plan, "targets": [], "items": []}
     assert len(unexplained(before, after, nothing)) == 23
 
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from reconciler.manifests.yaml_reader import read_positions
-from reconciler.render import FORMATS
+from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner
 from tests.fuzz.manifests import MUTATIONS
 from tests.fuzz.mutating import controls, draw, garbled, mutated

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.history import FORMAT
+from reconciler.reports.history import FORMAT
 from tests.fleet.repository import NOBODY
 from tests.gitops.component import read_component
 from tests.gitops.conftest import Project

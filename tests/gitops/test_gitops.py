@@ -252,7 +252,7 @@ def test_what_somebody_changes_after_the_plan_is_refused_and_fails_the_job(proje
     assert child.run(APPLY) == [3]
     [apply] = child.ran[APPLY]
     assert project.writes() == ["POST projects/acme%2Fapi/milestones"]
-    assert json.loads(apply.artifacts[".reconciler/report.json"])["counts"]["stale"] == 1
+    assert json.loads(apply.artifacts[".reconciler/report.json"])["summary"]["stale"] == 1
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
     assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 1, "delete": 0}\n'
@@ -385,7 +385,7 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     somebody(project, due_date="2027-01-31")
     assert pipeline.run(DRIFT) == [2]
     [drift] = pipeline.ran[DRIFT]
-    assert "1 to update, 0 to delete, 1 problem" in drift.log
+    assert "Plan: 1 to update, 1 problem." in drift.log
 
 
 def merged_elsewhere(repository: Repository) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reconciler.documents.checksum import with_checksum
+from reconciler.document.checksum import with_checksum
 from tests.gitops.conftest import CONFIGURATION, Project
 from tests.gitops.pipeline import Color
 from tests.gitops.test_gitops import MANIFEST

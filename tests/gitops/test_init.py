@@ -87,4 +87,4 @@ def test_one_unreadable_project_turns_the_plan_orange_and_the_rest_is_applied(pr
     project.sandbox.set_faults([])
     pipeline = project.on_main("schedule")
     assert (pipeline.run(DRIFT), pipeline.color(DRIFT)) == ([2], Color.ORANGE)
-    assert "Plan: 1 to create, 0 to update, 0 to delete, 0 problems" in pipeline.ran[DRIFT][0].log
+    assert "Plan: 1 to create. 1 write to apply;" in pipeline.ran[DRIFT][0].log

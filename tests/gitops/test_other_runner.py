@@ -134,7 +134,7 @@ def test_its_jobs_run_as_they_do_in_the_other_tests(project: Project, tmp_path: 
     in_merge_request = {**MERGE_REQUEST, "CI_MERGE_REQUEST_IID": "7"}
     assert job("reconciler-validate", **in_merge_request).returncode == 0
     planned = job("reconciler-plan", **in_merge_request)
-    assert (planned.returncode, "Plan: 0 to create" in planned.stdout) == (0, True), planned.stdout
+    assert (planned.returncode, "No changes: 1 target is in order." in planned.stdout) == (0, True), planned.stdout
     assert [author for author, _ in project.notes()] == ["notes"]
     scheduled = {"CI_PIPELINE_SOURCE": "schedule"}
     assert job("reconciler-drift", **scheduled).returncode == 0

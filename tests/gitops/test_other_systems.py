@@ -84,7 +84,7 @@ def test_a_workflow_of_github_plans_applies_and_watches(project: Project, tmp_pa
     assert job(machine, "apply")[0] == 0
     assert project.owned() == [("project 100", "milestones", "1.0")]
     code, summary = job(machine, "drift")
-    assert (code, summary.partition("\n")[0]) == (0, "## Plan: nothing to change")
+    assert (code, summary.partition("\n")[0]) == (0, "## No changes: 1 target is in order")
 
     project.repository.git("checkout", "--quiet", "-b", "change")
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
@@ -131,6 +131,6 @@ def test_a_crontab_applies_what_was_merged_and_mails_what_differs(project: Proje
     assert mail(apply) == ""
     assert project.writes() == ["PUT projects/acme%2Fapi/milestones/1"]
     somebody(project, due_date="2027-01-31")
-    assert "Plan: 0 to create, 1 to update" in mail(drift)
+    assert "Plan: 1 to update. 1 write to apply;" in mail(drift)
     project.commits(api="nonsense")
     assert "manifests/api.yaml:1:1: " in mail(apply)

@@ -18,7 +18,7 @@ from tests.fleet.repository import NOBODY as VARIABLES
 from tests.fleet.repository import Repository
 
 REMOTE = "inventory: {remote: origin}\n"
-SUMMARIES = ("Plan: ", "Applied: ", "Way back: ", "Reverted: ")
+SUMMARIES = ("Plan: ", "No changes: ", "Nothing to do", "Applied: ", "Way back: ", "Reverted: ")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from reconciler.apply import Outcome, Status
 from reconciler.apply.aftermath import aftermath, deleted_keys, names_of
 from reconciler.model.diff import AsRead
 from reconciler.model.inventory import Inventory
-from reconciler.model.plan import Create, Delete, SectionPlan, TargetPlan, Update
+from reconciler.model.item import Create, Delete, Update
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
 from tests.inventory.test_text import FIRST, SERVICE

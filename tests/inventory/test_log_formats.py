@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from reconciler.gitops.apply_log import Apply
-from reconciler.render.log import log_json, log_text
+from reconciler.reports.log import log_json, log_text
 from tests.inventory.test_text import FIRST, SECOND, SERVICE, THIRD
 
 WHEN = datetime(2026, 12, 1, 10, 5, tzinfo=UTC)

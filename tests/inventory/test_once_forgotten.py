@@ -91,8 +91,11 @@ def test_a_deletion_that_an_exception_holds_back_comes_after_its_end(applied: Ch
     applied.declare("{milestones: {a: {}}}", more=exceptions.format(day(1)))
     applied.commit("second")
     held = f'  = milestone "b"                             not deleted, excepted until {day(1)}: A demo'
-    code, lines = applied.apply(since)
+    code, lines = applied.plan(f"{since} -v")
     assert (code, lines[:2]) == (0, ["project acme/api", held])
+    code, lines = applied.plan(since)
+    assert (code, lines[0]) == (0, f"1 excepted until {day(1)} at the earliest (-v shows them)")
+    assert applied.apply(since)[0] == 0
     assert (applied.live(), applied.listed()) == (["a", "b"], ["project 100 a <first>", "project 100 b <first>"])
     applied.declare("{milestones: {a: {}}}", more=exceptions.format(day(-1)))
     applied.commit("third")

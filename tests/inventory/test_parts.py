@@ -3,9 +3,6 @@
 And lists that are not what they should be: none is used or written.
 """
 
-import os
-import pty
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,16 +33,6 @@ def merged(user: Checkout) -> Checkout:
     (user.git.folder / WEB).unlink()
     user.commit("second")
     return user
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A terminal as standard input; the value is the end a person types at."""
-    person, program = pty.openpty()
-    with os.fdopen(program, "r") as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        yield person
-    os.close(person)
 
 
 def others(user: Checkout) -> list[dict[str, Any]]:
@@ -80,22 +67,6 @@ def test_a_part_of_an_apply_changes_no_line_of_the_rest(merged: Checkout) -> Non
         "project 101 z <second>",
     ]
     assert [merged.live(f"acme/{name}") for name in ("api", "lib", "web")] == [["a", "c"], ["x", "z"], ["w"]]
-
-
-def test_what_a_person_leaves_out_keeps_its_lines(merged: Checkout, terminal: int) -> None:
-    rest = others(merged)
-    os.write(terminal, b"yes\nno\nquit\n")
-    assert merged.run("apply -i")[0] == 3
-    assert (own(merged), others(merged)) == (["a <first>", "b <first>", "c <second>"], rest)
-    os.write(terminal, b"all\n")
-    assert merged.run("apply -i")[0] == 0
-    assert merged.listed() == [
-        "project 100 a <first>",
-        "project 100 c <second>",
-        "project 101 x <first>",
-        "project 101 z <second>",
-        "project 102 w <first>",
-    ]
 
 
 def test_an_apply_that_a_signal_ends_writes_down_what_it_did(user: Checkout) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.fleet.repository import Repository
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
+from tests.items import said
 
 SET = """\
 apiVersion: reconciler/v1
@@ -466,7 +467,7 @@ def test_an_apply_says_what_stays_as_its_plan_does(user: Checkout, options: str)
     code, lines = user.apply(f"{options} {reports}")
     assert (code, [line for line in lines if "stays" in line]) == (0, stays)
     folder = user.git.folder.parent
-    assert json.loads((folder / "report.json").read_text())["remarks"] == stays
+    assert said(json.loads((folder / "report.json").read_text()), "stays") == stays
     for form in ("markdown", "html"):
         text = (folder / f"report.{form}").read_text()
         assert all(stay in text for stay in stays)

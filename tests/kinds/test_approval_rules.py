@@ -14,10 +14,11 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
-from reconciler.model.plan import Delete, Plan, Update
+from reconciler.model.item import Delete, Update, sentences
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.service import Client, Policy
@@ -25,7 +26,8 @@ from tests.building import ACME, API, KINDS, LIB, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.fleet.repository import repository
-from tests.render.samples import saved_plan, spoilt
+from tests.items import findings_of
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 
 RULES = "projects/acme%2Fapi/approval_rules"
@@ -124,8 +126,8 @@ def test_who_is_unknown_no_member_or_invisible_is_a_problem_before_anything_is_w
     assert [f"{each.field}: {each.reason}" for each in plan.problems] == [
         'users: the project has no member "max", or none that this token can see',
         'users: the project has no member "nobody", or none that this token can see',
-        "groups: not found, not visible to this token, or not served by this server (GET groups/acme%2Fnone: 404 Group "
-        "Not Found)",
+        "groups: not found, not visible to this token, or not served by this server (group acme/none: 404 Group Not "
+        "Found)",
         'branches: no rule in protected_branches has the name "nope"',
     ]
     engine.apply(plan)
@@ -242,10 +244,10 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     assert isinstance(update, Delete)
     *_, update = engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes
     assert isinstance(update, Update)
-    assert update.hint == "its branches are deleted: it holds for all branches then"
+    assert "; ".join(sentences(update, "hint")) == "its branches are deleted: it holds for all branches then"
     assert _widened(engine.plan(gone, rules({"a": {"approvals_required": 2}}))) == []
-    assert _widened(engine.plan(gone, rules({"a": {}}))) == [("a", update.hint)]
-    assert _widened(engine.plan(gone, rules({}))) == [("a", update.hint)]
+    assert _widened(engine.plan(gone, rules({"a": {}}))) == [("a", "; ".join(sentences(update, "hint")))]
+    assert _widened(engine.plan(gone, rules({}))) == [("a", "; ".join(sentences(update, "hint")))]
     assert _widened(engine.plan(gone, rules({"a": None}))) == []
     assert _losses(engine, gone) == ["each approval rule for it alone holds for all branches then"]
     assert _losses(engine, branches({"main": None}), rules({})) == []
@@ -266,7 +268,7 @@ def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_
     gone = section("protected_branches", {"stable": None}, ACME)
     plan = engine.plan(gone, rules({"a": {}}))
     assert _widened(plan) == [("a", "its branches are deleted: it holds for all branches then")]
-    assert [change.losses[1:] for change in plan.changes if isinstance(change, Delete)] == [
+    assert [sentences(change, "loss")[1:] for change in plan.changes if isinstance(change, Delete)] == [
         ("each approval rule for it alone holds for all branches then",)
     ]
     assert engine.problems(gone, rules({"b": {"branches": ["stable"]}})) == [
@@ -332,7 +334,7 @@ def test_a_rule_that_the_baseline_has_widened_too_is_not_told_again(cli_runner: 
 def _losses(engine: EngineDriver, *sections: Section) -> list[str]:
     """Return what the plan says of the deletion of a branch, beside what it always says."""
     delete = next(each for each in engine.plan(*sections).changes if isinstance(each, Delete))
-    return [*delete.losses][1:]
+    return [*sentences(delete, "loss")][1:]
 
 
 def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDriver) -> None:
@@ -340,11 +342,11 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
     renamed = branches({"new": {"renamed_from": "old"}})
     (update,) = engine.plan(renamed, rules({"a": {}})).changes
     assert isinstance(update, Update)
-    assert update.hint == 'the approval rule "a" holds for all branches then'
+    assert "; ".join(sentences(update, "hint")) == 'the approval rule "a" holds for all branches then'
     both = renamed, rules({"a": {"branches": ["new"]}})
     update, _ = engine.plan(*both).changes
     assert isinstance(update, Update)
-    assert update.hint == ""
+    assert "; ".join(sentences(update, "hint")) == ""
     assert engine.step(*both)[1:] == [
         f'PUT {RULES}/7 {{"protected_branch_ids": [10], "applies_to_all_protected_branches": false}}',
         "DELETE projects/acme%2Fapi/protected_branches/old",
@@ -353,8 +355,8 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
 
 def saved(engine: EngineDriver, *sections: Section) -> Any:
     """Return a plan as it comes from its file."""
-    text = save_plan(saved_plan(engine.plan(*sections)))
-    return load_plan(text, KINDS).plan
+    text = save(saved_plan(engine.plan(*sections)))
+    return tree(load_plan(text, KINDS))
 
 
 def test_a_saved_plan_deletes_a_branch_and_moves_its_rules(engine: EngineDriver) -> None:
@@ -373,10 +375,10 @@ def test_a_saved_plan_that_was_edited_is_not_applied(engine: EngineDriver) -> No
     plan = engine.plan(rules({"a": {"approvals_required": 1, "users": ["eve"]}}))
 
     def edit(saved: Any) -> None:
-        (change,) = saved["targets"][0]["sections"][0]["changes"]
+        (change,) = saved["items"]
         change["requests"][0]["body"]["user_ids"] = [2]
 
-    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    edited = tree(load_plan(spoilt(save(saved_plan(plan)), edit), KINDS))
     (outcome,) = failures(engine.apply(edited, recheck=True))
     assert outcome.startswith("stale: approval rule a: the saved plan was edited")
 
@@ -426,9 +428,19 @@ def test_a_plan_counts_the_lists_with_groups_that_the_token_cannot_see(cli_runne
     ]
     assert "2 unmanaged, 2 lists with hidden entries." in done.out
     document = json.loads(cli_runner("plan --format json").out)
-    assert document["summary"]["hidden"] == 2
-    assert document["targets"][0]["sections"][0]["hidden"] == [
-        {"part": "approval_rules", "title": "approval rule", "name": name, "field": "groups"} for name in ("a", "c")
+    assert findings_of(document, "hidden") == [
+        {
+            "target": "project acme/api",
+            "section": "approval_rules",
+            "title": "approval rule",
+            "name": name,
+            "finding": "hidden",
+            "field": "groups",
+            "reason": "keeps groups that this token cannot see",
+            "fix": "",
+            "origin": "",
+        }
+        for name in ("a", "c")
     ]
 
 
@@ -564,7 +576,7 @@ PLANNED = """\
 project acme/api
   - protected branch "old"     manifests/project.yaml:4
   ~ approval rule "a"                         its branches are deleted: it holds for all branches then
-Plan: 0 to create, 0 to update, 1 to delete, 0 problems, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
+Plan: 1 to delete, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
 """
 
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Refused
-from reconciler.model.plan import Update
+from reconciler.model.item import Update
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Level, Target
 from tests.building import ACME, API, section

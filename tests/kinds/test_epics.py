@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.epics import EPICS
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.kinds.out_of_band import group_in, rewriting, speaking_with
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 
 URL = "groups/acme/epics"
 LIST = f"GET {URL}?include_descendant_groups=false&order_by=created_at&sort=asc&per_page=100&page=1"
@@ -100,8 +101,8 @@ def test_a_saved_plan_may_refer_to_what_it_creates_and_renames(engine: EngineDri
             }
         )
     )
-    text = save_plan(saved_plan(plan))
-    assert failures(engine.apply(load_plan(text, KINDS).plan, recheck=True)) == []
+    text = save(saved_plan(plan))
+    assert failures(engine.apply(tree(load_plan(text, KINDS)), recheck=True)) == []
     assert engine.writes() == [
         f'POST {URL} {{"title": "Above", "labels": "new"}}',
         f'PUT {URL}/1 {{"title": "Plan"}}',
@@ -114,12 +115,12 @@ def test_a_saved_plan_may_refer_to_what_it_creates_and_renames(engine: EngineDri
 @pytest.mark.parametrize("parent_id", [50, {"created": "Plan"}])
 def test_an_edited_reference_is_refused(engine: EngineDriver, parent_id: object) -> None:
     put(engine, {"id": 50, "title": "Roadmap"}, {"id": 51, "title": "Child"}, {"id": 52, "title": "Other"})
-    text = save_plan(saved_plan(engine.plan(wanted({"Child": {"parent": "Other"}}))))
+    text = save(saved_plan(engine.plan(wanted({"Child": {"parent": "Other"}}))))
 
     def edit(plan: dict[str, Any]) -> None:
-        plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["body"] = {"parent_id": parent_id}
+        changes_of(plan)[0]["requests"][0]["body"] = {"parent_id": parent_id}
 
-    told = failures(engine.apply(load_plan(spoilt(text, edit), KINDS).plan, recheck=True))
+    told = failures(engine.apply(tree(load_plan(spoilt(text, edit), KINDS)), recheck=True))
     assert [each.partition(": the saved plan was edited")[0] for each in told] == ["stale: epic Child"]
     assert engine.writes() == []
 
@@ -293,4 +294,5 @@ def test_an_export_of_a_group_and_a_rehearsal_of_it(cli_runner: CliRunner, monke
     cli_runner.sandbox.replace_state(json.loads((cli_runner.folder / "state.json").read_text()))
     assert [each["iid"] for each in group_in(cli_runner.sandbox.state())["epics"]] == [5, 4]
     monkeypatch.setenv("RECONCILER_TOKEN", "rehearsal")
-    assert "Plan: 0 to create, 0 to update, 0 to delete, 0 problems" in cli_runner("plan out").out
+    in_order = "No changes: 1 target is in order. 1 request was made to plan.\n"
+    assert cli_runner("plan out").out == in_order

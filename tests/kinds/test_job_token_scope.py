@@ -242,8 +242,8 @@ def test_a_path_that_leads_nowhere_is_a_problem_and_holds_up_only_removals(engin
     put(engine, projects=[101], groups=[11])
     value = wanted({"projects": ["acme/gone", "acme/web"], "groups": ["gone"]}, prune=True)
     assert engine.problems(value) == [
-        f"allowlisted project.None: {HIDDEN} (GET projects/acme%2Fgone: 404 Project Not Found)",
-        f"allowlisted group.None: {HIDDEN} (GET groups/gone: 404 Group Not Found)",
+        f"allowlisted project.None: {HIDDEN} (project acme/gone: 404 Project Not Found)",
+        f"allowlisted group.None: {HIDDEN} (group gone: 404 Group Not Found)",
     ]
     assert engine.changes(value) == [
         "+ allowlisted project acme/web",
@@ -267,8 +267,8 @@ def vault(engine: EngineDriver) -> None:
 def test_what_cannot_be_seen_is_a_problem_by_its_path_and_refused_by_its_number(engine: EngineDriver) -> None:
     vault(engine)
     assert engine.problems(wanted({"projects": ["secret/vault"], "groups": ["secret"]})) == [
-        f"allowlisted project.None: {HIDDEN} (GET projects/secret%2Fvault: 404 Project Not Found)",
-        f"allowlisted group.None: {HIDDEN} (GET groups/secret: 404 Group Not Found)",
+        f"allowlisted project.None: {HIDDEN} (project secret/vault: 404 Project Not Found)",
+        f"allowlisted group.None: {HIDDEN} (group secret: 404 Group Not Found)",
     ]
     reason = "that you are attempting to access does not exist or you don't have permission to perform this action"
     assert failures(engine.apply(engine.plan(wanted({"projects": [600], "groups": [60]})))) == [

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.groups import entries_of, grouped
+from reconciler.document.stored import load_plan, save
+from reconciler.document.style import Style
 from reconciler.model.endpoints import Collection, Deletion
+from reconciler.model.item import Delete, sentences
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import Delete
 from reconciler.model.resource import Objects
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
-from reconciler.render import Style, render_plan
+from reconciler.reports import render_plan
 from tests.building import ACME, API, KINDS, desired, live, section
 from tests.render.samples import saved_plan
 
@@ -107,7 +109,7 @@ def test_a_deletion_knows_what_is_lost(name: str) -> None:
     target, declared, answer, lost = LOST[name]
     kind, part = next((kind, part) for kind in KINDS.values() for part in kind.parts if part.name == name)
     first, *_ = planned(kind, part, target, declared, answer)
-    assert list(first.losses) == lost
+    assert list(sentences(first, "loss")) == lost
 
 
 def test_a_token_of_another_user_and_one_that_a_successor_replaced_say_so() -> None:
@@ -116,14 +118,14 @@ def test_a_token_of_another_user_and_one_that_a_successor_replaced_say_so() -> N
     owned = {"id": 1, "description": "a", "token": "6be9", "owner": {"username": "ada"}}
     (anothers,) = planned(kind, part, API, {"a": None}, [owned])
     (hidden,) = planned(kind, part, API, {"a": None}, [{**owned, "owner": None}])
-    assert anothers.losses == ("no use of it is recorded", "it belongs to ada", USELESS)
-    assert hidden.losses == ("no use of it is recorded", "it belongs to another user", USELESS)
+    assert sentences(anothers, "loss") == ("no use of it is recorded", "it belongs to ada", USELESS)
+    assert sentences(hidden, "loss") == ("no use of it is recorded", "it belongs to another user", USELESS)
     old, new = (
         {"id": number, "description": "a", "token": OURS, "created_at": f"2026-11-{number}T00:00:00Z"}
         for number in (10, 11)
     )
     (rotated,) = planned(kind, part, API, {"a": {"rotate_after": "36500d"}}, [old, new])
-    assert rotated.losses == ("no use of it is recorded", USELESS, "its successor has the ID 11")
+    assert sentences(rotated, "loss") == ("no use of it is recorded", USELESS, "its successor has the ID 11")
 
 
 def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
@@ -131,10 +133,10 @@ def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
     part = Collection("milestones", kind.parts[0].model, title="milestone", deletion=Deletion(lost="its comments"))
     entry = {"id": 1, "title": "a", "description": None, "state": "active"}
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
-    assert change.losses == ("does not come back: its comments",)
+    assert sentences(change, "loss") == ("does not come back: its comments",)
     part = replace(part, deletion=Deletion())
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
-    assert change.losses == ()
+    assert sentences(change, "loss") == ()
 
 
 DAYS = ["2026-11-20", "2026-11-20", "2026-11-20", "2026-11-19", "2026-11-19", "2026-11-18", "2026-11-17", None]
@@ -148,7 +150,7 @@ def test_equal_deletions_say_what_is_lost_in_how_many() -> None:
         for target, day in zip(targets, DAYS, strict=True)
     }
     plan = make_plan(desired(*(section(name, {"a": None}, target) for target in targets)), live(found), KINDS)
-    saved = load_plan(save_plan(saved_plan(plan)), KINDS)
+    saved = load_plan(save(saved_plan(plan)), KINDS)
     lost = (
         USELESS,
         "last used 2026-11-20 (3 of 8)",
@@ -156,8 +158,9 @@ def test_equal_deletions_say_what_is_lost_in_how_many() -> None:
         "last used 2026-11-18 (1 of 8)",
         "and 2 others",
     )
-    (group,) = saved.groups
-    assert group.losses == lost
+    ((group,),) = (block.groups for block in grouped(entries_of(saved.items, "change")))
+    assert isinstance(group.sample, Delete)
+    assert sentences(group.sample, "loss") == lost
     assert render_plan(saved, "text", Style(verbose=True, group_by="change")).splitlines()[1:8] == [
         '  - trigger token "a"',
         *(f"      {each}" for each in lost),

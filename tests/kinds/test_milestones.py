@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from reconciler.kinds.milestones import MILESTONES
+from reconciler.model.item import sentences
 from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.building import section
@@ -256,7 +257,7 @@ def test_a_title_is_another_where_the_service_keeps_the_difference(engine: Engin
     """The service takes blanks off, and leaves a no-break space where it is."""
     put(engine, {"id": 1, "title": "\u00a01.0"}, {"id": 2, "title": "rc"}, {"id": 3, "title": "2.0"})
     wanted = section("milestones", {"1.0": {}, "RC": {}, "\t2.0\n": {}})
-    hints = {change.address.name: getattr(change, "hint", "") for change in engine.plan(wanted).changes}
+    hints = {change.address.name: "; ".join(sentences(change, "hint")) for change in engine.plan(wanted).changes}
     alike = "is there: another name, since it differs in blanks, capitals or characters that look alike"
     assert hints == {"1.0": f"'\\xa01.0' {alike}", "RC": f"'rc' {alike}"}
     engine.step(wanted)

@@ -8,14 +8,15 @@ import pytest
 
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.recovery import recover
-from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.documents.report import load_report, make_report, save_report
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.fleet.stages import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import sentences
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
@@ -26,8 +27,9 @@ from reconciler.service import Client
 from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.kinds.out_of_band import group_in, rewriting
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 
 TOOLS = Target(Level.GROUP, "acme/tools")
 CLI = Target(Level.PROJECT, "acme/tools/cli")
@@ -95,7 +97,7 @@ def test_a_projects_milestone_becomes_the_groups(engine: EngineDriver, dialect: 
     wanted = of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "2.0": {"promote": True}})
     plan = engine.plan(wanted)
     assert engine.requests() == [LIST]
-    assert [getattr(each, "hint", "") for each in plan.changes] == [
+    assert ["; ".join(sentences(each, "hint")) for each in plan.changes] == [
         "promoted from project acme/api; also takes the place of the one of project acme/web",
         "promoted from project acme/api; also takes the place of the one of project acme/lib",
     ]
@@ -248,14 +250,14 @@ def test_a_promotion_whose_answer_is_lost_is_looked_for_before_it_is_sent_again(
 def test_a_plan_is_stale_once_others_have_the_title_or_somebody_has_promoted_it(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}, {"id": 6, "title": "2.0"}], web=[{"id": 7, "title": "3.0"}])
     wanted = of_acme({title: {"promote": True} for title in ("1.0", "2.0", "3.0", "4.0")})
-    saved = load_plan(save_plan(saved_plan(engine.plan(wanted))), KINDS)
+    saved = load_plan(save(saved_plan(engine.plan(wanted))), KINDS)
     with Client(engine.sandbox.api_url, "ada-token") as ada:
         ada.send(Request("POST", "projects/101/milestones", {"title": "1.0"}))
         ada.send(Request("POST", "projects/100/milestones/6/promote"))
         ada.send(Request("POST", "projects/102/milestones", {"title": "4.0"}))
-    assert failures(engine.apply(saved.plan, recheck=True)) == [
+    assert failures(engine.apply(tree(saved), recheck=True)) == [
         "failed: milestone 4.0: " + _taken(engine),
-        'stale: milestone 1.0: it has changed since the plan was made: places below[1]: null -> "project acme/lib"',
+        "stale: milestone 1.0: it has changed since the plan was made: places below: + project acme/lib",
     ]  # 2.0 is as wanted
     assert titles(engine)["acme"] == ["2.0", "3.0"]
 
@@ -282,12 +284,13 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
 
     def edited(**changes: Any) -> Plan:
         def edit(plan: Any) -> None:
-            (change,) = plan["targets"][0]["sections"][0]["changes"]
+            (change,) = changes_of(plan)
             change["requests"][0] |= {name: changes[name] for name in changes.keys() & {"path", "body"}}
             change["read"] |= {name: changes[name] for name in changes.keys() & {"below"}}
-            change |= {name: changes[name] for name in changes.keys() & {"hint"}}
+            if changes.get("notes") == []:
+                del change["notes"]
 
-        return load_plan(spoilt(save_plan(whole), edit), KINDS).plan
+        return tree(load_plan(spoilt(save(whole), edit), KINDS))
 
     for elsewhere in (
         "projects/100/milestones/6/promote",
@@ -299,10 +302,12 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
     with pytest.raises(PlanRefused, match="does not lead to milestone of 'group acme'"):
         edited(below=[])
     forged = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
-    for changes in ({"path": "projects/102/milestones/5/promote"}, {"hint": ""}, {"body": {"x": 1}}):
+    body: dict[str, Any] = {"x": 1}
+    notes: list[Any] = []
+    for changes in ({"path": "projects/102/milestones/5/promote"}, {"notes": notes}, {"body": body}):
         assert failures(engine.apply(edited(**changes), recheck=True)) == [f"stale: milestone 1.0: {forged}"]
     (moved,) = failures(engine.apply(edited(below=["project acme/lib"]), recheck=True))
-    assert moved.startswith("stale: milestone 1.0: it has changed since the plan was made: places below[0]")
+    assert moved.startswith("stale: milestone 1.0: it has changed since the plan was made: places below: ")
     assert engine.writes() == []
 
 
@@ -310,7 +315,7 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
-    way_back = WayBack(load_report(save_report(report), KINDS).targets, KINDS, "digest")
+    way_back = WayBack(tree(load_report(save(report), KINDS)).targets, KINDS, "digest")
     back = draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []

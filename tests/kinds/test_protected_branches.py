@@ -13,11 +13,11 @@ import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.apply.verify import PLAN_WAS_EDITED
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.plan import Create, Delete
+from reconciler.model.item import Create, Delete, sentences
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
 from reconciler.model.state import Section, Unreadable
@@ -30,7 +30,8 @@ from tests.between import Passing, between
 from tests.building import ACME, API, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan, spoilt
+from tests.items import findings_of
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 
@@ -107,10 +108,10 @@ def test_a_saved_plan_is_stale_whose_entries_were_made_anew_and_edited_if_it_rem
     ]
 
     def edit(saved: Any) -> None:
-        (change,) = saved["targets"][0]["sections"][0]["changes"]
+        (change,) = saved["items"]
         change["requests"][0]["body"]["allowed_to_push"] = [{"id": 8, "_destroy": True}]
 
-    edited = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS).plan
+    edited = tree(load_plan(spoilt(save(saved_plan(plan)), edit), KINDS))
     assert failures(engine.apply(edited, recheck=True)) == [f"stale: protected branch main: {PLAN_WAS_EDITED}"]
     assert engine.writes() == []
 
@@ -211,7 +212,10 @@ def test_a_creation_says_what_the_service_adds(engine: EngineDriver) -> None:
     service(engine)
     (create,) = engine.plan(branches({"main": {"allowed_to_push": []}})).changes
     assert isinstance(create, Create)
-    assert create.hint == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+    assert (
+        "; ".join(sentences(create, "hint"))
+        == "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+    )
 
 
 def test_the_rules_of_a_group_are_not_those_of_its_projects(engine: EngineDriver) -> None:
@@ -233,12 +237,22 @@ def test_a_plan_names_the_rules_of_groups_above(cli_runner: CliRunner) -> None:
         '  ? protected branch "old" is unmanaged       ID 4\n'
         '  = protected branch "main" is inherited      from a group above\n'
         '  = protected branch "release/*" is inherited  from a group above\n'
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
+        "No changes: 1 target is in order, 1 unmanaged. 1 request was made to plan.\n"
     )
     assert "inherited" not in cli_runner("plan").out
-    section = json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]
-    assert section["inherited"] == [
-        {"part": "protected_branches", "title": "protected branch", "name": name, "holder": "a group above"}
+    assert findings_of(json.loads(cli_runner("plan --format json").out), "inherited") == [
+        {
+            "target": "project acme/api",
+            "section": "protected_branches",
+            "title": "protected branch",
+            "name": name,
+            "finding": "inherited",
+            "field": None,
+            "reason": "is inherited from a group above",
+            "fix": "",
+            "data": {"holder": "a group above"},
+            "origin": "",
+        }
         for name in ("main", "release/*")
     ]
 
@@ -605,13 +619,17 @@ def test_a_rule_that_only_others_may_change_is_a_problem_of_the_plan(engine: Eng
     assert engine.problems(branches({"same": {}})) == []
     assert "GET user" not in engine.requests()
     told = "allowed_to_unprotect names administrators, and this token is none of theirs: the service may refuse it"
-    hints = {change.address.name: change.hint for change in plan.changes if not isinstance(change, Delete)}
+    hints = {
+        change.address.name: "; ".join(sentences(change, "hint"))
+        for change in plan.changes
+        if not isinstance(change, Delete)
+    }
     assert [hints[name].endswith(told) for name in ("role", "mixed", "admins", "ours")] == [True, True, True, False]
     engine.apply(plan)
     assert f"PATCH {RULES}/ours" in [sent(line)[0] for line in engine.writes()]
     (deletion,) = engine.plan(branches({"role": None})).changes
     assert isinstance(deletion, Delete)
-    assert deletion.losses[0] == told
+    assert sentences(deletion, "loss")[0] == told
 
 
 def test_who_the_token_is_may_stay_unknown(engine: EngineDriver) -> None:

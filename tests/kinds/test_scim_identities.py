@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.errors import PlanRefused, Refused
 from reconciler.kinds.scim_identities import IDENTITIES
 from reconciler.model.protocols import Request
 from tests.building import ACME, KINDS, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting
-from tests.render.samples import saved_plan, spoilt
+from tests.render.samples import saved_plan, spoilt, tree
 
 URL = "groups/acme/scim"
 
@@ -78,11 +78,11 @@ def test_a_uid_that_would_lead_elsewhere_cannot_be_read(uid: str) -> None:
 
 @pytest.mark.parametrize("step", ["..", "%2e%2E", ".", "..%2e/x"])
 def test_a_saved_plan_that_leads_elsewhere_is_refused(linked: EngineDriver, step: str) -> None:
-    text = save_plan(saved_plan(linked.plan(wanted({"root@idp": None}))))
-    assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes] == [f"{URL}/root%40idp"]
+    text = save(saved_plan(linked.plan(wanted({"root@idp": None}))))
+    assert [change.requests[0].path for change in tree(load_plan(text, KINDS)).changes] == [f"{URL}/root%40idp"]
 
     def edit(plan: dict[str, Any]) -> None:
-        plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["path"] = f"{URL}/{step}"
+        plan["items"][0]["requests"][0]["path"] = f"{URL}/{step}"
 
     with pytest.raises(PlanRefused, match="does not lead to SCIM identity"):
         load_plan(spoilt(text, edit), KINDS)

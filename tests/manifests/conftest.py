@@ -40,10 +40,14 @@ class Folder:
         return read_manifests(inputs)
 
     def faults(self, *paths: str, **options: Any) -> str:
-        """Read manifests that are wrong and return all that is said of them."""
+        """Read manifests that are wrong and return all that is to be said of them, by place."""
+        return "\n".join(map(str, self.errors(*paths, **options).diagnostics))
+
+    def errors(self, *paths: str, **options: Any) -> ManifestErrors:
+        """Read manifests that are wrong and return what is raised."""
         with pytest.raises(ManifestErrors) as caught:
             self.read(*paths, **options)
-        return str(caught.value)
+        return caught.value
 
 
 @pytest.fixture

@@ -103,6 +103,25 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
     ]
 
 
+def test_errors_come_before_warnings_of_which_three_are_told(folder: Folder) -> None:
+    for name in ("a", "b", "c"):
+        folder.put(f"fleet/{name}.yaml", "")
+    for name in ("x.YAML", "y.YAML", ".z.yaml"):
+        folder.put(f"fleet/{name}", USER)
+    folder.put("fleet/utf16.yaml", "a: 1".encode("utf-16"))
+    told = [
+        "fleet/utf16.yaml: is UTF-16 text: save it as UTF-8",
+        "fleet/.z.yaml: warning: this manifest is not read, because its name, or that of a folder, begins with a dot: "
+        "rename it",
+        "fleet/a.yaml: warning: holds no document; the same at 2 other places",
+        "fleet/x.YAML: warning: this manifest is not read, because its name does not end in .yaml, .yml or .yaml.j2: "
+        "rename it; the same at 1 other place",
+    ]
+    assert str(folder.errors("fleet")).splitlines() == told
+    folder.put("fleet/z.yaml", project("acme/api") + 'spec: {milestones: {"{nme}": {}}}\n')
+    assert str(folder.errors("fleet")).splitlines() == [*told, "1 more; reconciler validate shows all warnings"]
+
+
 def test_a_manifest_that_is_not_read_because_of_its_name_is_warned_of(folder: Folder) -> None:
     for name in ["x.yml.j2", "x.YAML", ".x/api.yaml", ".x/deep/api.yml", ".api.yaml", ".git/config.yaml"]:
         folder.put(f"fleet/{name}", USER)

@@ -115,8 +115,7 @@ def test_nothing_of_it_is_read_planned_counted_or_checked(fleet: CliRunner) -> N
     planned = fleet("plan --target acme/api")
     assert (planned.code, planned.out) == (
         0,
-        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 0 requests were made "
-        "to plan.\n",
+        "Nothing to do in the 1 target looked at. 0 requests were made to plan.\n",
     )
     assert fleet.sandbox.log() == []
     assert fleet("validate").out == "Valid: 4 documents: 3 projects, 1 profile.\n"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer
-from reconciler.gitops.issues import DriftIssue, Memory, keep_issue
 from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Result
+from reconciler.reports.issue import DriftIssue, Memory, keep_issue
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -188,9 +188,9 @@ def test_what_is_no_report_of_drift_is_an_error(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.clear_log()
     write = "plan --out FILE and drift --report json=FILE write one"
     for file, said in {
-        "odd.json": f"odd.json: not a saved plan: it does not say that its format is reconciler.plan/v3; {write}",
+        "odd.json": f"odd.json: not a saved plan: it does not say that its format is reconciler.plan/v4; {write}",
         "none.json": "none.json: No such file or directory; check the path",
-        "report.json": f"report.json: not a saved plan but an apply report: its format is reconciler.report/v2; {write}",
+        "report.json": f"report.json: not a saved plan but an apply report: its format is reconciler.report/v4; {write}",
     }.items():
         done = cli_runner(f"issue {file} --project acme/web")
         assert (done.code, done.err) == (1, f"reconciler: {said}\n")

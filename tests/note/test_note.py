@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
 from reconciler.gitops.keeping import Result, marker
-from reconciler.gitops.notes import MergeRequest, post_note
+from reconciler.reports.note import MergeRequest, post_note
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected

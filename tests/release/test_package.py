@@ -19,8 +19,8 @@ from packaging.utils import canonicalize_name
 from trove_classifiers import classifiers as known_classifiers
 
 from reconciler import __version__
-from reconciler.documents.plan_file import save_plan
-from reconciler.render import FORMATS, render_plan
+from reconciler.document.stored import save
+from reconciler.reports import FORMATS, render_plan
 from reconciler.sandbox import Sandbox
 from tests.fleet.repository import repository
 from tests.release.conftest import ROOT, Release
@@ -71,7 +71,7 @@ def test_the_wheel_is_the_package_and_nothing_else(release: Release) -> None:
     package = {name: content for name, content in found.items() if name.startswith("reconciler/")}
     source = files_of_sdist(release.sdist)
     assert package == {name: content for name, content in source.items() if name.startswith("reconciler/")}
-    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/render/html/page.html"} <= set(package)
+    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/reports/html/page.html"} <= set(package)
     assert {name.removeprefix(f"{STEM}.dist-info/") for name in found.keys() - package.keys()} == {
         *("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"),
     }
@@ -170,7 +170,7 @@ def test_the_installed_tool_has_the_schemas_of_the_repository(release: Release) 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "codequality"])
 def test_the_installed_tool_writes_every_format(release: Release, tmp_path: Path, format_: str) -> None:
-    (tmp_path / "plan.json").write_text(save_plan(sample()))
+    (tmp_path / "plan.json").write_text(save(sample()))
     done = release("reconciler", "show", "plan.json", "--format", format_, "--allow-problems", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == render_plan(sample(), format_)

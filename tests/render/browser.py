@@ -131,7 +131,9 @@ class Browser:
         if not AXE.exists():
             pytest.skip("axe-core is in the repository, and not in the sdist")
         self.run(AXE.read_text(encoding="utf-8"))
-        found = self.run_later("return (await axe.run({ resultTypes: ['violations'] })).violations")
+        found = self.run_later(
+            "return (await axe.run({ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } })).violations"
+        )
         return [
             f"{each['id']}: {each['help']}: {json.dumps(node['target'])} {node['failureSummary']}"
             for each in found

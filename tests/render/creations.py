@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
-from reconciler.model.creation import Archive, Creation, Import, Namespace
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
+from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.item import Change, Create, Update
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.creation import creation_of
-from tests.render.samples import MINUTE, NOON, Traffic, saved_plan
+from tests.render.samples import MINUTE, NOON, Traffic, saved_plan, tree
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TEAM = Target(Level.GROUP, "acme/new-team")
@@ -22,7 +22,7 @@ WEB = Target(Level.PROJECT, "acme/new-team/web")
 GITHUB = Import("github", "GITHUB_TOKEN", {"repo_id": 5})
 
 
-def creations() -> SavedPlan:
+def creations() -> RunDocument:
     """Return a plan that creates two groups, one of them from an archive, and two projects, one of them by an import."""
     below = Namespace("acme/new-team", None, "private")
     origin = "manifests/team.yaml:{}".format
@@ -56,7 +56,7 @@ def creations() -> SavedPlan:
 NOTHING_READ = AsRead(None, (), {}, {})
 
 
-def became(**statuses: tuple[Status, str]) -> Report:
+def became(**statuses: tuple[Status, str]) -> RunDocument:
     """Return the report of the plan.
 
     Args:
@@ -66,13 +66,13 @@ def became(**statuses: tuple[Status, str]) -> Report:
     saved = creations()
     outcomes = [
         target.with_outcomes(Outcome(change, *_status(target, change, statuses)) for change in target.changes)
-        for target in saved.targets
+        for target in tree(saved).targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(9, 6), NOON + MINUTE)
 
 
 def _status(target: TargetPlan, change: Change, statuses: dict[str, tuple[Status, str]]) -> tuple[Status, str]:
-    own = statuses.get(str(target.ref).rpartition("/")[2], (Status.DONE, ""))
+    own = statuses.get(str(target.target.ref).rpartition("/")[2], (Status.DONE, ""))
     if own[0] is Status.DROPPED and change.address.section:
         return Status.DONE, ""
     return own

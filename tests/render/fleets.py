@@ -11,25 +11,16 @@ from datetime import date, timedelta
 from functools import cache
 
 from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
-from reconciler.documents.history import History, with_run
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
 from reconciler.model.diff import AsRead, Fields
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-)
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
-from tests.render.samples import NOON, Traffic, saved_plan
+from reconciler.reports.history import History, with_run
+from tests.building import noted
+from tests.render.samples import NOON, Traffic, about, saved_plan, tree
 
 GROUPS = ("payments", "platform", "platform/tools", "web", "web/shop", "web/shop/checkout", "data/lake", "mobile")
 NAMES = ("api", "ledger", "worker", "lib", "docs", "gateway", "search")
@@ -50,14 +41,14 @@ LOSSES = {
 
 
 @cache
-def fleet(projects: int) -> SavedPlan:
+def fleet(projects: int) -> RunDocument:
     """Return a plan for one group and so many projects in its subgroups."""
     planned = sorted(map(_planned, range(projects)), key=lambda each: each.target.order)
     return replace(saved_plan(Plan((_group(), *planned))), narrowed=False)
 
 
 @cache
-def applied(projects: int) -> Report:
+def applied(projects: int) -> RunDocument:
     """Return the report of the plan, of which a few changes failed, were dropped, stale or skipped."""
     endings = {
         3: (Status.FAILED, "PUT {path}: 403 Forbidden; Maintainer is needed"),
@@ -74,9 +65,9 @@ def applied(projects: int) -> Report:
 
 
 @cache
-def interrupted(projects: int) -> Report:
+def interrupted(projects: int) -> RunDocument:
     """Return the report of an apply that ended after a third: one change is in doubt, the rest was not begun."""
-    third = sum(1 for _ in fleet(projects).plan.changes) // 3
+    third = sum(1 for _ in fleet(projects).changes) // 3
 
     def outcome(change: Change, number: int) -> Outcome:
         if number < third:
@@ -98,8 +89,8 @@ def history(projects: int) -> History:
     saved, known = fleet(projects), None
     for number, days in enumerate(DAYS):
         one_in = len(DAYS) - number
-        targets = (each if place % one_in == 0 else _quiet(each) for place, each in enumerate(saved.targets))
-        known = with_run(known, replace(saved, created_at=NOON - timedelta(days=days), targets=tuple(targets)))
+        targets = (each if place % one_in == 0 else _quiet(each) for place, each in enumerate(tree(saved).targets))
+        known = with_run(known, about(replace(saved, created_at=NOON - timedelta(days=days)), targets))
     assert known is not None
     return known
 
@@ -109,11 +100,12 @@ def _quiet(target: TargetPlan) -> TargetPlan:
     return replace(target, sections=tuple(SectionPlan(each.section, each.found) for each in target.sections))
 
 
-def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:
+def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> RunDocument:
     numbers = iter(range(10**6))
     saved = fleet(projects)
     outcomes = [
-        target.with_outcomes([outcome(change, next(numbers)) for change in target.changes]) for target in saved.targets
+        target.with_outcomes([outcome(change, next(numbers)) for change in target.changes])
+        for target in tree(saved).targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(projects * 6, projects * 2), NOON + timedelta(minutes=4))
 
@@ -258,4 +250,4 @@ def _updated(at: Address, fields: Mapping[str, tuple[object, object]], url: str,
 def _deleted(at: Address, number: int, fields: Fields, url: str, origin: str) -> Delete:
     requests = (Request("DELETE", f"{url}/{number}"),)
     read = AsRead(number, (at.name or "",), fields, {})
-    return Delete(at, fields, requests, read, losses=LOSSES[at.section], origin=origin)
+    return Delete(at, fields, requests, read, notes=noted(losses=LOSSES[at.section]), origin=origin)

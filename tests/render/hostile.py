@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.document.document import RunDocument
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.targets import Address, Level, Target
-from tests.building import READ
-from tests.render.samples import EMPTY
+from tests.building import READ, noted
+from tests.render.samples import EMPTY, about
 
 EVIL = (
     "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
@@ -25,14 +26,20 @@ NAMES = {
 evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_size=6).map("".join) | st.just(EVIL)
 
 
-def hostile(text: str) -> SavedPlan:
+def hostile(text: str) -> RunDocument:
     """A plan in which every string is another's."""
     target = Target(Level.PROJECT, text or "x")
     address = Address(target, text, text, text, text)
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
         Update(
-            address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text, text
+            address,
+            {text: text, "n": {"a": text}},
+            {text: f"{text}!", "n": {"a": "", text: 1}},
+            (),
+            READ,
+            text,
+            noted(hint=text),
         ),
         Delete(address, {text: text}, (), READ),
     )
@@ -40,4 +47,5 @@ def hostile(text: str) -> SavedPlan:
         text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
     )
     targets = (TargetPlan(target, (section,), text),)
-    return replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1, targets=targets)
+    empty = replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1)
+    return about(empty, targets)

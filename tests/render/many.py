@@ -3,25 +3,26 @@
 from datetime import timedelta
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
-from tests.render.samples import NOON, Traffic, saved_plan
+from tests.render.samples import NOON, Traffic, saved_plan, tree
 
 EACH = 5
 """How many changes a target has."""
 
 
-def many(number: int, problems: int = 0) -> SavedPlan:
+def many(number: int, problems: int = 0) -> RunDocument:
     """Return a plan of that many changes, to several fields each, and of problems, both in targets of several groups."""
     targets = tuple(target(each, problems) for each in range(number // EACH))
     return saved_plan(Plan(targets))
 
 
-def carried_out(saved: SavedPlan, every: int = 10) -> Report:
+def carried_out(saved: RunDocument, every: int = 10) -> RunDocument:
     """Return the report of a plan of which one change in `every` failed."""
     numbered = iter(range(10**6))
     outcomes = [
@@ -33,7 +34,7 @@ def carried_out(saved: SavedPlan, every: int = 10) -> Report:
                 for change in each.changes
             ),
         )
-        for each in saved.plan.targets
+        for each in tree(saved).targets
     ]
     return make_report(saved, outcomes, NOON, Traffic(900, 4000), NOON + timedelta(minutes=4))
 

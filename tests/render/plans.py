@@ -7,36 +7,32 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
-from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility
+from reconciler.document.document import RunDocument, saying
+from reconciler.document.guard import Limits
+from reconciler.document.tree import make_report, rename, with_plan
+from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility, creation_of
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import ACTIONS, Change, Create, Delete, Update
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import (
-    ACTIONS,
-    Change,
-    Create,
-    Delete,
     Excepted,
     HiddenEntries,
     InheritedObject,
+    Plan,
     Problem,
     SectionPlan,
     TargetPlan,
     Unmanaged,
-    Update,
     WidenedObject,
 )
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from reconciler.planning.creation import creation_of
-from reconciler.planning.guard import Limits
 from reconciler.planning.renames import RenameHint
-from tests.building import KINDS, section
-from tests.render.samples import Traffic
+from tests.building import KINDS, noted, section
+from tests.render.samples import Traffic, tree
 
 patiently = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For tests that may run on a busy machine."""
@@ -96,13 +92,20 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
             delivers = isinstance(part, Collection) and bool(part.secret_field)
             former = tuple(draw(st.lists(names, max_size=2)))
             target_id = draw(st.none() | numbers)
-            return Create(address, draw(fields), sent, target_id, delivers=delivers, former_names=former)
+            return Create(address, draw(fields), sent, target_id, delivers=delivers, notes=noted(former=former))
         case action if action is Update:
             old, new = draw(fields), draw(fields)
-            return Update(address, old, new, sent, draw(reads), draw(st.none() | names), page=draw(texts))
+            return Update(address, old, new, sent, draw(reads), draw(st.none() | names), noted(page=draw(texts)))
         case _:
             losses = tuple(draw(st.lists(texts, max_size=2)))
-            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers), losses, draw(texts))
+            return Delete(
+                address,
+                draw(fields),
+                sent,
+                draw(reads),
+                draw(st.none() | numbers),
+                noted(losses=losses, page=draw(texts)),
+            )
 
 
 @st.composite
@@ -168,7 +171,7 @@ def target_plans(draw: st.DrawFn) -> TargetPlan:
     )
     return TargetPlan(
         target,
-        (*created, *draw(st.lists(section_plans(target), max_size=2))),
+        (*created, *draw(st.lists(section_plans(target), max_size=2, unique_by=lambda own: own.section))),
         draw(texts),
         tuple(draw(st.lists(exceptions, max_size=2))),
     )
@@ -183,29 +186,29 @@ def dependents(draw: st.DrawFn) -> Section:
     return section(kind.name, wanted, draw(scopes(Level.PROJECT)))
 
 
-def saved_plans() -> st.SearchStrategy[SavedPlan]:
+@st.composite
+def saved_plans(draw: st.DrawFn) -> RunDocument:
     """A plan of up to three targets and its header."""
-    targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.target).map(tuple)
-    limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
-    return st.builds(
-        SavedPlan,
-        service=texts,
-        created_at=moments,
-        tool_version=texts,
-        manifests_digest=texts,
-        requests_made=st.integers(0, 10**6),
-        limits=limits,
-        targets=targets,
-        dependent=st.lists(dependents(), max_size=2).map(tuple),
-        hints=st.lists(hints, max_size=2).map(tuple),
+    targets = draw(st.lists(target_plans(), max_size=3, unique_by=lambda target: str(target.target)))
+    places = {(target.target, own.section) for target in targets for own in target.sections}
+    again = draw(st.lists(dependents(), max_size=2, unique_by=lambda own: own.target))
+    empty = RunDocument(
+        service=draw(texts),
+        created_at=draw(moments),
+        tool_version=draw(texts),
+        manifests_digest=draw(texts),
+        requests_made=draw(st.integers(0, 10**6)),
+        limits=draw(st.builds(Limits, st.none() | numbers, st.none() | numbers)),
     )
+    plan = Plan(tuple(targets), tuple(own for own in again if (own.target, own.kind) in places))
+    return saying(with_plan(empty, plan), *map(rename, draw(st.lists(hints, max_size=2))))
 
 
 @st.composite
-def reports(draw: st.DrawFn) -> Report:
+def reports(draw: st.DrawFn) -> RunDocument:
     """What became of a plan, of which some targets were never begun."""
     saved = draw(saved_plans())
-    begun = [target for target in saved.plan.targets if draw(st.booleans())]
+    begun = [target for target in tree(saved).targets if draw(st.booleans())]
     outcomes = [
         target.with_outcomes(
             tuple(Outcome(change, draw(st.sampled_from(Status)), draw(texts)) for change in target.changes)

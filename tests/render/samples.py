@@ -1,16 +1,16 @@
 """The plan of the users' contract, made by the planner, and ways to spoil what was saved of it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, make_report
-from reconciler.model.plan import Plan
+from reconciler.document.checksum import with_checksum
+from reconciler.document.document import RunDocument
+from reconciler.document.tree import make_report, plan_of, with_plan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
@@ -21,7 +21,7 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SECRET = "6be9f1a2c4e84a0c9b"  # the service shows its whole value to its owner
 
-EMPTY = SavedPlan(
+EMPTY = RunDocument(
     service="https://git.example.com/api/v4",
     created_at=NOON,
     tool_version="0.1.0",
@@ -31,12 +31,22 @@ EMPTY = SavedPlan(
 )
 
 
-def saved_plan(plan: Plan, empty: SavedPlan = EMPTY) -> SavedPlan:
+def saved_plan(plan: Plan, empty: RunDocument = EMPTY) -> RunDocument:
     """Return a plan as it is saved, with the particulars of an empty one."""
-    return replace(empty, targets=plan.targets, dependent=plan.dependent)
+    return with_plan(empty, plan)
 
 
-def sample() -> SavedPlan:
+def tree(document: RunDocument) -> Plan:
+    """Return the plan of a document as the engine takes it."""
+    return plan_of(document, KINDS)
+
+
+def about(document: RunDocument, targets: Iterable[TargetPlan]) -> RunDocument:
+    """Return a document about other targets."""
+    return with_plan(document, replace(tree(document), targets=tuple(targets)))
+
+
+def sample() -> RunDocument:
     """Return a plan that creates, updates, renames and deletes, has a problem and leaves things alone."""
     wanted = desired(
         section("approval_settings", {"allow_author_approval": False, "retain_approvals_on_push": True}, API),
@@ -58,14 +68,14 @@ def sample() -> SavedPlan:
     return saved_plan(plan)
 
 
-def done(*statuses: tuple[Status, str]) -> Report:
+def done(*statuses: tuple[Status, str]) -> RunDocument:
     """Return the report of the sample: its changes done, but for the statuses given to the first of them."""
     saved = sample()
-    changes = list(saved.plan.changes)
+    changes = list(saved.changes)
     became = [*statuses, *[(Status.DONE, "")] * (len(changes) - len(statuses))]
     outcomes = [Outcome(change, *each) for change, each in zip(changes, became, strict=True)]
     traffic = Traffic(reads=11, writes=4)
-    return make_report(saved, [saved.targets[0].with_outcomes(outcomes)], NOON, traffic, NOON + MINUTE)
+    return make_report(saved, [tree(saved).targets[0].with_outcomes(outcomes)], NOON, traffic, NOON + MINUTE)
 
 
 @dataclass

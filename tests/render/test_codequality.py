@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.errors import LocatedDiagnostic
-from reconciler.render import render_plan, render_validation
-from tests.render.samples import sample
+from reconciler.reports import render_plan, render_validation
+from tests.render.samples import about, sample, tree
 
 UNKNOWN = LocatedDiagnostic("./manifests/a.yaml", 3, 5, "unknown key `enabeld`", "    enabeld: true")
 EMPTY = LocatedDiagnostic("b.yaml", 0, 0, "is empty\x1b", severity="warning")
@@ -56,8 +56,8 @@ def test_faults_that_read_alike_are_issues_of_their_own() -> None:
 def test_a_problem_of_a_plan_is_an_issue_where_it_is_asked_for() -> None:
     def of(origin: str) -> list[Any]:
         saved = sample()
-        targets = tuple(target.with_origins(lambda *_: origin) for target in saved.plan.targets)
-        complaints: list[Any] = json.loads(render_plan(replace(saved, targets=targets), "codequality"))
+        targets = tuple(target.with_origins(lambda *_: origin) for target in tree(saved).targets)
+        complaints: list[Any] = json.loads(render_plan(about(saved, targets), "codequality"))
         return complaints
 
     (issue,) = of("manifests/a:b.yaml:14")

@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.apply import Status
-from reconciler.documents.comparison import compare, news_of
-from reconciler.documents.coverage import State, matrix
-from reconciler.documents.ledger import marks
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Create
+from reconciler.document.compare import compare, marks, news_of
+from reconciler.document.document import RunDocument, target_of
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
+from reconciler.model.item import Create
 from reconciler.model.targets import Target
-from reconciler.render import Style, render_comparison, render_plan, render_report
-from reconciler.render.links import Links, Places
+from reconciler.reports import render_comparison, render_plan, render_report
+from reconciler.reports.coverage import State, matrix
 from tests.render.creations import API, DIGEST, TEAM, TOOLS, WEB, became, creations
-from tests.render.samples import LIB
+from tests.render.samples import LIB, about, tree
 
 TEXT = f"""\
 group acme/new-team
@@ -31,7 +31,7 @@ manifests/team.yaml:9
 project acme/new-team/web
   + project acme/new-team/web (name: web, visibility: private)     manifests/team.yaml:13
   + milestone "2027.1"                        due_date: 2027-01-29
-Plan: 7 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. 8 writes to apply; 8 requests were made to plan.
+Plan: 7 to create, 1 to update. 8 writes to apply; 8 requests were made to plan.
 """
 
 REFUSED = "group acme/new-team could not be created"
@@ -47,23 +47,23 @@ group acme/new-team/tools
 project acme/new-team/api
   + allowlisted project "acme/new-team/web"   skipped: {REFUSED}
   ~ approval settings                         skipped: {REFUSED}
-Applied: 0 created, 0 updated, 0 deleted; 1 failed, 0 stale, 7 skipped, 0 dropped by the service, 0 problems. \
+Applied: 1 failed, 7 skipped. \
 15 requests made.
 """
 
 LOWERED = "visibility: asked for internal, the service made it private"
 
 
-def alike() -> SavedPlan:
+def alike() -> RunDocument:
     """Return the plan with two projects that are created in the same way."""
     saved = creations()
-    web = saved.targets[3]
+    web = tree(saved).targets[3]
     lib = Target(WEB.level, "acme/new-team/lib")
     (create, *_) = web.changes
     assert isinstance(create, Create)
     made = replace(create, address=lib.address, after={**create.after, "name": "lib"})
     section = replace(web.sections[0], changes=(made,))
-    return replace(saved, targets=(web, replace(web, target=lib, sections=(section,))))
+    return about(saved, (web, replace(web, target=lib, sections=(section,))))
 
 
 def test_text_shows_targets_like_other_objects_and_only_what_unknown_settings_will_be() -> None:
@@ -164,7 +164,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = news_of(creations(), marks(creations().targets))
+    known = news_of(creations(), marks(creations()))
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)
@@ -174,7 +174,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
 
 def test_two_plans_differ_in_what_is_created() -> None:
     old = creations()
-    new = replace(old, targets=old.targets[:3])
+    new = replace(old, items=tuple(item for item in old.items if target_of(item) != WEB))
     text = render_comparison(compare(old, new))
     assert text.splitlines()[:3] == [
         "project acme/new-team/web",
@@ -182,5 +182,5 @@ def test_two_plans_differ_in_what_is_created() -> None:
         '  gone      + milestone "2027.1"  due_date: 2027-01-29',
     ]
     assert "  new       ~ approval settings  allow_author_approval: false\n" in render_comparison(
-        compare(replace(old, targets=()), old)
+        compare(replace(old, targets=(), items=()), old)
     )

@@ -16,8 +16,18 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.documents.coverage import Matrix, Share, matrix
-from reconciler.documents.fleet_page import (
+from reconciler.document.document import PastApply, RunDocument
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
+from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import Change, ChangedBy, Create, Delete, Update, with_note
+from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.reports import render_plan
+from reconciler.reports.coverage import Matrix, Share, matrix
+from reconciler.reports.fleet import page
+from reconciler.reports.fleet_page import (
     Division,
     EndingException,
     FleetPage,
@@ -27,20 +37,12 @@ from reconciler.documents.fleet_page import (
     Team,
     fleet_page,
 )
-from reconciler.documents.history import History, Run, with_run
-from reconciler.documents.plan_file import PastApply, SavedPlan
-from reconciler.model.exceptions import DeclaredException
-from reconciler.model.plan import Change, ChangedBy, Create, Delete, Problem, Restored, SectionPlan, TargetPlan, Update
-from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.planning.selection import Shard
-from reconciler.render import Style, render_plan
-from reconciler.render.fleet import page
-from reconciler.render.links import Links, Places
+from reconciler.reports.history import History, Run, with_run
 from tests.building import KINDS, READ
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history
 from tests.render.hostile import EVIL, hostile
-from tests.render.samples import EMPTY, NOON
+from tests.render.samples import EMPTY, NOON, about, tree
 
 DAY = timedelta(days=1)
 LIST = "#list > li"
@@ -71,8 +73,8 @@ def planned(
     return TargetPlan(target, tuple(found), path=path, labels=labels)
 
 
-def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
-    return replace(EMPTY, created_at=NOON + days * DAY, targets=targets, narrowed=narrowed)
+def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> RunDocument:
+    return replace(about(EMPTY, targets), created_at=NOON + days * DAY, narrowed=narrowed)
 
 
 API = planned(Level.PROJECT, "acme/web/api", {"milestones": "c", "tokens": "d"})
@@ -81,7 +83,7 @@ CLI = planned(Level.PROJECT, "acme/tools/cli", {"milestones": "c", "tokens": "n"
 ACME = planned(Level.GROUP, "acme", {"tokens": "p"})
 
 
-def known(*runs: SavedPlan) -> History:
+def known(*runs: RunDocument) -> History:
     history: History | None = None
     for each in runs:
         history = with_run(history, each)
@@ -89,7 +91,7 @@ def known(*runs: SavedPlan) -> History:
     return history
 
 
-def shown(last: SavedPlan, *before: SavedPlan) -> str:
+def shown(last: RunDocument, *before: RunDocument) -> str:
     return page(last, known(*before, last))
 
 
@@ -118,7 +120,7 @@ FLEET = replace(
     run(40, *LABELLED[:2], excepted(LABELLED[2], OVER, LATER), *(excepted(each, PLANNED) for each in LABELLED[3:5])),
     applies=APPLIES,
 )
-FLEET = replace(FLEET, targets=(*FLEET.targets, LABELLED[5]))
+FLEET = about(FLEET, (*tree(FLEET).targets, LABELLED[5]))
 PAST = (run(0, API, CLI, LABELLED[5]), run(10, API, narrowed=True), run(38, API, CLI, LIB, *LABELLED[2:3]))
 PLACES = Places(
     web_url="https://git.example.com",
@@ -311,7 +313,7 @@ def test_the_page_says_it_without_a_script() -> None:
 
 
 def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
-    def linked(places: Places, plan: SavedPlan = FLEET) -> list[str]:
+    def linked(places: Places, plan: RunDocument = FLEET) -> list[str]:
         html = page(plan, known(plan), Style(links=lambda document: Links(document, places)))
         data = json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])
         written = re.findall(r'<(?:a href="([^"]*)"|bdi)>(?:project|group) ', html)
@@ -342,7 +344,9 @@ def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
 def test_what_was_merged_and_what_was_changed_on_the_service_are_two_things_to_do() -> None:
     section = API.sections[0]
     pending, changed = (
-        replace(API, sections=(replace(section, changes=(replace(section.changes[0], source=source),)),))
+        replace(
+            API, sections=(replace(section, changes=(with_note(section.changes[0], "source", {"source": source}),)),)
+        )
         for source in ("pending", "service")
     )
     changed = replace(changed, target=LIB.target)
@@ -446,7 +450,7 @@ def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
     mona = ChangedBy("mona", datetime(2026, 11, 22, 14, 2, tzinfo=UTC))
     ada = ChangedBy("<b>Ada", datetime(2026, 11, 23, 8, 30, tzinfo=UTC))
     changes, tokens = API.sections
-    change = replace(changes.changes[0], changed_by=mona)
+    change = with_note(changes.changes[0], "changed_by", mona.data)
     scope = Address(API.target, "job_token_scope", "job_token_scope", "job token scope")
     entry = Address(API.target, "job_token_scope", "projects", "allowlisted project", "acme/lib")
     restored = (

@@ -8,29 +8,29 @@ from importlib import import_module
 import pytest
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import load_plan, save_plan
-from reconciler.documents.report import load_report, save_report
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic, UsageError
-from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
+from reconciler.reports import FORMATS, render_plan, render_report, render_validation
 from tests.building import KINDS
 from tests.render.samples import done, sample
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_for_something(name: str) -> None:
-    renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
+    renderer = import_module("reconciler.text" if name == "text" else f"reconciler.reports.{name.replace('-', '_')}")
     assert {"plan", "report", "validation", "diagnosis"} & set(vars(renderer))
 
 
 def test_knowing_the_formats_imports_none_of_them() -> None:
-    code = "import sys, reconciler.render; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.model.plan'}))"
+    code = "import sys, reconciler.reports; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.model.plan'}))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == "[]\n"
 
 
 def test_deepdiff_is_not_imported_for_plain_values() -> None:
     code = (
-        "import sys; from tests.render.samples import sample; from reconciler.render import Style, render_plan;"
+        "import sys; from tests.render.samples import sample; from reconciler.reports import Style, render_plan;"
         "render_plan(sample(), style=Style(verbose=True)); print('deepdiff' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -54,14 +54,14 @@ def test_a_format_that_is_not_for_reports_says_so() -> None:
 
 def test_the_json_of_a_plan_is_the_saved_plan() -> None:
     text = render_plan(sample(), "json", style=Style(colour=True, verbose=True, quiet=True))
-    assert text == save_plan(sample())
+    assert text == save(sample())
     assert load_plan(text, KINDS) == sample()
 
 
 def test_the_json_of_a_report_is_the_saved_report() -> None:
     report = done((Status.FAILED, "400"))
     text = render_report(report, "json")
-    assert text == save_report(report)
+    assert text == save(report)
     assert load_report(text, KINDS) == report
 
 

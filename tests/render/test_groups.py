@@ -13,30 +13,23 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.groups import Entry, grouped, subject_of
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.document.document import RunDocument, address_of
+from reconciler.document.groups import Entry, entries_of, grouped
+from reconciler.document.numbers import parts_of
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.style import Style
+from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
-from reconciler.model.plan import (
-    Change,
-    Create,
-    Delete,
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    Update,
-)
+from reconciler.model.item import Change, Create, Delete, Update
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.render import FORMATS, Style, render_plan, render_report
+from reconciler.reports import FORMATS, render_plan, render_report
 from tests.building import KINDS, READ
 from tests.cli_runner import CliRunner
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import NOON, Traffic, saved_plan, spoilt
+from tests.render.samples import NOON, Traffic, saved_plan
 
 LOCKED = "locked by group acme; unlock it there or leave the field out"
 
@@ -118,7 +111,7 @@ def test_the_plan_of_the_contract_is_shown_as_it_says() -> None:
         "  ~ approval settings                         allow_author_approval: true -> false     manifests/api.yaml:12",
         f"  ! approval settings.retain_approvals_on_push: {LOCKED}     manifests/api.yaml:14",
         "apply will refuse this plan: it deletes 23 objects, more than 20; add --allow-deletes 23",
-        "Plan: 27 to create, 1 to update, 23 to delete, 1 problem, 0 unmanaged. 27 writes to apply; 8 requests were made to plan.",
+        "Plan: 27 to create, 1 to update, 23 to delete, 1 problem. 27 writes to apply; 8 requests were made to plan.",
     ]
 
 
@@ -177,8 +170,8 @@ def test_what_depends_on_the_path_counts_as_equal() -> None:
         for each, (space, name) in zip(mixed, names, strict=True)
     ]
     assert shown(*by_parts)[1:] == [
-        '  ~ milestone "m"                             title: x -> <name>-nightly, list[0]: 1 -> <namespace>, '
-        'list[1]: none -> {"a": "see <name>/b"}'
+        '  ~ milestone "m"                             title: x -> <name>-nightly, list: + <namespace>, '
+        "+ a see <name>/b, - 1"
     ]
     renamed = [update(each, {}, {}, renamed_from=f"of {each.ref}") for each in mixed]
     assert shown(*renamed)[1:] == ['  ~ milestone "m"                             renamed from "of <path>"']
@@ -200,7 +193,9 @@ def test_what_is_deleted_and_what_is_excepted_counts_as_equal_too() -> None:
             TargetPlan(each, (SectionPlan("milestones", excepted=(held(each, before, str(each.ref)),)),))
             for each, before in zip(targets, befores, strict=True)
         ]
-        lines = render_plan(saved_plan(Plan(tuple(plans)))).splitlines()
+        saved = saved_plan(Plan(tuple(plans)))
+        assert "\n3 excepted until 2027-03-01 at the earliest (-v shows them)\n" in f"\n{render_plan(saved)}"
+        lines = render_plan(saved, style=Style(verbose=True, group_by="change")).splitlines()
         assert sum("excepted until" in line for line in lines[:-1]) == number
     assert (
         lines[1]
@@ -218,7 +213,7 @@ def test_words_that_only_contain_a_name_stay_and_all_others_are_replaced() -> No
     assert [len(block.targets) for block in grouped(often)] == [1, 1, 1]
     often = [create(project(f"x/{name}"), " ".join([name] * 3000 + [f"(x/{name})"])) for name in "abc"]
     ((group,),) = [block.groups for block in grouped(often)]
-    assert subject_of(group.sample).address.name == "<name> " * 3000 + "(<path>)"
+    assert address_of(group.sample).name == "<name> " * 3000 + "(<path>)"
     short = [project(f"x/{name}") for name in "abc"]
     assert shown(*(create(each, f"m{each.ref}in") for each in short)) == [
         line for each in short for line in (f"project {each.ref}", f'  + milestone "m{each.ref}in"')
@@ -254,11 +249,10 @@ def test_values_that_are_lost_are_told_if_they_are_the_same_everywhere() -> None
     ]
     outcomes = [Outcome(each, Status.DONE) for each in gone]
     (block,) = grouped(outcomes)
-    assert json.loads(save_report(reported(*outcomes)))["groups"][0]["before"] == {
-        "state": "active",
-        "due_date": "<varies>",
-    }
-    assert len(block.groups) == 1
+    (group,) = block.groups
+    lost = group.sample.change
+    assert isinstance(lost, Delete)
+    assert lost.before == {"state": "active", "due_date": "<varies>"}
 
 
 def test_two_equal_changes_of_one_target_are_two_lines() -> None:
@@ -290,7 +284,7 @@ def test_problems_of_one_section_and_sentence_are_one_line() -> None:
     assert shown(*changes, *archived[:2])[0] == "project acme/payments/api"
 
 
-def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> Report:
+def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> RunDocument:
     plan = planned(*(each.change for each in outcomes), *problems)
     by_target = [
         target.with_outcomes(each for each in outcomes if each.change.address.target == target.target)
@@ -319,49 +313,41 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
         "project acme/payments/app",
         '  + milestone "new"                           dropped by the service: due_date is none',
     ]
-    assert load_report(save_report(report), KINDS) == report
-    assert [(each["title"], each["status"]) for each in json.loads(save_report(report))["groups"]] == [
-        ("milestone", "failed"),
-        ("milestone", "done"),
-        ("milestone", None),
+    assert load_report(save(report), KINDS) == report
+    groups = [
+        group
+        for block in grouped(entries_of(report.items, "change", "unfinished", "problem"))
+        for group in block.groups
+    ]
+    assert [
+        (address_of(group.sample).title, getattr(group.sample, "status", None), len(group.entries)) for group in groups
+    ] == [
+        ("milestone", Status.FAILED, 4),
+        ("milestone", Status.DONE, 3),
+        ("milestone", None, 3),
+        ("milestone", Status.DROPPED, 1),
     ]
 
 
-def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
+def test_a_group_shows_what_its_changes_agree_in_with_placeholders_where_they_differ() -> None:
     plan = saved_plan(planned(*(create(each, f"{each.ref}/x", {"state": "active"}) for each in PROJECTS)))
-    text = save_plan(plan)
-    content = json.loads(text)
-    assert [len(target["sections"][0]["changes"]) for target in content["targets"]] == [1, 1, 1, 1]
-    assert content["groups"] == [
-        {
-            "level": "project",
-            "targets": ["acme/payments/api", "acme/payments/lib", "acme/payments/web", "acme/payments/app"],
-            "section": "milestones",
-            "part": "milestones",
-            "title": "milestone",
-            "name": "<path>/x",
-            "others": 0,
-            "action": "create",
-            "before": {},
-            "after": {"state": "active"},
-            "renamed_from": None,
-            "losses": [],
-            "field": None,
-            "status": None,
-            "reason": "",
-            "remedy": "",
-        }
-    ]
-    assert load_plan(text, KINDS) == plan
-    assert load_plan(spoilt(text, lambda plan: plan.update(groups="edited")), KINDS) == plan
-    assert load_plan(spoilt(text, lambda plan: plan.pop("groups")), KINDS) == plan
+    assert len(json.loads(save(plan))["items"]) == len(PROJECTS)
+    (block,) = grouped(entries_of(plan.items, "change"))
+    (group,) = block.groups
+    assert block.targets == tuple(PROJECTS)
+    assert (group.entries, group.others) == (plan.items, 0)
+    assert group.sample == create(PROJECTS[0], "<path>/x", {"state": "active"})
+    assert load_plan(save(plan), KINDS) == plan
 
 
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_every_entry_is_in_one_group(saved: SavedPlan, report: Report) -> None:
-    both: list[list[Entry]] = [[*chapter.entries] for each in (saved, report) for chapter in each.chapters]
+def test_every_entry_is_in_one_group(saved: RunDocument, report: RunDocument) -> None:
+    sorts = ("change", "unfinished", "problem", "excepted")
+    both: list[list[Entry]] = [
+        entries_of(part.items, *sorts) for document in (saved, report) for part in parts_of(document)
+    ]
     for entries in both:
         for least in (1, 2, 3):
             blocks = grouped(entries, least)
@@ -372,16 +358,18 @@ def test_every_entry_is_in_one_group(saved: SavedPlan, report: Report) -> None:
 def test_the_narrower_the_terminal_the_more_stands_below() -> None:
     entries = [create(each, after={"due_date": "2027-01-29"}, origin="manifests/set.yaml:9") for each in PROJECTS]
     (wide, line) = shown(*entries, style=Style(width=125))
-    assert (len(wide), len(line)) == (118, 91)
-    assert shown(*entries, style=Style(width=70))[:3] == [
-        "4 projects  (acme/payments/api, acme/payments/lib and 2 more)",
+    assert (len(wide), len(line)) == (125, 125)
+    assert shown(*entries, style=Style(width=70))[:5] == [
+        "4 projects",
+        "  (acme/payments/api, acme/payments/lib and 2 more; --group-by target",
+        "    shows each)",
         '  + milestone "m"                             due_date: 2027-01-29',
         "        manifests/set.yaml:9",
     ]
     assert shown(*entries, style=Style(width=50))[:6] == [
         "4 projects",
         "  (acme/payments/api, acme/payments/lib and 2",
-        "    more)",
+        "    more; --group-by target shows each)",
         '  + milestone "m"',
         "        due_date: 2027-01-29",
         "        manifests/set.yaml:9",

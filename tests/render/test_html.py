@@ -12,22 +12,23 @@ import pytest
 from hypothesis import example, given
 
 from reconciler.apply import RUN_ENDED, Status
-from reconciler.documents.plan_file import BaselineShare, SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.document.document import BaselineShare, RunDocument
+from reconciler.document.guard import Limits
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
+from reconciler.model.item import Create, Delete, Finding, Update
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
+from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.guard import Limits
-from reconciler.planning.selection import Shard
-from reconciler.render import Style, render_plan, render_report
-from reconciler.render.links import Links, Places
-from tests.building import READ
+from reconciler.reports import render_plan, render_report
+from tests.building import READ, noted
 from tests.cli_runner import BREAK
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, LIB, done, sample, saved_plan
+from tests.render.samples import API, LIB, about, done, sample, saved_plan, tree
 
 EACH = Style(group_by="target")
 """Each change is a card of its own."""
@@ -97,7 +98,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
     ]
     assert re.findall("<p>(.*)</p>", about) == [
         "Compared the manifests with https://git.example.com/api/v4 as read at 2026-12-01T12:00:00Z.",
-        "4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.",
+        "4 writes to apply; 8 requests were made to plan. 3 unmanaged.",
     ]
 
 
@@ -167,7 +168,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
     }
     assert data["matrix"] == {
         "targets": ["project acme/payments/api", "project acme/payments/lib"],
-        "sections": ["approval_settings", "milestones", "trigger_tokens"],
+        "sections": ["trigger_tokens", "approval_settings", "milestones"],
         "states": [
             "deletions",
             "problem",
@@ -178,7 +179,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "in order",
             "not declared",
         ],
-        "cells": "120757",
+        "cells": "012775",
     }
 
 
@@ -198,7 +199,7 @@ LOCKED = Problem(AT, "locked by group acme", remedy="unlock it there")
 @pytest.mark.parametrize(
     ("page", "tone", "said"),
     [
-        (planned(), "calm", ["Nothing to change", "The service is as the manifests declare."]),
+        (planned(), "calm", ["No changes: 1 target is in order", "The service is as the manifests declare."]),
         (
             planned(problems=(LOCKED,)),
             "care",
@@ -210,7 +211,7 @@ LOCKED = Problem(AT, "locked by group acme", remedy="unlock it there")
         (
             planned(NEW, CHANGED),
             "go",
-            ["Creates 1 object and updates 1 object, deletes nothing", "There is no problem. The plan can be applied."],
+            ["Creates 1 object and updates 1 object, deletes nothing", "No problems. Ready to apply."],
         ),
         (
             planned(NEW, problems=(LOCKED,)),
@@ -249,16 +250,15 @@ def test_the_verdict_on_a_plan(page: str, tone: str, said: list[str]) -> None:
 def test_deletions_are_counted_by_level() -> None:
     group = Target(Level.GROUP, "acme")
     there = Delete(replace(AT, target=group), {}, (), READ)
-    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)), *saved_plan(Plan(())).targets)
+    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)),)
     own = TargetPlan(API, (SectionPlan("milestones", 1, (GONE,)),))
     page = render_plan(saved_plan(Plan((*targets, own))), "html")
     assert verdict_of(page)[0] == "Deletes 2 objects in 1 group and 1 project"
 
 
-def without_problems(report: Report) -> Report:
-    (target,) = report.targets
-    sections = tuple(replace(each, problems=()) for each in target.sections)
-    return replace(report, targets=(replace(target, sections=sections),))
+def without_problems(report: RunDocument) -> RunDocument:
+    items = (item for item in report.items if not (isinstance(item, Finding) and item.code == "problem"))
+    return replace(report, items=tuple(items))
 
 
 RETRY = "reconciler apply --retry-failed report.json"
@@ -273,7 +273,7 @@ RETRY = "reconciler apply --retry-failed report.json"
             ["All 4 changes are done; 1 problem", "The problems are declared settings that could not be planned."],
         ),
         (
-            replace(done(), targets=()),
+            replace(done(), targets=(), items=()),
             "calm",
             ["Nothing to change", "Nothing was written."],
         ),
@@ -308,7 +308,7 @@ RETRY = "reconciler apply --retry-failed report.json"
     ],
     ids=["problem", "empty", "interrupted", "failed", "in part", "done"],
 )
-def test_the_verdict_on_an_apply(report: Report, tone: str, said: list[str]) -> None:
+def test_the_verdict_on_an_apply(report: RunDocument, tone: str, said: list[str]) -> None:
     page = render_report(report, "html")
     assert f'data-tone="{tone}">' in page
     assert verdict_of(page) == said
@@ -316,7 +316,7 @@ def test_the_verdict_on_an_apply(report: Report, tone: str, said: list[str]) -> 
 
 def test_a_report_begins_with_what_is_unfinished() -> None:
     report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, ""))
-    page = render_report(replace(report, requests=replace(report.requests, waited={"the rate limit": 2})), "html")
+    page = render_report(replace(report, requests=replace(report.made, waited={"the rate limit": 2})), "html")
     assert "<title>Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem</title>" in page
     assert "<p>15 requests made. Waited 2.0 s for the rate limit.</p>" in page
     assert tiles_of(page) == {
@@ -358,12 +358,12 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
 
 def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> None:
     alike = many(10)
-    one, two = alike.targets
+    one, two = tree(alike).targets
     settings, *others = two.sections
     (change,) = settings.changes
     assert isinstance(change, Update)
     changed = replace(settings, changes=(replace(change, after={**change.after, "allow_author_approval": True}),))
-    different = replace(alike, targets=(one, replace(two, sections=(changed, *others))))
+    different = about(alike, (one, replace(two, sections=(changed, *others))))
     for saved, shown in ((alike, True), (different, False)):
         (card,) = cards_of(render_report(carried_out(saved, 5), "html"), kind="failed")
         assert card["title"].startswith("Update approval settings: PUT projects/7/milestones/3: 500 ")
@@ -373,7 +373,7 @@ def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> N
 def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_target() -> None:
     def gone(path: str, *losses: str) -> TargetPlan:
         target = Target(Level.PROJECT, path)
-        change = Delete(replace(AT, target=target), {}, (), READ, losses=losses)
+        change = Delete(replace(AT, target=target), {}, (), READ, notes=noted(losses=losses))
         return TargetPlan(target, (SectionPlan("milestones", 1, (change,)),))
 
     page = render_plan(
@@ -484,7 +484,7 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
         assert (data["commands"], data["revert"]) == (width, ["reconciler", "revert", "1a2b3c4"])
     done = data_of(render_report(replace(carried_out(back), reverts="my report.json"), "html"))
     assert (done["commands"], done["revert"]) == ("wide", ["reconciler", "revert", "my report.json"])
-    nothing = render_plan(replace(back, targets=()), "html")
+    nothing = render_plan(replace(back, targets=(), items=()), "html")
     assert "The service is as before that apply." in nothing
     assert "<h1>Revert of the apply 1a2b3c4: nothing to change</h1>" in nothing
     safe = replace(
@@ -504,7 +504,7 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
 
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
     origin = "manifests/<b>.yaml:12"
-    section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, page="-/milestones/1"), GONE))
+    section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, notes=noted(page="-/milestones/1")), GONE))
     saved = saved_plan(Plan((TargetPlan(API, (section,)),)))
     style = Style(links=lambda document: Links(document, PLACES))
     page = render_plan(saved, "html", style)
@@ -562,7 +562,7 @@ def test_without_script_the_cards_are_a_list_of_some() -> None:
     )
 
 
-def planned_with_remedy() -> SavedPlan:
+def planned_with_remedy() -> RunDocument:
     return saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (), (LOCKED,)),)),)))
 
 
@@ -585,14 +585,16 @@ def test_values_are_shown_whole_and_without_special_characters() -> None:
     assert fields(before, {"a": 1, "b": "one", "c": [], "d": "none"}) == [
         ["a", "none", "1"],
         ["b", "one\ntwo\\u202e\n", "one"],
-        ["c", '[\n  "x"\n]', "[]"],
+        ["c", "x", "none"],
         ["d", '""', "none"],
     ]
 
 
 def test_a_creation_says_what_the_service_will_not_restore() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
-    section = SectionPlan("milestones", 0, (Create(address, {"state": "active"}, (), hint="none of its issues <b>"),))
+    section = SectionPlan(
+        "milestones", 0, (Create(address, {"state": "active"}, (), notes=noted(hint="none of its issues <b>")),)
+    )
     (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
     assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
 
@@ -669,8 +671,8 @@ def test_no_string_breaks_out(text: str) -> None:
 
 @patiently
 @given(saved_plans())
-def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
-    plan = saved.plan
+def test_every_change_is_in_the_page(saved: RunDocument) -> None:
+    plan = tree(saved)
     number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
     for style in (EACH, Style()):
         cards = [

@@ -10,10 +10,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from reconciler.document.links import Links, Places
+from reconciler.document.style import Style
 from reconciler.model.plan import Plan
 from reconciler.model.targets import Level
-from reconciler.render import Style, render_plan, render_report
-from reconciler.render.links import Links, Places
+from reconciler.reports import render_plan, render_report
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.creations import WEB, creations
 from tests.render.fleets import fleet, interrupted

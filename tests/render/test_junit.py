@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.document.document import RunDocument
+from reconciler.model.item import Create
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan, render_report
+from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import done, sample, saved_plan
+from tests.render.samples import done, sample, saved_plan, tree
 
 
 def test_each_target_of_a_plan_is_a_test() -> None:
@@ -81,9 +81,9 @@ def test_no_string_breaks_the_document(text: str) -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_the_numbers_are_those_of_the_tests(saved: SavedPlan, report: Report) -> None:
-    assert_counted(render_plan(saved, "junit"), len(saved.plan.targets) + bool(saved.refusals))
-    assert_counted(render_report(report, "junit"), len(report.targets))
+def test_the_numbers_are_those_of_the_tests(saved: RunDocument, report: RunDocument) -> None:
+    assert_counted(render_plan(saved, "junit"), len(tree(saved).targets) + bool(saved.refusals))
+    assert_counted(render_report(report, "junit"), len(report.eventful))
 
 
 def assert_counted(document: str, tests: int) -> None:

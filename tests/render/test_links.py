@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
-from reconciler.documents.report import load_report, make_report, save_report
-from reconciler.model.plan import Delete, Problem, TargetPlan, Update
+from reconciler.document.document import RunDocument
+from reconciler.document.links import NOWHERE, Links, Places
+from reconciler.document.stored import load_plan, load_report, save
+from reconciler.document.style import Style, links_of
+from reconciler.document.tree import make_report
+from reconciler.model.item import Delete, Finding, Update, page_of
+from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
-from reconciler.render import Style, render_plan, render_report
-from reconciler.render.links import NOWHERE, Links, Places, links_of
-from tests.building import KINDS, desired, live, section
-from tests.render.samples import API, EMPTY, LIB, NOON, Traffic, done, milestone, sample, saved_plan
+from reconciler.reports import render_plan, render_report
+from tests.building import KINDS, desired, live, noted, section
+from tests.render.samples import API, EMPTY, LIB, NOON, Traffic, about, done, milestone, sample, saved_plan, tree
 
 GROUP = Target(Level.GROUP, "acme/the team")
 NUMBERED = Target(Level.PROJECT, 12)
@@ -38,7 +41,7 @@ def places(environment: Mapping[str, str], **settings: Any) -> Places:
     return Places.of(environment, settings, KINDS, root="/srv/settings", folder="/srv/settings/fleet")
 
 
-def links(environment: Mapping[str, str], saved: SavedPlan = EMPTY, **settings: Any) -> Links:
+def links(environment: Mapping[str, str], saved: RunDocument = EMPTY, **settings: Any) -> Links:
     return Links(replace(saved, service=f"{GITLAB}/api/v4/"), places(environment, **settings))
 
 
@@ -78,7 +81,7 @@ def test_without_a_job_the_configuration_tells_and_the_plan_its_commit() -> None
     assert found.target(LIB) == f"{GITLAB}/acme/payments/lib"
     assert found.origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
     assert (found.pipeline, found.merge_request) == (None, None)
-    report = load_report(save_report(make_report(saved, [], NOON, Traffic(0, 0))), KINDS)
+    report = load_report(save(make_report(saved, [], NOON, Traffic(0, 0))), KINDS)
     assert Links(report, places(JOB)).origin("x.yaml:3") == found.origin("x.yaml:3")
     assert links(JOB, saved).origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
 
@@ -129,7 +132,7 @@ def test_what_is_known_only_by_its_id_has_the_pages_that_need_no_path() -> None:
     assert found.target(Target(Level.GROUP, 12)) is None
     assert found.settings(NUMBERED, "milestones") is None
     assert found.settings(NUMBERED, "notification_settings") == f"{GITLAB}/-/profile/notifications"
-    known = links(JOB, replace(EMPTY, targets=(TargetPlan(NUMBERED, (), path="acme/numbered"),)))
+    known = links(JOB, about(EMPTY, [TargetPlan(NUMBERED, (), path="acme/numbered")]))
     assert known.target(NUMBERED) == f"{GITLAB}/acme/numbered"
     assert known.settings(NUMBERED, "milestones") == f"{GITLAB}/acme/numbered/-/milestones"
 
@@ -138,11 +141,11 @@ def test_an_object_has_its_page_until_it_is_deleted() -> None:
     entries = [{**milestone(31, "a"), "iid": 3}, {**milestone(32, "b"), "iid": 4}, milestone(33, "c")]
     wanted = desired(section("milestones", {"a": {"state": "closed"}, "b": None, "c": None, "d": {}}, API))
     plan = make_plan(wanted, live({(API, "milestones", "milestones"): entries}), KINDS)
-    saved = load_plan(save_plan(saved_plan(plan)), KINDS)
-    create, update, deleted, unnumbered = saved.plan.changes
+    saved = load_plan(save(saved_plan(plan)), KINDS)
+    create, update, deleted, unnumbered = saved.changes
     assert isinstance(update, Update)
     assert isinstance(deleted, Delete)
-    assert (update.page, deleted.page) == ("-/milestones/3", "-/milestones/4")
+    assert (page_of(update), page_of(deleted)) == ("-/milestones/3", "-/milestones/4")
     found = links(JOB)
     pages = f"{GITLAB}/acme/payments/api/-/milestones"
     assert found.object(update) == f"{pages}/3"
@@ -151,16 +154,16 @@ def test_an_object_has_its_page_until_it_is_deleted() -> None:
     assert found.object(Outcome(deleted, Status.DONE)) is None
     assert found.object(create) is None
     assert found.object(unnumbered) is None
-    assert found.object(Problem(update.address, "locked")) is None
-    assert found.object(replace(update, page="../../../evil")) is None
+    assert found.object(Finding(update.address, "problem", "locked")) is None
+    assert found.object(replace(update, notes=noted(page="../../../evil"))) is None
     assert Links(EMPTY, NOWHERE).object(update) is None
 
 
 def test_markdown_links_to_the_project_the_line_and_the_pipeline() -> None:
     style = Style(links=lambda document: Links(document, places(JOB, web_url=GITLAB)))
     saved = sample()
-    target = saved.targets[0].with_origins(lambda *_: "manifests/api.yaml:7")
-    saved = replace(saved, targets=(target, *saved.targets[1:]))
+    first, *others = tree(saved).targets
+    saved = about(saved, (first.with_origins(lambda *_: "manifests/api.yaml:7"), *others))
     text = render_plan(saved, "markdown", style)
     project = f"[`project acme/payments/api`]({GITLAB}/acme/payments/api)"
     line = f"[`manifests/api.yaml:7`]({GITLAB}/acme/settings/-/blob/{SHA}/fleet/manifests/api.yaml#L7)"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.render import render_plan, render_report
-from reconciler.render.fleet import page
+from reconciler.reports import render_plan, render_report
+from reconciler.reports.fleet import page
 from tests.render.browser import AXE, AXE_DIGEST, LOOKS, SIZES, Browser
 from tests.render.fleets import applied, fleet, history, interrupted
 from tests.render.hostile import NAMES, hostile

@@ -10,18 +10,19 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.document.document import RunDocument, saying
+from reconciler.document.style import Style
+from reconciler.document.wording import widening_notes
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, WidenedObject
+from reconciler.model.item import Finding
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
-from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
-from reconciler.render.wording import widening_notes
+from reconciler.reports import render_plan, render_report, render_validation
+from reconciler.reports.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import API, EMPTY, done, sample, saved_plan
+from tests.render.samples import API, EMPTY, about, done, sample, saved_plan
 
 EACH = Style(group_by="target")
 
@@ -37,7 +38,7 @@ def test_a_plan_begins_with_numbers_and_problems() -> None:
 | `milestones` | 1 | 1 | 0 | 0 |
 | `trigger_tokens` | 0 | 0 | 1 | 0 |
 
-4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.
+4 writes to apply; 8 requests were made to plan. 3 unmanaged.
 Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 ### 1 problem
@@ -69,12 +70,12 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 
 def test_a_plan_without_changes_says_so() -> None:
-    saved = replace(EMPTY, requests_made=1, targets=(TargetPlan(API, ()),))
+    saved = replace(about(EMPTY, [TargetPlan(API, ())]), requests_made=1)
     assert render_plan(saved, "markdown") == (
         """\
-## Plan: nothing to change
+## No changes: 1 target is in order
 
-0 writes to apply; 1 request was made to plan. 0 unmanaged objects.
+1 request was made to plan.
 Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 """
     )
@@ -131,9 +132,7 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 def test_a_report_of_nothing_says_so() -> None:
     empty = carried_out(saved_plan(Plan(())))
     assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4,900 requests made.\n")
-    waited = replace(
-        empty, requests=replace(empty.requests, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
-    )
+    waited = replace(empty, requests=replace(empty.made, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1}))
     assert "\n4,900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
         waited, "markdown"
     )
@@ -184,8 +183,9 @@ def test_what_is_valid_is_counted() -> None:
 
 def test_equal_changes_of_a_large_fleet_are_a_short_note() -> None:
     plan = many(3335, problems=560)
+    first = ", ".join(f"`{seen.target.ref}`" for seen in plan.targets[:50])
     assert render_plan(plan, "markdown") == (
-        """\
+        f"""\
 ## Plan: 667 to create, 2,001 to update, 667 to delete, 560 problems
 
 **`apply will refuse this plan: it deletes 667 objects, more than 20; add --allow-deletes 667`**
@@ -196,15 +196,22 @@ def test_equal_changes_of_a_large_fleet_are_a_short_note() -> None:
 | `milestones` | 667 | 1334 | 0 | 0 |
 | `trigger_tokens` | 0 | 0 | 667 | 0 |
 
-3,335 writes to apply; 8 requests were made to plan. 667 unmanaged objects.
+3,335 writes to apply; 8 requests were made to plan. 667 unmanaged.
 Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 ### 560 problems
 
 - 560 projects (`acme/team-0/service-0, globex/team-1/service-1 and 558 more`): `approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out`
+  <details><summary>all 560</summary>
+
+  {first} and 510 more: `--group-by target` shows each
+
+  </details>
 
 <details open>
 <summary>667 projects (<code>acme/team-0/service-0&#44; globex/team-1/service-1 and 665 more</code>), each: 1 to create, 3 to update, 1 to delete</summary>
+
+{first} and 617 more: `--group-by target` shows each
 
 ```diff
 + milestone "2026.01"
@@ -258,10 +265,10 @@ def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
     assert len(note) <= MAX_NOTE_LENGTH
 
 
-@pytest.mark.parametrize(("limit", "shown"), [(2030, 2), (2029, 1), (1530, 1), (1529, 0)])
+@pytest.mark.parametrize(("limit", "shown"), [(2035, 2), (2034, 1), (1535, 1), (1534, 0)])
 def test_a_note_may_have_just_so_many_characters(limit: int, shown: int) -> None:
-    blocks = [NoteBlock("thing", "#\n", ("x" * 999 + "\n", "x" * 999 + "\n"), "\n"), NoteBlock("other", "#\n", ())]
-    note = fitted("h" * 26 + "\n", blocks, limit)
+    blocks = [NoteBlock("thing", ("x" * 999 + "\n", "x" * 999 + "\n"), "#"), NoteBlock("other", (), "#")]
+    note = fitted(blocks, limit, title="h" * 23)
     assert note.count("x\n") == shown
     assert (f"**Shortened: {2 - shown} of 2 things left out here.**" in note) is (shown < 2)
 
@@ -288,7 +295,10 @@ RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 MARKUP = {"inline", "fence", "html_block", "heading", "paragraph", "table", "thead", "tbody", "tr", "th", "td"}
 LISTS = {"bullet_list", "list_item"}
 PLAIN = re.compile(r"[\w ,.:;()-]*")
-HTML = re.compile(r"<details( open)?>\n<summary><code>([\w ./-]|&#\d+;|…)*</code>: [\w ,]+</summary>\n|</details>\n")
+HTML = re.compile(
+    r"<details( open)?>\n<summary>(<code>([\w ./-]|&#\d+;|…)*</code>: [\w ,]+"
+    r"|[\d,]+ excepted until [\d-]+ at the earliest)</summary>\n|<details><summary>all [\d,]+</summary>\n|</details>\n"
+)
 
 
 def assert_harmless(note: str) -> None:
@@ -324,7 +334,7 @@ def test_no_string_is_more_than_text(text: str) -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_whatever_the_plan_the_note_is_harmless(saved: SavedPlan, report: Report) -> None:
+def test_whatever_the_plan_the_note_is_harmless(saved: RunDocument, report: RunDocument) -> None:
     assert_harmless(render_plan(saved, "markdown"))
     assert_harmless(render_report(report, "markdown"))
 
@@ -348,7 +358,8 @@ def test_groups_are_in_the_order_of_the_plan() -> None:
 
 def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
     at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
-    widened = [WidenedObject(address, "it holds for all branches then") for address in at]
-    first, second, third = ([*widening_notes(widened[:number])] for number in (5, 6, 7))
+    widened = [Finding(address, "widened", "it holds for all branches then") for address in at]
+    plans = (saying(EMPTY, *widened[:number]) for number in (5, 6, 7))
+    first, second, third = ([*widening_notes(plan)] for plan in plans)
     assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
     assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])

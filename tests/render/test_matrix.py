@@ -35,7 +35,7 @@ def matrix_of(
     sections: Sequence[str] = SECTIONS,
 ) -> None:
     """Show a page with nothing but a matrix, whose choices are kept."""
-    html = resources.files("reconciler.render") / "html"
+    html = resources.files("reconciler.reports") / "html"
     files = {name: (html / name).read_text("utf-8") for name in ("page.css", "matrix.css", "elements.js", "matrix.js")}
     data = {"targets": [*rows], "sections": sections, "states": STATES, "cells": "".join(rows.values())}
     text = json.dumps(data).replace("<", "\\u003c")

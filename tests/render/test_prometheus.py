@@ -9,14 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, Requests
-from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.document.document import Requests, RunDocument
+from reconciler.document.numbers import totals
+from reconciler.model.item import ACTIONS, Create
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from reconciler.render import render_plan, render_report
+from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import API, NOON, done, sample, saved_plan
+from tests.render.samples import API, NOON, about, done, sample, saved_plan
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -117,9 +118,9 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 
 def test_an_apply_in_metrics() -> None:
-    outcomes = (Outcome(next(sample().plan.changes), Status.DONE),)
+    outcomes = (Outcome(next(sample().changes), Status.DONE),)
     target = TargetPlan(API, (SectionPlan("approval_settings", 1, outcomes=outcomes),))
-    report = replace(done(), targets=(target,), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
+    report = replace(about(done(), [target]), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (
         """\
 # HELP reconciler_apply_outcomes Changes by what became of them.
@@ -207,11 +208,11 @@ def test_no_string_breaks_the_format(text: str) -> None:
 @pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
-def test_the_metrics_add_up(saved: SavedPlan, report: Report) -> None:
-    series, numbers = read(render_plan(saved, "prometheus")), saved.summary
-    assert total(series, "reconciler_plan_changes") == numbers.create + numbers.update + numbers.delete
-    assert total(series, "reconciler_plan_problems") == numbers.problems
-    assert total(series, "reconciler_plan_unmanaged_objects") == numbers.unmanaged
+def test_the_metrics_add_up(saved: RunDocument, report: RunDocument) -> None:
+    series, numbers = read(render_plan(saved, "prometheus")), totals(saved.items)
+    assert total(series, "reconciler_plan_changes") == sum(numbers[action] for action in ACTIONS)
+    assert total(series, "reconciler_plan_problems") == numbers["problems"]
+    assert total(series, "reconciler_plan_unmanaged_objects") == numbers["unmanaged"]
     series = read(render_report(report, "prometheus"))
     assert total(series, "reconciler_apply_outcomes") == sum(1 for _ in report.outcomes)
 

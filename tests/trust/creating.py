@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.apply import ApplyOptions, Status, Stop, apply_plan
+from reconciler.apply import ApplyOptions, Stop, apply_plan
 from reconciler.fleet.missing_targets import missing_targets
 from reconciler.fleet.stages import GIVEN, survey
 from reconciler.fleet.survey import Survey
@@ -67,5 +67,5 @@ def results(outcomes: list[TargetPlan]) -> list[str]:
         what = str(address.target) if not address.section else f"{address.target} {address.title} {address.name or ''}"
         reason = f": {each.reason}" if each.reason else ""
         unsure = " (maybe done)" if each.unconfirmed else ""
-        lines.append(f"{what.strip()} {'done' if each.status is Status.DONE else each.status}{number}{unsure}{reason}")
+        lines.append(f"{what.strip()} {each.status.words}{number}{unsure}{reason}")
     return lines

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan, spoilt
+from tests.items import changes_of
+from tests.render.samples import saved_plan, spoilt, tree
 from tests.states import a_small_service
 from tests.trust.all_writes import essence, everything, service
 from tests.trust.test_settling import REFUSED_TOKEN
@@ -53,14 +54,7 @@ def at(section: str, action: str) -> Callable[[Any], Change]:
     """Find the change of that section and that action in a plan."""
 
     def find(plan: Any) -> Change:
-        found: list[Change] = [
-            change
-            for each in plan["targets"][0]["sections"]
-            if each["section"] == section
-            for change in each["changes"]
-            if change["action"] == action
-        ]
-        return found[0]
+        return next(change for change in changes_of(plan, section) if change["action"] == action)
 
     return find
 
@@ -119,8 +113,8 @@ def test_an_edited_change_is_refused(
 def test_a_change_that_no_such_object_can_have_is_refused(cli_runner: CliRunner) -> None:
     def edit(plan: Any) -> None:
         change = SETTINGS(plan)
-        del change["after"], change["renamed_from"], change["hint"]
-        change.update(action="delete", successor_id=None)
+        del change["after"], change["renamed_from"]
+        change.update(action="delete")
         plan["summary"].update(update=1, delete=2)
 
     file = Path("plan.json")
@@ -145,8 +139,8 @@ def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect
         assert failures(engine.apply(engine.plan(*everything()))) == []
         result = essence(sandbox.state())
     with EngineDriver(sandbox, service(dialect)) as engine:
-        saved = load_plan(save_plan(saved_plan(engine.plan(*everything()))), KINDS)
-        assert failures(engine.apply(saved.plan, recheck=True)) == []
+        saved = load_plan(save(saved_plan(engine.plan(*everything()))), KINDS)
+        assert failures(engine.apply(tree(saved), recheck=True)) == []
         assert essence(sandbox.state()) == result
 
 
@@ -160,8 +154,8 @@ def after_a_group(
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         engine.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
         plan = engine.plan(section("approval_settings", group, ACME), section("approval_settings", project))
-        saved = load_plan(spoilt(save_plan(saved_plan(plan)), edit), KINDS)
-        told = failures(engine.apply(saved.plan, recheck=True))
+        saved = load_plan(spoilt(save(saved_plan(plan)), edit), KINDS)
+        told = failures(engine.apply(tree(saved), recheck=True))
         return [*(write.partition("/merge")[0] for write in engine.writes()), *told]
 
 
@@ -185,7 +179,8 @@ def test_what_only_the_group_s_change_makes_possible_is_left_to_another_plan(san
 
 def test_settings_that_are_planned_again_cannot_do_what_an_edited_plan_does_not_show(sandbox: Sandbox) -> None:
     def edit(plan: Any) -> None:
-        plan["dependent"][0]["wanted"]["require_reauthentication_to_approve"] = True
+        (again,) = (item for item in plan["items"] if item["action"] == "keep")
+        again["after"]["require_reauthentication_to_approve"] = True
 
     assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, edit) == ["PUT groups/acme", MORE]
 

@@ -422,7 +422,7 @@ def test_an_import_of_an_earlier_run_is_waited_for(engine: EngineDriver) -> None
     state["projects"][-1]["milestones"] = [{"title": "old", "id": 1}]
     engine.sandbox.replace_state(state)
     # what the import brings is updated; what was to be deleted is, unless it has changed
-    moved = 'it has changed since the plan was made: object name: "gone" -> "1.0"'
+    moved = 'it has changed since the plan was made: object name: gone -> "1.0"'
     assert results(applied(engine, plan, recheck=True)) == [
         "project acme/a milestone 1.0 done",
         f"project acme/a milestone gone stale: {moved}",

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.document.stored import load_plan, save
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan
+from tests.render.samples import saved_plan, tree
 from tests.states import a_small_service
 from tests.trust.test_settling import applied
 
@@ -110,11 +110,11 @@ def calls_of_an_apply(sandbox: Sandbox, live: list[Json], wanted: dict[str, Json
 
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         put(sandbox, *live)
-        saved = save_plan(saved_plan(engine.plan(section("milestones", wanted))))
+        saved = save(saved_plan(engine.plan(section("milestones", wanted))))
         threading.setprofile(count)
         sys.setprofile(count)
         try:
-            outcomes = engine.apply(load_plan(saved, KINDS).plan, recheck=True)
+            outcomes = engine.apply(tree(load_plan(saved, KINDS)), recheck=True)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)

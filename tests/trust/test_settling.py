@@ -12,7 +12,7 @@ from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.verify import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Address

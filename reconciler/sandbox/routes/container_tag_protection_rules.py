@@ -182,7 +182,7 @@ def _syntax_fault(pattern: str) -> str:
     twice = re.search(r"(?<!\\)[*+?}][*+]", pattern)
     if twice:
         return f"bad repetition operator: {twice[0]}"
-    sizes = [found[0] for found in re.finditer(r"\{([0-9]+)(,[0-9]*)?\}", pattern) if int(found[1]) > _MOST_REPEATED]
+    sizes = [size[0] for size in re.finditer(r"\{([0-9]+)(,[0-9]*)?\}", pattern) if int(size[1]) > _MOST_REPEATED]
     if sizes:
         return f"invalid repetition size: {sizes[0]}"
     for theirs, ours in _IN_PYTHON.items():

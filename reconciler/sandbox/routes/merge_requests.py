@@ -136,7 +136,7 @@ MERGE_REQUESTS = _MergeRequests(
 )
 
 
-class Note(DatedItem):
+class MergeRequestNote(DatedItem):
     """One note; `merge_request` is a number in the project."""
 
     merge_request: int
@@ -146,7 +146,7 @@ class Note(DatedItem):
     internal: bool = False
 
 
-def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
+def _on_merge_requests(notes: list[MergeRequestNote], info: ValidationInfo) -> list[MergeRequestNote]:
     known = {merge_request.iid for merge_request in info.data.get("merge_requests", ())}
     for note in notes:
         if note.merge_request not in known:
@@ -154,7 +154,7 @@ def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
     return notes
 
 
-class _Notes(RouteCollection[Note]):
+class _Notes(RouteCollection[MergeRequestNote]):
     """The notes of a merge request; all notes of a project are in one section."""
 
     def list_items(self, call: Call) -> Answer:
@@ -178,18 +178,18 @@ class _Notes(RouteCollection[Note]):
             raise refused(404, "404 MergeRequest Not Found")
         return project
 
-    def items(self, call: Call, owner: Project) -> list[Note]:
+    def items(self, call: Call, owner: Project) -> list[MergeRequestNote]:
         """Return the notes of the merge request that the caller may see."""
         number = call.number("merge_request_iid")
         return [note for note in self.section.of(owner) if note.merge_request == number and _may_see(call, owner, note)]
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> MergeRequestNote:
         """Return a new note; carriage returns and trailing blanks are removed from its body."""
         call.require_open(owner)
         body, author = _body(call.state, sent["body"]), call.caller().username
-        return Note(merge_request=call.number("merge_request_iid"), author=author, body=body)
+        return MergeRequestNote(merge_request=call.number("merge_request_iid"), author=author, body=body)
 
-    def require_right(self, call: Call, owner: Project, item: Note) -> None:
+    def require_right(self, call: Call, owner: Project, item: MergeRequestNote) -> None:
         """Allow the author and maintainers; nobody for notes that the service wrote."""
         call.require_open(owner)
         if item.system:
@@ -197,11 +197,11 @@ class _Notes(RouteCollection[Note]):
         if item.author != call.caller().username:
             call.require(owner, MAINTAINER)
 
-    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:
+    def check(self, call: Call, owner: Project, wanted: MergeRequestNote, before: MergeRequestNote | None) -> None:
         """Refuse an invalid body, in production with a Ruby hash."""
         wanted.body = _body(call.state, wanted.body)
 
-    def show(self, call: Call, owner: Project, item: Note) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: MergeRequestNote) -> dict[str, Any]:
         """Return the record of a note, as production shows it."""
         state = call.state
         return {
@@ -224,7 +224,7 @@ class _Notes(RouteCollection[Note]):
         }
 
 
-def _may_see(call: Call, project: Project, note: Note) -> bool:
+def _may_see(call: Call, project: Project, note: MergeRequestNote) -> bool:
     return not note.internal or call.state.access(call.user, project) >= REPORTER
 
 
@@ -246,7 +246,7 @@ def _has(project: Project, number: int) -> bool:
 
 NOTES = _Notes(
     "merge_request_notes",
-    Note,
+    MergeRequestNote,
     "/projects/:id/merge_requests/:merge_request_iid/notes",
     part="note_id",
     filters=(text("activity_filter", values=("all_notes", "only_comments", "only_activity")),),

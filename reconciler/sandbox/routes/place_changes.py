@@ -53,7 +53,7 @@ def delete_group(call: Call) -> Answer:
 
 def update_project(call: Call) -> Answer:
     """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
-    sent = read(call, *PROJECT, any_of=[each.name for each in PROJECT])
+    sent = read(call, *PROJECT, any_of=[option.name for option in PROJECT])
     project = call.project(MAINTAINER)
     path, name = _path_of(project, sent), sent.get("name") or project.name
     wrong = wrong_project(call.state, path, name, project)

@@ -1,0 +1,74 @@
+"""How a command is made: its own options, those that it shares, and what a job of GitLab CI adds to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import wraps
+from typing import Any
+
+import click
+
+from reconciler.cli.help import Command, records
+from reconciler.cli.job import prepared
+from reconciler.cli.options import FILE, MANIFESTS, VERBOSITY, Given, OptionGroup
+
+
+class SharingCommand(Command):
+    """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
+
+    def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.writes = writes
+        self.groups = {group: group.options for group in (*groups, VERBOSITY)}
+        if MANIFESTS in self.groups:
+            self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
+        self.params += [option for options in self.groups.values() for option in options]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; each error knows the command, so that its message has the example."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        shared = [option for options in self.groups.values() for option in options]
+        own = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in shared]
+        sections = {"Options": own}
+        for group, options in self.groups.items():
+            sections[group.heading] = [*sections.get(group.heading, []), *options]
+        for heading, options in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records(ctx, options))
+
+
+def command(
+    *groups: OptionGroup, name: str | None = None, weekly: str = "", writes: str = "", job: str = "", epilog: str
+) -> Callable[[Callable[..., int]], SharingCommand]:
+    """Make a command of a function, with groups of shared options, in the order in which help lists them.
+
+    The function is called with their values as one `Given`, and with the command's own options by name.
+
+    Args:
+        groups: the shared options.
+        name: of the command, if not that of the function.
+        weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
+        writes: the subject whose formats help offers, see `render.check_format`; all formats if left out.
+        job: what the command does by itself in a job of GitLab CI, see `job.prepared`; nothing if left out.
+        epilog: an example, which ends the help.
+    """
+    names = [each.name for each in fields(Given)]
+
+    def make(function: Callable[..., int]) -> SharingCommand:
+        @wraps(function)
+        def called(**values: Any) -> int:
+            given = Given(**{name: values.pop(name) for name in names if name in values})
+            if job:
+                given = prepared(job, given, values)
+            return function(given, **values)
+
+        options = {"groups": groups, "weekly": weekly.split(), "writes": writes}
+        return click.command(name, cls=SharingCommand, **options, epilog=epilog)(called)
+
+    return make

@@ -1,0 +1,384 @@
+"""Two documents compared: what is new, gone or different, and a plan without what is known already. Pure.
+
+Items are compared by fingerprints, which hold what a person would compare: neither the requests, nor where the
+manifests declare something, nor notes, nor fields that stay as they are.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import AwareDatetime
+
+from reconciler.document.checksum import DOCUMENT
+from reconciler.document.document import (
+    BaselineShare,
+    RunDocument,
+    address_of,
+    change_in,
+    is_about_run,
+    is_difference,
+    target_of,
+)
+from reconciler.document.groups import Entry
+from reconciler.model.codes import code_of
+from reconciler.model.diff import Fields
+from reconciler.model.item import Create, Delete, Finding, Item, Keep, Outcome, Update
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.values import inside
+
+Fingerprints = Mapping[str, int]
+"""How often each fingerprint occurs."""
+
+NO_FINGERPRINTS: Fingerprints = MappingProxyType({})
+
+FORMAT: Final = "reconciler.comparison/v1"
+
+Subject = tuple[object, ...]
+"""A value that two entries share if they are about the same object, or the same field that is a problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One value that differs."""
+
+    path: str
+    """Where, such as `live.due_date` or `status`."""
+    before: Json
+    """The value in the older document; null for none."""
+    after: Json
+    """The value in the newer document; null for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A change, an outcome or a problem that only one of two documents has, or that differs between them.
+
+    Attributes:
+        entry: as the newer document has it, or as the older one had it.
+        news: whether only the newer document has it, only the older one, or both, with other values.
+        before: how it was; None if it is new. Its keys are `action`, `live.NAME` and `declared.NAME` for a field, and
+            so on.
+        after: how it is; None if it is gone.
+        places: the values that differ, if both documents have it.
+    """
+
+    entry: Entry
+    news: Literal["new", "gone", "different"]
+    before: Fields | None
+    after: Fields | None
+    places: tuple[Place, ...] = ()
+
+    @property
+    def address(self) -> Address:
+        """The object or problem."""
+        return address_of(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The result of a comparison in numbers."""
+
+    new: int
+    """How many changes or problems only the newer document has."""
+    gone: int
+    """How many only the older one has."""
+    different: int
+    """How many differ."""
+    same: int
+    """How many are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Changes between two saved plans, or between two reports.
+
+    Attributes:
+        of: the documents compared.
+        since: when the older plan was made, or the older apply ended, UTC.
+        until: when the newer plan was made, or the newer apply ended, UTC.
+        summary: the result in numbers.
+        differences: by target: the instance, then the user, then groups, then projects.
+    """
+
+    of: Literal["plan", "report"]
+    since: AwareDatetime
+    until: AwareDatetime
+    summary: News
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDifference:
+    """A change, an outcome or a problem that only one of two documents has, or that differs between them."""
+
+    news: Literal["new", "gone", "different"]
+    """Whether only the newer document has it, only the older one, or both, with other values."""
+    before: Fields | None
+    """How it was; null if it is new. Its keys are `action`, `live.NAME` and `declared.NAME` for a field, and so on."""
+    after: Fields | None
+    """How it is; null if it is gone."""
+    places: tuple[Place, ...]
+    """The values that differ, if both documents have it."""
+    part: str
+    """Which of the section's endpoints; the section's name if there is only one; empty for the target itself."""
+    title: str
+    """The word for such an object, such as `milestone`."""
+    name: Key | None
+    """The object's name; null for a settings section."""
+    level: Level
+    """The level of its target."""
+    ref: Key | None
+    """The target's full path or numeric ID; null for the instance and for the user behind the token."""
+    section: str
+    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredComparison:
+    """Changes between two saved plans, or between two reports."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.comparison/v1"]
+    """The format of this document."""
+    of: Literal["plan", "report"]
+    """The documents compared."""
+    since: AwareDatetime
+    """When the older plan was made, or the older apply ended, UTC."""
+    until: AwareDatetime
+    """When the newer plan was made, or the newer apply ended, UTC."""
+    summary: News
+    """The result in numbers."""
+    differences: tuple[StoredDifference, ...]
+    """By target: the instance, then the user, then groups, then projects."""
+
+    @classmethod
+    def of_comparison(cls, comparison: Comparison) -> "StoredComparison":
+        """Return a comparison as its JSON has it."""
+        differences = (
+            StoredDifference(
+                own.news,
+                own.before,
+                own.after,
+                own.places,
+                own.address.part,
+                own.address.title,
+                own.address.name,
+                own.address.target.level,
+                own.address.target.ref,
+                own.address.section,
+            )
+            for own in comparison.differences
+        )
+        numbers = comparison.summary
+        return cls(FORMAT, comparison.of, comparison.since, comparison.until, numbers, tuple(differences))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One change, outcome or problem, as it is compared.
+
+    Attributes:
+        entry: it.
+        subject: see `Subject`.
+        facts: the values of an object now and as they will be, what became of it, or why there is a problem.
+    """
+
+    entry: Entry
+    subject: Subject
+    facts: Fields
+
+    @property
+    def mark(self) -> str:
+        """See `fingerprint`."""
+        return _digest(self.subject, self.facts)
+
+
+def lines_of(document: RunDocument) -> Iterator[Line]:
+    """Yield what a document says of its targets: of each the changes, or what became of them; then the problems."""
+    problems: list[Line] = []
+    last: Target | None = None
+    for item in document.items:
+        if isinstance(item, Keep) or not is_difference(item):
+            continue
+        if target_of(item) != last:
+            yield from problems
+            problems, last = [], target_of(item)
+        line = Line(item, _subject(item), _facts(item))
+        if isinstance(item, Finding):
+            problems.append(line)
+        else:
+            yield line
+    yield from problems
+
+
+def marks(document: RunDocument) -> Counter[str]:
+    """Return the fingerprints of the changes and problems of a document."""
+    return Counter(line.mark for line in lines_of(document))
+
+
+def fingerprint(entry: Entry) -> str:
+    """Return a short text that two entries share if a person would call them equal."""
+    return _digest(_subject(entry), _facts(entry))
+
+
+def _digest(subject: Subject, facts: Fields) -> str:
+    return sha256(json.dumps([subject, facts], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _subject(entry: Entry) -> Subject:
+    address = address_of(entry)
+    is_problem = isinstance(entry, Finding) and code_of(entry.code).drifts
+    sort = ("problem", entry.field) if isinstance(entry, Finding) and is_problem else ("change", None)
+    return address.target.identity, address.section, address.part, address.name, *sort
+
+
+def _facts(entry: Entry) -> Fields:
+    match entry:
+        case Outcome():
+            return {**_facts(entry.change), "status": str(entry.status), **_known(reason=entry.reason)}
+        case Create():
+            declared = _prefixed("declared", entry.after)
+            return {"action": entry.action, **declared, **_known(replaces_ids=entry.replaces_ids)}
+        case Update():
+            values = {**_prefixed("live", entry.before), **_prefixed("declared", entry.after)}
+            return {"action": entry.action, **values, **_known(renamed_from=entry.renamed_from)}
+        case Delete():
+            return {"action": entry.action, **_prefixed("live", entry.before), **_known(id=entry.read.id)}
+    return _known(id=entry.data["id"]) if "id" in entry.data else {"reason": entry.reason}
+
+
+def _prefixed(word: str, fields: Fields) -> Fields:
+    return {f"{word}.{name}": value for name, value in fields.items()}
+
+
+def _known(**facts: Json) -> Fields:
+    return {name: value for name, value in facts.items() if value}
+
+
+def compare(old: RunDocument, new: RunDocument) -> Comparison:
+    """Return what has changed between two plans, or between two reports.
+
+    Changes, and problems, of the same object are compared with each other; equal ones first, where several are about
+    objects of one name.
+    """
+    left: dict[Subject, list[Line]] = defaultdict(list)
+    for line in lines_of(old):
+        left[line.subject].append(line)
+    same, others = 0, []
+    for line in lines_of(new):
+        equal = next((earlier for earlier in left[line.subject] if earlier.facts == line.facts), None)
+        if equal is None:
+            others.append(line)
+        else:
+            left[line.subject].remove(equal)
+            same += 1
+    differences = [_difference(line, left[line.subject].pop(0) if left[line.subject] else None) for line in others]
+    gone = (line for lines in left.values() for line in lines)
+    differences += [Difference(line.entry, "gone", line.facts, None) for line in gone]
+    words = Counter(difference.news for difference in differences)
+    return Comparison(
+        "plan" if new.is_plan else "report",
+        old.time,
+        new.time,
+        News(words["new"], words["gone"], words["different"], same),
+        tuple(sorted(differences, key=lambda difference: difference.address.target.order)),
+    )
+
+
+def _difference(line: Line, earlier: Line | None) -> Difference:
+    if earlier is None:
+        return Difference(line.entry, "new", None, line.facts)
+    places = tuple(_values(earlier.facts, line.facts))
+    return Difference(line.entry, "different", earlier.facts, line.facts, places)
+
+
+def _values(before: Fields, after: Fields) -> Iterator[Place]:
+    for name in {**before, **after}:
+        was, now = before.get(name), after.get(name)
+        if isinstance(was, dict) and isinstance(now, dict):
+            yield from (Place(name + path, *values) for path, *values in inside(was, now))
+        elif was != now:
+            yield Place(name, was, now)
+
+
+def seen_before(before: RunDocument, now: RunDocument) -> Counter[str]:
+    """Return the fingerprints of an earlier plan, as far as it is about sections that the present plan has too.
+
+    A run of some targets or sections, or of one shard, knows nothing about the others: they are not gone.
+    """
+    places = {(seen.target.identity, name) for seen in now.targets for name in ("", *seen.sections)}
+    addresses = ((line, address_of(line.entry)) for line in lines_of(before))
+    return Counter(line.mark for line, where in addresses if (where.target.identity, where.section) in places)
+
+
+def left_alone_in(document: RunDocument) -> Counter[str]:
+    """Return the fingerprints of the objects that a plan names and does not change."""
+    return Counter(fingerprint(finding) for finding in document.findings("unmanaged", "widened"))
+
+
+def news_of(document: RunDocument, seen: Fingerprints, left_alone: Fingerprints = NO_FINGERPRINTS) -> RunDocument:
+    """Return what is new in a plan; its `known` counts the rest. Of equal changes, so many are known as were seen.
+
+    Args:
+        document: the plan.
+        seen: the fingerprints of changes and problems.
+        left_alone: those of objects that are named and not changed.
+    """
+    left, alone = Counter(seen), Counter(left_alone)
+    known: list[Item] = []
+    new: list[Item] = []
+    for item in document.items:
+        (known if _is_known(item, left, alone) else new).append(item)
+    created = {change.address.section for change in map(change_in, new) if isinstance(change, Create)}
+    new = [item for item in new if not _is_rename_elsewhere(item, created)]
+    changes, problems = _changes_and_problems(known)
+    new_changes, new_problems = _changes_and_problems(new)
+    share = BaselineShare(
+        len(changes),
+        len(problems),
+        changed=_places(changes) - _places(new_changes),
+        troubled=_places(problems) - _places(new_problems),
+        unmanaged=sum(isinstance(item, Finding) and item.code == "unmanaged" for item in known),
+        gone=left.total(),
+    )
+    return replace(document, items=tuple(new), known=share)
+
+
+def _changes_and_problems(items: Iterable[Item]) -> tuple[list[Entry], list[Entry]]:
+    entries = [item for item in items if not isinstance(item, Keep) and is_difference(item)]
+    problems: list[Entry] = [entry for entry in entries if isinstance(entry, Finding)]
+    return [entry for entry in entries if not isinstance(entry, Finding)], problems
+
+
+def _is_known(item: Item, left: Counter[str], alone: Counter[str]) -> bool:
+    """Return whether an item is among those that are left, from which it is taken then."""
+    if isinstance(item, Keep) or is_about_run(item):
+        return False
+    if is_difference(item):
+        some = left
+    elif isinstance(item, Finding) and item.code in ("unmanaged", "widened"):
+        some = alone
+    else:
+        return False
+    mark = fingerprint(item)
+    if some[mark] <= 0:
+        return False
+    some[mark] -= 1
+    return True
+
+
+def _is_rename_elsewhere(item: Item, created: set[str]) -> bool:
+    """Return whether an item tells of a possible rename in a section in which nothing new is created."""
+    return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in created
+
+
+def _places(entries: Iterable[Entry]) -> frozenset[tuple[Target, str]]:
+    addresses = map(address_of, entries)
+    return frozenset((address.target, address.section) for address in addresses)

@@ -1,0 +1,429 @@
+"""The one type for plans and reports: a head, what was looked at, and a flat list of items. Pure.
+
+The engine ends where a document is written; whatever shows or tells something begins here. Begin with `RunDocument`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from shlex import join
+from typing import Annotated, Final, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import AwareDatetime, Field, NonNegativeInt
+
+from reconciler.document.checksum import DOCUMENT
+from reconciler.document.guard import NO_LIMITS, Limits, refusals
+from reconciler.document.inventory import SavedProspect
+from reconciler.errors import PlanRefused
+from reconciler.gitops.apply_log import Apply, revert_words
+from reconciler.model.codes import CODES, code_of
+from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import Change, Finding, Item, Keep, Outcome, Status
+from reconciler.model.plan import Plan
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Address, Target
+from reconciler.model.wording import counted
+
+PLAN: Final = "reconciler.plan/v4"
+REPORT: Final = "reconciler.report/v4"
+
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far the clocks of two machines may be apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One target that a run looked at.
+
+    Attributes:
+        target: which.
+        sections: the declared sections, in the order in which they are applied, each with the number of objects that it
+            held when it was read; None if it was not read.
+        id: its numeric ID, if it is known.
+        labels: from `metadata.labels` of its document and of the sets that select it.
+        origin: its manifest, as path:line.
+        path: its full path, where its manifest gives the ID and the path is known.
+        exceptions: those of its document, expired ones included.
+        importing: whether an import is to fill it, one that is under way or that the creation starts.
+        arriving: the group, this one or one above it, that an archive may still fill; empty if there is none.
+    """
+
+    target: Target
+    sections: Mapping[str, int | None] = field(default_factory=dict)
+    id: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    path: str | None = None
+    exceptions: tuple[DeclaredException, ...] = ()
+    importing: bool = False
+    arriving: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastApply:
+    """An apply of these manifests that ended before the plan was made."""
+
+    id: str
+    """The full ID of its commit on the inventory's branch; `revert` takes the beginning of it."""
+    when: AwareDatetime
+    """When it ended, UTC."""
+    author: str
+    """The name of who started it; empty if unknown."""
+    counts: Mapping[str, NonNegativeInt]
+    """How many objects were created, updated and deleted; without zeros."""
+    manifests: str
+    """The full ID of the manifests' commit; empty if they were not as committed."""
+    result: int | None
+    """The exit code; null if unknown."""
+    job: str
+    """The URL of the CI job; empty outside of one."""
+    canary: str
+    """The targets that were applied first, as a canary; empty without one."""
+    reverts: str
+    """The apply that this one undoes: its full ID, or the name of its report; empty if it is no revert."""
+
+    @classmethod
+    def of(cls, apply: Apply) -> "PastApply":
+        """Return an apply of the log as documents have it."""
+        return cls(
+            apply.id,
+            apply.when,
+            apply.author,
+            apply.counts,
+            apply.manifests,
+            apply.result,
+            apply.job,
+            apply.canary,
+            apply.reverts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """How many requests a run made."""
+
+    reads: NonNegativeInt
+    """GET requests."""
+    writes: NonNegativeInt
+    """All others."""
+    waited: Mapping[str, float] = field(default_factory=dict)
+    """Seconds in which the run waited, by reason; whole tenths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The targets that came before all others, and how they went."""
+
+    selector: str
+    """The value of `--canary`."""
+    targets: tuple[str, ...]
+    """Such as `project acme/api`, in the order of the plan."""
+    changes: NonNegativeInt
+    """How many changes they had."""
+    result: Literal["verified", "not in order"]
+    """`verified` if all was done and read again, and nothing was a problem; only then the other targets followed."""
+    started_at: AwareDatetime
+    """UTC."""
+    finished_at: AwareDatetime
+    """When the last change had been verified, UTC."""
+
+    @property
+    def seconds(self) -> int:
+        """How long it took, in whole seconds from one."""
+        return max(1, round((self.finished_at - self.started_at).total_seconds()))
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineShare:
+    """How much of a plan a baseline has too, and how much of the baseline is gone.
+
+    Attributes:
+        changes: number of changes.
+        problems: number of problems.
+        changed: the targets and sections of these changes.
+        troubled: those of these problems.
+        unmanaged: number of unmanaged objects, which are no drift.
+        gone: how many changes and problems of the baseline the plan has no more.
+    """
+
+    changes: int
+    problems: int
+    changed: frozenset[tuple[Target, str]] = frozenset()
+    troubled: frozenset[tuple[Target, str]] = frozenset()
+    unmanaged: int = 0
+    gone: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of changes and problems."""
+        return self.changes + self.problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """What stands once in a document: where, when and how a plan was made, and the run that carried it out."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.plan/v4", "reconciler.report/v4"] = PLAN
+    """The format of this document: that of a plan, or of the report of an apply."""
+    service: str
+    """The URL of the service's API."""
+    created_at: AwareDatetime
+    """When the plan was made, UTC."""
+    tool_version: str
+    """The version of the reconciler that made the plan."""
+    manifests_digest: str
+    """SHA-256 of the effective desired state of all targets."""
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
+    """The commit that holds the manifests just as they were read; null if none does, or the plan is narrowed. Of a way
+    back, that of the apply that it undoes."""
+    requests_made: NonNegativeInt
+    """How many reads it took to make the plan."""
+    shard: Shard | None = None
+    """The part of the targets that the plan is about; null for all of them."""
+    narrowed: bool | None = None
+    """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
+    since: str = ""
+    """The revision of `--since`: changes whose `source` is not `change` are not of the change. Empty without one."""
+    restored_since: AwareDatetime | None = None
+    """Since when findings tell what was changed and put back, UTC; null if that was not asked for."""
+    reverts: str = ""
+    """The apply that is undone: its full ID, or the name of its report; empty if this is no way back."""
+    limits: Limits = NO_LIMITS
+    """The limits that `apply` goes by, unless it is given others."""
+    archived: NonNegativeInt = 0
+    """How many archived projects the sets left out, as far as the lists of projects show them."""
+    inventory: SavedProspect | None = None
+    """The inventory lines that an apply of the plan writes; null where no inventory is used, and in a report."""
+    applies: tuple[PastApply, ...] | None = None
+    """The last applies by the inventory, the latest first, in a JSON report and on a fleet page; null where there is no
+    inventory, and in other documents."""
+    started_at: AwareDatetime | None = None
+    """When the first change could begin, UTC; null in a plan."""
+    finished_at: AwareDatetime | None = None
+    """When the last change had been verified, UTC; null in a plan."""
+    requests: Requests | None = None
+    """The number of requests that the apply made; null in a plan."""
+    canary: Canary | None = None
+    """How `--canary` went, whose targets come first; null without it, or where the run ended before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDocument(Head):
+    """A plan, or the report of an apply: its head, the targets that were looked at, and the items.
+
+    Attributes:
+        targets: the instance, then the user, then groups, then projects.
+        items: by target and section, as they are carried out; those about the run come last. In a report an outcome
+            stands for each change.
+        known: what was left out because a baseline has it too; None for a whole plan. No file has it.
+        tree: the plan that the items were made of, until the engine makes items itself; None of a document that was
+            read. No file has it.
+    """
+
+    targets: tuple[Seen, ...] = ()
+    items: tuple[Item, ...] = ()
+    known: BaselineShare | None = field(default=None, compare=False)
+    tree: Plan | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is a plan, and no report."""
+        return self.format == PLAN
+
+    @property
+    def is_part(self) -> bool:
+        """Whether other shards of the same run are about other targets."""
+        return self.shard is not None and self.shard.total > 1
+
+    @property
+    def time(self) -> AwareDatetime:
+        """When the plan was made, or the apply ended, UTC."""
+        return self.finished_at or self.created_at
+
+    @property
+    def began_at(self) -> AwareDatetime:
+        """When the plan was made, or the apply began, UTC."""
+        return self.started_at or self.created_at
+
+    @property
+    def made(self) -> Requests:
+        """The requests of an apply; none in a plan."""
+        return self.requests or Requests(0, 0)
+
+    @cached_property
+    def by_target(self) -> Mapping[Target, Sequence[Item]]:
+        """The items of each target; none for most of them."""
+        own: dict[Target, list[Item]] = {seen.target: [] for seen in self.targets}
+        for item in self.items:
+            if not is_about_run(item):
+                own[target_of(item)].append(item)
+        return own
+
+    @cached_property
+    def eventful(self) -> frozenset[Target]:
+        """The targets of which a report says more than that they were in order."""
+        return frozenset(target for target, items in self.by_target.items() if any(map(_is_event, items)))
+
+    @property
+    def changes(self) -> Iterator[Change]:
+        """All changes, planned or carried out."""
+        return changes_in(self.items)
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of the changes; nothing in a plan."""
+        return (item for item in self.items if isinstance(item, Outcome))
+
+    def findings(self, *codes: str) -> Iterator[Finding]:
+        """Yield the findings that have one of these codes."""
+        return (item for item in self.items if isinstance(item, Finding) and item.code in codes)
+
+    @property
+    def remarks(self) -> list[str]:
+        """The sentences about the run, without those of possible renames."""
+        return [
+            item.reason for item in self.items if isinstance(item, Finding) and not item.where and item.code != "rename"
+        ]
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether there are neither changes nor problems."""
+        return not any(map(is_difference, self.items))
+
+    @cached_property
+    def differing(self) -> frozenset[Target]:
+        """The targets that have changes or problems."""
+        return frozenset(target_of(item) for item in self.items if is_difference(item))
+
+    @cached_property
+    def refusals(self) -> tuple[str, ...]:
+        """Why `apply` will refuse the plan, unless it is given other limits; nothing of a report."""
+        if not self.is_plan:
+            return ()
+        held = {(seen.target, section): number for seen in self.targets for section, number in seen.sections.items()}
+        return tuple(refusals(self.changes, held, self.limits, self.shard.total if self.shard else 1))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all changes are done and nothing is a problem."""
+        return all(outcome.status is Status.DONE for outcome in self.outcomes) and not any(self.findings("problem"))
+
+    @property
+    def finish(self) -> str:
+        """The command that does what an apply did not do; an apply needs its report in the file `report.json`."""
+        if self.reverts:
+            return f"{join(revert_words(self.reverts))} --yes"
+        return "reconciler apply --retry-failed report.json"
+
+
+def is_about_run(item: Item) -> bool:
+    """Return whether an item is about the run, and no target."""
+    return isinstance(item, Finding) and item.where is None
+
+
+def change_in(item: Item) -> Change | None:
+    """Return the change of an item; None of anything else."""
+    if isinstance(item, Outcome):
+        return item.change
+    return None if isinstance(item, Finding | Keep) else item
+
+
+def changes_in(items: Iterable[Item]) -> Iterator[Change]:
+    """Yield the changes among some items, planned or carried out."""
+    for item in items:
+        change = change_in(item)
+        if change is not None:
+            yield change
+
+
+def is_difference(item: Item) -> bool:
+    """Return whether an item is a change, what became of one, or something that `drift` counts."""
+    return code_of(item.code).drifts if isinstance(item, Finding) else not isinstance(item, Keep)
+
+
+def _is_event(item: Item) -> bool:
+    return is_difference(item) or (
+        isinstance(item, Finding) and (item.code in ("excepted", "not_applicable") or item.code not in CODES)
+    )
+
+
+def target_of(item: Item) -> Target:
+    """Return the target of an item, which is not about the run."""
+    return address_of(item).target
+
+
+def address_of(item: Item) -> Address:
+    """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
+    if isinstance(item, Finding):
+        return cast("Address", item.where)
+    return item.change.address if isinstance(item, Outcome) else item.address
+
+
+def section_of(item: Item) -> str:
+    """Return the section of an item; empty if it is about a target itself, or about the run."""
+    if isinstance(item, Finding):
+        return item.where.section if item.where else ""
+    return item.change.address.section if isinstance(item, Outcome) else item.address.section
+
+
+def saying(document: RunDocument, *findings: Finding) -> RunDocument:
+    """Return a document that says more about its run."""
+    return replace(document, items=(*document.items, *findings))
+
+
+def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, max_age: timedelta) -> None:
+    """Refuse a plan that is for another service, or too old.
+
+    Raises:
+        PlanRefused: says what to do instead.
+    """
+    made_at = saved.created_at
+    if not is_about(saved.service, api_url):
+        raise PlanRefused(
+            f"the plan is for {saved.service!r}, and this is {api_url!r}: "
+            "make a plan for this service, or apply it there"
+        )
+    refuse_future("plan", made_at, now)
+    if now - made_at > max_age:
+        raise PlanRefused(
+            f"the plan was made at {utc(made_at)}, {_words(now - made_at)} ago, and plans older than {_words(max_age)} "
+            "are refused: make a new one, or allow its age with --max-age"
+        )
+
+
+def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
+    """Refuse a document that was made later than the clocks of two machines may differ.
+
+    Raises:
+        PlanRefused: it was.
+    """
+    if made_at - now > CLOCK_SKEW:
+        raise PlanRefused(
+            f"the {document} was made in the future, at {utc(made_at)}, and it is {utc(now)}: set the clock right"
+        )
+
+
+def is_about(service: str, api_url: str) -> bool:
+    """Whether two spellings of a URL are those of one service."""
+    return _place(service) == _place(api_url)
+
+
+def utc(time: datetime) -> str:
+    """Return a moment as `2026-12-01T10:00:00Z`."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _place(api_url: str) -> tuple[str, str, str]:
+    """Return what two spellings of one service's URL have in common."""
+    parts = urlsplit(api_url)
+    return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
+
+
+def _words(duration: timedelta) -> str:
+    """Return a duration in whole hours, or, if it is shorter than one, in minutes."""
+    minutes = int(duration.total_seconds() // 60)
+    return counted(minutes // 60, "hour") if minutes >= 60 else counted(minutes, "minute")

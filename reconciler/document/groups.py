@@ -1,0 +1,452 @@
+"""Equal changes, findings and outcomes of several targets, put together: one decision is shown once. Pure.
+
+Two changes are equal if they do the same to objects of the same name. What depends on the target's own path counts as
+equal: it is shown as `<path>`, `<namespace>` and `<name>`.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from math import isinf
+from operator import itemgetter
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote
+
+from reconciler.document.document import address_of, change_in, changes_in
+from reconciler.model.codes import code_of
+from reconciler.model.item import (
+    ACTIONS,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Item,
+    Keep,
+    Note,
+    Outcome,
+    Status,
+    Update,
+    sentences,
+)
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address, Target
+from reconciler.model.wording import counted
+
+GROUP_FROM_TARGETS = 3
+"""Equal changes of so many targets are shown once, unless something else is asked for."""
+GROUP_FROM_PROBLEMS = 2
+"""The same for problems, whose texts are long."""
+
+PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
+
+VARIES = "<varies>"
+"""Stands for a value that is lost and that is not the same everywhere."""
+
+SHOWN_LOSSES = 3
+"""How many of the losses are told that only some of several deletions have."""
+
+SHOWN_ATTRIBUTES = ("before", "after", "renamed_from", "reason", "fix", "data")
+"""The attributes of entries that people see, beside their names and notes."""
+
+ID_IN_PATH = re.compile(r"(?<=/)[0-9]+(?=/|$)|\{id\}")
+"""The ID of an object in the path of a request, known or not yet."""
+
+REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/\s:]+)((?:/[^\s:]*)?)(?=:|$)")
+"""A request to a group or a project, as errors name it."""
+
+Subject = Change | Finding
+"""What an entry is about."""
+
+Entry = Subject | Outcome
+One_co = TypeVar("One_co", bound=Entry, covariant=True)
+One = TypeVar("One", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryGroup(Generic[One_co]):
+    """Entries of several targets that are equal, or that have the same reason.
+
+    Attributes:
+        entries: at least one of each target, in the order of the plan.
+        sample: the first of them, with placeholders for what depends on its target.
+        others: how many objects of other names have the same reason.
+    """
+
+    entries: tuple[One_co, ...]
+    sample: One_co
+    others: int = 0
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets, in the order of the plan."""
+        return tuple(dict.fromkeys(address_of(entry).target for entry in self.entries))
+
+    @property
+    def origin(self) -> str:
+        """Where the manifests declare the entries: the place of all, or the first and how many more there are."""
+        origins = list(dict.fromkeys(origin for entry in self.entries if (origin := subject_of(entry).origin)))
+        return f"{origins[0]} and {len(origins) - 1} more" if len(origins) > 1 else "".join(origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Generic[One_co]):
+    """The groups that some targets share, or those that one target has alone.
+
+    Attributes:
+        targets: several, or one.
+        groups: of several targets, creations, then updates, deletions and problems; of one, in the order of the plan.
+    """
+
+    targets: tuple[Target, ...]
+    groups: tuple[EntryGroup[One_co], ...]
+
+    @property
+    def ranked(self) -> list[EntryGroup[One_co]]:
+        """The groups as people read them: creations first."""
+        return sorted(self.groups, key=lambda group: rank(group.sample))
+
+
+def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
+    """Put together the entries that are equal for at least so many targets; problems, for `GROUP_FROM_PROBLEMS`.
+
+    Args:
+        entries: in the order of the plan.
+        least: how many targets make a group; infinity for no groups.
+    """
+    entries = tuple(entries)
+    return arranged(entries, () if isinf(least) else equal(entries), least)
+
+
+def arranged(
+    entries: Iterable[One], groups: Iterable[EntryGroup[One]], least: float = GROUP_FROM_TARGETS
+) -> tuple[Block[One], ...]:
+    """Put groups with the same targets into blocks, the largest first; then the rest of each target into one.
+
+    Args:
+        entries: those of the groups, in the order of the plan.
+        groups: see `equal`.
+        least: how many targets make a group; problems take `GROUP_FROM_PROBLEMS`.
+    """
+    together: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
+    shared: set[int] = set()
+    for group in () if isinf(least) else groups:
+        targets = group.targets
+        fewest = min(least, GROUP_FROM_PROBLEMS) if _is_by_finding(group.sample) else least
+        if len(targets) >= fewest:
+            together.setdefault(targets, []).append(group)
+            shared.update(map(id, group.entries))
+    blocks = [
+        Block(targets, tuple(sorted(own, key=lambda group: rank(group.sample)))) for targets, own in together.items()
+    ]
+    blocks.sort(key=lambda block: (-len(block.targets), [str(target) for target in block.targets]))
+    alone: dict[Target, list[EntryGroup[One]]] = {}
+    for entry in entries:
+        if id(entry) not in shared:
+            alone.setdefault(address_of(entry).target, []).append(EntryGroup((entry,), entry))
+    return *blocks, *(Block((target,), tuple(own)) for target, own in alone.items())
+
+
+def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
+    """Return all entries, those that do the same in one group, in the order of their first entries.
+
+    Entries do the same if their canonical forms are equal: with placeholders for the path, the namespace and the name
+    of their targets. Where all entries of one form have the same values, these count: others with them belong to it.
+    """
+    owns = cache(_Placeholders)
+    forms: dict[tuple[int, str], list[tuple[int, One]]] = {}
+    spellings: dict[tuple[int, str], set[str]] = {}
+    seen = Counter[tuple[Target, str]]()
+    for position, entry in enumerate(entries):
+        target, spelling = address_of(entry).target, _key(entry)
+        form = owns(target).canonical_key(entry, spelling)
+        # the second of two equal changes of one target is in another group than the first
+        seen[target, form] += not _is_by_reason(entry)
+        place = seen[target, form], form
+        forms.setdefault(place, []).append((position, entry))
+        spellings.setdefault(place, set()).add(spelling)
+    together: dict[object, list[tuple[int, One]]] = {}
+    for place, members in forms.items():
+        spelling, *others = spellings[place]
+        together.setdefault(place if others else (place[0], spelling, "everywhere"), []).extend(members)
+    groups = sorted((sorted(members, key=itemgetter(0)) for members in together.values()), key=lambda own: own[0][0])
+    return tuple(
+        _group([entry for _, entry in members], lambda entry: owns(address_of(entry).target).canonical(entry))
+        for members in groups
+    )
+
+
+def subject_of(entry: Entry) -> Subject:
+    """Return the change or the finding that an entry is about."""
+    return entry.change if isinstance(entry, Outcome) else entry
+
+
+def is_done(entry: Entry) -> bool:
+    """Return whether an entry is a change that was carried out."""
+    return isinstance(entry, Outcome) and entry.status is Status.DONE
+
+
+def sort_of(entry: Entry) -> str:
+    """Return the sort of an entry, the same for equal ones: `change`, `unfinished`, or the code of a finding."""
+    if isinstance(entry, Finding):
+        return entry.code
+    return "unfinished" if isinstance(entry, Outcome) and not is_done(entry) else "change"
+
+
+def entries_of(items: Iterable[Item], *sorts: str) -> list[Entry]:
+    """Return the changes and findings of some sorts, by target: first changes, then findings in the order of sorts.
+
+    Args:
+        items: in the order of a document.
+        sorts: see `sort_of`.
+    """
+    rank = {sort: number for number, sort in enumerate(sorts)} | {"change": 0, "unfinished": 0}
+    meant = (item for item in items if not isinstance(item, Keep) and sort_of(item) in sorts)
+    entries: list[Entry] = []
+    for _, own in groupby(meant, key=lambda entry: address_of(entry).target):
+        entries += sorted(own, key=lambda entry: rank[sort_of(entry)])
+    return entries
+
+
+def rank(entry: Entry) -> int:
+    """Return the position of an entry among those of the same targets: creations first, what is excepted last."""
+    change = change_in(entry)
+    if change is None:
+        return len(ACTIONS) + (sort_of(entry) != "problem")
+    return ACTIONS.index(change.action)
+
+
+def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGroup[One]:
+    first, *others = entries
+    if not others:
+        return EntryGroup((first,), first)
+    forms = [canonical(entry) for entry in entries]
+    names, canonical_names = {_name(entry) for entry in entries}, {_name(form) for form in forms}
+    is_spelt = len(names) == 1 or len(canonical_names) > 1
+    address = address_of((entries if is_spelt else forms)[0])
+    subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
+    sample = _with(forms[0], address, _agreed_values(subjects, shapes))
+    if isinstance(sample, Outcome):
+        sample = replace(sample, **_agreed_values(entries, forms))
+    return EntryGroup(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
+
+
+def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
+    """Return what people see of equal changes or findings, by attribute."""
+    values: dict[str, Any] = {}
+    for name in SHOWN_ATTRIBUTES:
+        if hasattr(forms[0], name):
+            own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
+            values[name] = _agreed_fields(own, canonical)
+    if isinstance(forms[0], Create | Update | Delete):
+        values["notes"] = _agreed_notes([*changes_in(entries)], [*changes_in(forms)])
+    return values
+
+
+def _agreed_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return what values agree in, field by field of mappings; see `_agreed`."""
+    if not all(isinstance(form, Mapping) for form in forms):
+        return _agreed(values, forms)
+    return {
+        field: _agreed_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))
+        for field in forms[0]
+    }
+
+
+def _agreed_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
+    """Return the notes of equal changes: those that all have, then their losses; of other notes those of the first."""
+    spelt, shaped = ([*map(_separating, some)] for some in (changes, forms))
+    others = (note for note in forms[0].notes if note.code != "loss" and not code_of(note.code).separates)
+    losses = (Note("loss", loss) for loss in _losses(changes, forms))
+    return (*(spelt[0] if all(own == spelt[0] for own in spelt) else shaped[0]), *losses, *others)
+
+
+def _separating(change: Change) -> tuple[Note, ...]:
+    """Return the notes in which equal changes do not differ."""
+    return tuple(Note(note.code, note.reason) for note in change.notes if code_of(note.code).separates)
+
+
+def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return a value that is the same everywhere, else its canonical form; `VARIES` where that differs as well."""
+    for some in (values, forms):
+        if all(value == some[0] for value in some):
+            return some[0]
+    return VARIES
+
+
+def _is_by_finding(entry: Entry) -> bool:
+    """Return whether an entry is a finding whose reason says all that matters, whatever it is about."""
+    return isinstance(entry, Finding) and code_of(entry.code).by_reason
+
+
+def _is_by_reason(entry: Entry) -> bool:
+    """Return whether the reason of an entry says all that matters, whatever it is about."""
+    return _is_by_finding(entry) or (isinstance(entry, Outcome) and not is_done(entry))
+
+
+def _name(entry: Entry) -> object:
+    address, subject = address_of(entry), subject_of(entry)
+    field = subject.field if isinstance(subject, Finding) else None
+    return address.part, address.title, address.name, field
+
+
+def _with(entry: One, address: Address, values: Mapping[str, Any]) -> One:
+    """Return an entry with another address, and other values of what it is about."""
+    match entry:
+        case Outcome():
+            return cast("One", replace(entry, change=replace(entry.change, address=address, **values)))
+        case Finding():
+            return cast("One", replace(entry, where=address, **values))
+        case _:
+            return cast("One", replace(entry, address=address, **values))
+
+
+def _losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
+    """Return the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
+    spelt, shaped = ([sentences(change, "loss") for change in some] for some in (changes, forms))
+    shared = dict.fromkeys(loss for loss in spelt[0] if all(loss in own for own in spelt))
+    numbers = Counter(
+        form
+        for own, own_forms in zip(spelt, shaped, strict=True)
+        for loss, form in zip(own, own_forms, strict=True)
+        if loss not in shared
+    ).most_common()
+    losses = [*shared, *(loss for loss, number in numbers if number == len(forms))]
+    some = [f"{loss} ({number:,} of {len(forms):,})" for loss, number in numbers if number < len(forms)]
+    losses += some[:SHOWN_LOSSES]
+    if len(some) > SHOWN_LOSSES:
+        losses.append(f"and {counted(len(some) - SHOWN_LOSSES, 'other')}")
+    return losses
+
+
+class _Placeholders:
+    """What depends on the path of one target."""
+
+    def __init__(self, target: Target) -> None:
+        path = target.ref if isinstance(target.ref, str) else ""
+        namespace, _, name = path.rpartition("/")
+        parts = [*_spellings(namespace, "<namespace>"), *_spellings(name, "<name>")]
+        self._words = sorted([*_spellings(path, "<path>"), *parts], key=lambda word: -len(word[0]))
+        self._ref = quote(str(target.ref), safe="")
+        self._marks = {f"{target.level}s/", *(word for word, _ in parts)}
+
+    def canonical_key(self, entry: Entry, spelling: str) -> str:
+        """Return text that is the same for equal entries.
+
+        Args:
+            entry: the entry.
+            spelling: its key as it is, see `_key`.
+        """
+        if any(word in spelling for word in PLACEHOLDERS):
+            return f"literal {spelling}"
+        return _key(self.canonical(entry)) if any(mark in spelling for mark in self._marks) else spelling
+
+    def canonical(self, entry: One) -> One:
+        """Return an entry with placeholders, unless they would hide what changes."""
+        match entry:
+            case Outcome():
+                reason = self._text(self._in_reason(entry.reason))
+                form: Entry = replace(entry, change=self._change(entry.change), reason=reason)
+            case Finding():
+                data = self._value(entry.data)
+                reason, fix = self._text(entry.reason), self._text(entry.fix)
+                form = replace(entry, where=self._address(address_of(entry)), reason=reason, fix=fix, data=data)
+                form = entry if _hides(data.get("before"), data.get("after")) else form
+            case _:
+                form = self._change(entry)
+        return cast("One", form)
+
+    def _change(self, change: Change) -> Change:
+        """Return a change with placeholders, unless they would hide what changes."""
+        address = self._address(change.address)
+        notes = tuple(replace(note, reason=self._text(note.reason)) if note.reason else note for note in change.notes)
+        match change:
+            case Create():
+                return replace(change, address=address, after=self._value(change.after), notes=notes)
+            case Delete():
+                return replace(change, address=address, before=self._value(change.before), notes=notes)
+        before, after, name = map(self._value, (change.before, change.after, change.renamed_from))
+        if _hides(before, after) or name == address.name is not None:
+            return change
+        return replace(change, address=address, before=before, after=after, renamed_from=name, notes=notes)
+
+    def _address(self, address: Address) -> Address:
+        return replace(address, name=self._value(address.name))
+
+    def _value(self, value: Json) -> Json:
+        match value:
+            case str():
+                return self._text(value)
+            case Mapping():
+                return {name: self._value(inner) for name, inner in value.items()}
+            case list():
+                return [self._value(inner) for inner in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        return _replaced(text, self._words)
+
+    def _in_reason(self, reason: str) -> str:
+        return REQUEST.sub(self._any_request, reason)
+
+    def _any_request(self, request: re.Match[str]) -> str:
+        start, ref, rest = request.groups()
+        return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
+
+
+def _hides(before: Json, after: Json) -> bool:
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return False
+    return any(before.get(field) == value for field, value in after.items())
+
+
+def _spellings(text: str, placeholder: str) -> list[tuple[str, str]]:
+    """Return how something is spelt in values and URLs; patterns of protection rules have it in lower case."""
+    spellings = dict.fromkeys(spelling for case in (text, text.lower()) for spelling in (case, quote(case, safe="")))
+    return [(spelling, placeholder) for spelling in spellings if spelling]
+
+
+def _replaced(text: str, words: Iterable[tuple[str, str]]) -> str:
+    """Return text with placeholders for words that stand alone, the first ones first."""
+    pieces = [text]  # every second one is a placeholder
+    for word, placeholder in words:
+        if word in text:
+            split = [[piece] if index % 2 else _split(piece, word, placeholder) for index, piece in enumerate(pieces)]
+            pieces = [piece for parts in split for piece in parts]
+    return "".join(pieces)
+
+
+def _split(text: str, word: str, placeholder: str) -> list[str]:
+    """Return what lies between the places where a word stands alone, and its placeholder between any two."""
+    pieces, begin, start = [], 0, text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+            pieces += [text[begin:start], placeholder]
+            begin = end
+        start = text.find(word, end)
+    return [*pieces, text[begin:]]
+
+
+def _key(entry: Entry) -> str:
+    """Return text that is the same for equal entries."""
+    subject, address = subject_of(entry), address_of(entry)
+    about: list[Json] = [address.target.level, address.section]
+    if isinstance(subject, Finding):
+        about += [subject.code, subject.reason, subject.fix]
+        own = [] if _is_by_finding(subject) else [address.part, address.title, address.name, dict(subject.data)]
+        return json.dumps([*about, *own], sort_keys=True)
+    about += [subject.action, address.part]
+    if isinstance(entry, Outcome) and not is_done(entry):
+        return json.dumps([*about, entry.status, entry.reason])
+    about += [address.title, address.name]
+    if isinstance(subject, Delete):
+        return json.dumps(about)
+    if isinstance(subject, Update):
+        about += [dict(subject.before), subject.renamed_from]
+    about.append(dict(subject.after))
+    about += [[note.code, note.reason] for note in _separating(subject)]
+    return json.dumps(about, sort_keys=True)

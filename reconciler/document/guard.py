@@ -1,0 +1,104 @@
+"""The guard: reasons not to apply a plan. Pure.
+
+`plan` reports them before anything is applied, and `apply` refuses with the same words.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt
+
+from reconciler.model.item import Change, Create, Delete
+from reconciler.model.targets import Target
+from reconciler.model.wording import counted, listed
+
+MAX_DELETED_SHARE = 0.3
+"""A plan that would delete more than this share of a section of `MIN_GUARDED_OBJECTS` or more is refused."""
+
+MIN_GUARDED_OBJECTS = 10
+MAX_UNGUARDED_DELETES = 20
+"""A plan that would delete more objects than this is refused, and so are the plans of shards that would together."""
+
+SINK = "add --tokens-to FILE or --tokens-command CMD"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits given when the plan was made."""
+
+    allow_deletes: NonNegativeInt | None = None
+    """How many deletions are allowed; null if the guard's own limits hold."""
+    max_changes: NonNegativeInt | None = None
+    """How many changes are allowed; null for any number."""
+    sink: Annotated[bool, Field(exclude=True)] = False
+    """Whether there is a place for the values of tokens."""
+
+
+NO_LIMITS = Limits()
+
+
+def refusals(
+    planned: Iterable[Change],
+    held: Mapping[tuple[Target, str], int | None],
+    limits: Limits = NO_LIMITS,
+    shards: int = 1,
+) -> Iterator[str]:
+    """Yield each reason why `apply` refuses a plan, with what to type if it is meant.
+
+    Args:
+        planned: all changes, in the order of the plan.
+        held: by target and section, the number of objects there when they were read; None if they were not.
+        limits: what is allowed.
+        shards: into how many the run is divided, if this is the plan of one that knows nothing of the others.
+    """
+    changes = list(planned)
+    if limits.max_changes is not None and len(changes) > limits.max_changes:
+        yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
+    yield from _losses(changes, held, limits, shards)
+    if not limits.sink:
+        yield from _lack_of_sink(changes)
+
+
+def _losses(
+    changes: Sequence[Change], held: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
+) -> Iterator[str]:
+    places = Counter(
+        (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
+    )
+    deletes = places.total()
+    loss, remedy = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
+    if limits.allow_deletes is not None:
+        if deletes > limits.allow_deletes:
+            yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
+        return
+    lost = [
+        f"{places[place]} of {number} entries of {place[1]} of {place[0]}"
+        for place, number in held.items()
+        if number and number >= MIN_GUARDED_OBJECTS and places[place] > MAX_DELETED_SHARE * number
+    ]
+    if lost:
+        others = (
+            f", more than {MAX_DELETED_SHARE * 100:.0f} % of {counted(len(lost) - 1, 'more section')}"
+            if lost[1:]
+            else ""
+        )
+        yield f"it deletes {lost[0]}{others}; {remedy}"
+    elif deletes > MAX_UNGUARDED_DELETES:
+        yield f"{loss}, more than {MAX_UNGUARDED_DELETES}; {remedy}"
+    elif deletes > MAX_UNGUARDED_DELETES // shards:
+        part = f"{MAX_UNGUARDED_DELETES // shards}, which is this shard's part of {MAX_UNGUARDED_DELETES}"
+        yield f"{loss}, more than {part}; merge all plans, or {remedy}"
+
+
+def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:
+    created = [change for change in changes if isinstance(change, Create) and change.delivers]
+    succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
+    if created:
+        titles = Counter(change.address.title for change in created)
+        tokens = listed(counted(number, title) for title, number in titles.items())
+        yield f"it creates {tokens}, whose value is shown only once; {SINK}"
+    elif succeeded:
+        tokens = counted(len(succeeded), f"rotated {succeeded[0].address.title}")
+        yield f"it deletes {tokens}, whose successor's value is delivered first; {SINK}"

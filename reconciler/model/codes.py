@@ -1,0 +1,78 @@
+"""What can be said in a plan: one row for each code of a finding or of a note. Pure.
+
+Whatever shows a plan goes by these rows, in their order. A code that has none is shown by its sentence: `UNKNOWN`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Shown = Literal["always", "verbose", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is known of everything that is said with one code.
+
+    Attributes:
+        noun: what one of them is called where they are counted; such as `problem`.
+        sign: the marker of its line.
+        phrase: how its reason begins: it stands beside the object's name, and the rest in the next column.
+        counted: its key in the summary; empty if the summary does not count it.
+        blocks: whether nothing is planned for what it is about.
+        exit_code: the exit code of a plan that has one.
+        drifts: whether `drift` counts it.
+        shown: whether text shows it always, with `--verbose`, or never.
+        by_reason: of a finding: whether equal reasons are shown together, whatever they are about.
+        separates: of a note: whether changes that differ in it are not equal.
+        planned: whether it is about what is to come, so that the report of an apply does not repeat it.
+    """
+
+    noun: str
+    sign: str = "="
+    phrase: str = ""
+    counted: str = ""
+    blocks: bool = False
+    exit_code: int = 0
+    drifts: bool = False
+    shown: Shown = "always"
+    by_reason: bool = False
+    separates: bool = False
+    planned: bool = False
+
+
+UNKNOWN = Code("remark")
+
+CODES: Mapping[str, Code] = {
+    # findings about a target, a section or an object
+    "problem": Code("problem", "!", counted="problems", blocks=True, exit_code=3, drifts=True, by_reason=True),
+    "excepted": Code("excepted change", counted="excepted"),
+    "widened": Code("object that holds for more", "~", planned=True),
+    "unmanaged": Code("unmanaged object", "?", "is unmanaged", counted="unmanaged", shown="verbose"),
+    "not_applicable": Code(
+        "section that is not applicable",
+        "?",
+        "is not applicable",
+        counted="not_applicable",
+        shown="verbose",
+        by_reason=True,
+    ),
+    "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True),
+    "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True),
+    "restored": Code("change that was put back", planned=True),
+    # findings about the run
+    "rename": Code("possible rename"),
+    "stays": Code("remark on the inventory"),
+    # notes on changes
+    "hint": Code("hint", separates=True),
+    "unused_names": Code("former name that nothing has", separates=True),
+    "loss": Code("loss", shown="verbose"),
+    "page": Code("web page", shown="never"),
+    "source": Code("source", shown="never"),
+    "changed_by": Code("author"),
+}
+
+
+def code_of(name: str) -> Code:
+    """Return the row of a code; `UNKNOWN` if there is none."""
+    return CODES.get(name, UNKNOWN)

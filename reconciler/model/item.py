@@ -1,0 +1,427 @@
+"""Items: the flat sequence that a plan is. An item does something (a change), or says something (a finding).
+
+A report is the same sequence with the outcomes of its changes. What is merely said about a change is in its notes, and
+what is said about anything else is a finding: both have a code of `model.codes`, so that whatever shows them needs to
+know none of them by name. Begin with `Create`, `Finding` and `Note`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from datetime import date, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, TypeGuard, cast, get_args
+
+from pydantic import AfterValidator
+from typing_extensions import TypedDict
+
+from reconciler.model.diff import AsRead, Fields
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Address, Key
+
+Action = Literal["create", "update", "delete"]
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+"""In the order in which the changes of a section are carried out."""
+
+Source = Literal["change", "service", "pending"]
+"""Why a difference is there: the manifests have changed since the revision of `--since`; somebody has changed the
+service since the target was applied; or manifests were merged and not applied."""
+
+RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
+RUN_ENDED = "the run ended before this change"
+"""The reasons of the outcomes that a signal leaves."""
+
+NOTHING: Mapping[str, Json] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about a change, or a fact about it that programs read.
+
+    Attributes:
+        code: a row of `model.codes`; readers may meet codes that they do not know.
+        reason: the sentence; empty if there are only data.
+        data: see the `TypedDict` of the code below.
+    """
+
+    code: str
+    reason: str = ""
+    data: Mapping[str, Json] = dataclass_field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """An object that does not exist and will be created.
+
+    Attributes:
+        address: where, and the name it will have.
+        after: the declared fields.
+        requests: in the order in which they are sent.
+        target_id: the numeric ID of the project or group that the name refers to, if any.
+        replaces_ids: the IDs of live objects of the same name that this one succeeds.
+        delivers: whether the response holds a secret, which goes to the token sink.
+        notes: what is said about it.
+        origin: where the manifests declare it, or its section, as path:line; empty if unknown.
+    """
+
+    action: ClassVar[Literal["create"]] = "create"
+    address: Address
+    after: Fields
+    requests: tuple[Request, ...]
+    target_id: int | None = None
+    replaces_ids: tuple[int, ...] = ()
+    delivers: bool = dataclass_field(default=False, compare=False)
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An object, or a settings section, some of whose fields will change.
+
+    Attributes:
+        address: where, and the name it will have.
+        before: the fields that change, as they were read; without unknown ones, as in what does not exist yet.
+        after: the same fields, as they will be.
+        requests: in the order in which they are sent.
+        read: the whole object, as it was read.
+        renamed_from: the name before, or None if the name stays.
+        notes: what is said about it.
+        origin: where the manifests declare it, or its section, as path:line; empty if unknown.
+    """
+
+    action: ClassVar[Literal["update"]] = "update"
+    address: Address
+    before: Fields
+    after: Fields
+    requests: tuple[Request, ...]
+    read: AsRead
+    renamed_from: Key | None = None
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """An object that exists and will be deleted.
+
+    Attributes:
+        address: where, and its name.
+        before: all its fields, as they were read.
+        requests: in the order in which they are sent.
+        read: the whole object, as it was read.
+        successor_id: the ID of the token that has succeeded it, whose value is delivered before this one is deleted.
+        notes: what is said about it.
+        origin: where the manifests declare it, or its section, as path:line; empty if unknown.
+    """
+
+    action: ClassVar[Literal["delete"]] = "delete"
+    address: Address
+    before: Fields
+    requests: tuple[Request, ...]
+    read: AsRead
+    successor_id: int | None = None
+    notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
+    origin: str = dataclass_field(default="", compare=False)
+
+
+Change = Create | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Something declared that is in order.
+
+    Attributes:
+        address: of an object; of a settings section below a group that the plan changes, that of the section.
+        id: the ID of the object; None for a settings section.
+        after: of such a section, its declared fields: it is planned again after the group was changed.
+        prune: whether its section is authoritative.
+    """
+
+    address: Address
+    id: int | None = None
+    after: Fields = dataclass_field(default_factory=lambda: NOTHING)
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Anything that a plan says and does not do.
+
+    Attributes:
+        where: the target, section or object that it is about; None for the run.
+        code: a row of `model.codes`; readers may meet codes that they do not know.
+        reason: a sentence, or the part of one that follows the object's name.
+        fix: what to do; empty if the reason contains it, or there is nothing to do.
+        field: the field that it is about; None for the whole object.
+        data: see the `TypedDict` of the code below.
+        origin: where the manifests declare it, as path:line; empty if unknown.
+    """
+
+    where: Address | None
+    code: str
+    reason: str
+    fix: str = ""
+    field: str | None = None
+    data: Mapping[str, Json] = dataclass_field(default_factory=lambda: NOTHING)
+    origin: str = ""
+
+
+class Status(StrEnum):
+    """The outcome of a change, in a word."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STALE = "stale"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+
+    @property
+    def words(self) -> str:
+        """The outcome, as people read it."""
+        return "dropped by the service" if self is Status.DROPPED else str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change and what became of it.
+
+    Attributes:
+        change: as in the plan.
+        status: the outcome.
+        reason: why it is not done, or was not read again, or by which run it was done before; else empty.
+        created: the object that it created, as it was read afterwards or, unverified, as it was sent; None if none or
+            unknown.
+        unconfirmed: whether a change that failed may have been carried out, wholly or in part.
+    """
+
+    change: Change
+    status: Status
+    reason: str = ""
+    created: AsRead | None = None
+    unconfirmed: bool = False
+
+    @property
+    def may_be_done(self) -> bool:
+        """Whether the change was carried out, or may have been, wholly or in part."""
+        return self.unconfirmed or self.status in (Status.DONE, Status.DROPPED)
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
+        return f"{self.change.action}d" if self.status is Status.DONE else str(self.status)
+
+
+Item = Change | Outcome | Keep | Finding
+
+
+def _is_moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("has no time zone")
+    return text
+
+
+def _is_day(text: str) -> str:
+    date.fromisoformat(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_is_moment)]
+"""Such as `2026-12-01T10:00:00Z`."""
+
+LastDay = Annotated[str, AfterValidator(_is_day)]
+"""Such as `2026-12-01`."""
+
+
+class PageData(TypedDict):
+    """The data of a note `page`."""
+
+    page: str
+    """The web page of the object, below that of the target, such as `-/milestones/3`."""
+
+
+class SourceData(TypedDict):
+    """The data of a note `source`."""
+
+    source: Source
+    """`change` if the manifests declare it otherwise than the revision of `--since`. Else `service` if that was
+    applied as declared, and was changed on the service since; `pending` if it was merged and not applied."""
+
+
+class ChangedByData(TypedDict):
+    """The data of a note `changed_by`."""
+
+    name: str
+    """Who made what is live, as people see it; of the token of a project or a group, that of its bot."""
+    time: Moment
+    """When, UTC."""
+
+
+class UnusedNamesData(TypedDict):
+    """The data of a note `unused_names`."""
+
+    names: list[Key]
+    """The declared former names, none of which is live."""
+
+
+class ExceptedData(TypedDict):
+    """The data of a finding `excepted`."""
+
+    action: Action | None
+    """The change that is held back; null for something that could not be planned either."""
+    before: dict[str, Json]
+    """The excepted fields, as they were read; of a deletion, all fields."""
+    after: dict[str, Json]
+    """The excepted fields, as they are declared."""
+    until: LastDay
+    """The last day, UTC; of several exceptions, the first to end."""
+
+
+class UnmanagedData(TypedDict):
+    """The data of a finding `unmanaged`."""
+
+    id: int | None
+    """Its numeric ID, if it has one."""
+    grants_access: bool
+    """Whether somebody or something has access because of it."""
+    owner: str | None
+    """Username of its owner; null if unknown."""
+    last_used: str | None
+    """When it was last used, as the service reports it; null if unknown."""
+
+
+class InheritedData(TypedDict):
+    """The data of a finding `inherited`."""
+
+    holder: str
+    """Who has it, such as `a group above`."""
+
+
+class RestoredData(TypedDict):
+    """The data of a finding `restored`: something declared that was changed on the service and put back."""
+
+    before: Json
+    """The value before and after; of a whole object, whether it was there."""
+    meanwhile: Json
+    """The value in between; of a whole object, whether it was there."""
+    changed_by: ChangedByData
+    """Who changed it, and when."""
+    restored_by: ChangedByData
+    """Who put it back, and when."""
+
+
+class RenameData(TypedDict):
+    """The data of a finding `rename`: an item that looks like the new name of an object that is deleted."""
+
+    section: str
+    """The section's name."""
+    title: str
+    """The word for such an object, such as `milestone`."""
+    name: str
+    """The name of the item, as the manifest writes it."""
+    renamed_from: list[str]
+    """The name to declare as `renamed_from` of the item, as the manifest would write it."""
+    targets: int
+    """The number of targets in which the object is deleted and created."""
+
+
+DATA: Mapping[str, type] = {
+    "changed_by": ChangedByData,
+    "excepted": ExceptedData,
+    "inherited": InheritedData,
+    "page": PageData,
+    "rename": RenameData,
+    "restored": RestoredData,
+    "source": SourceData,
+    "unmanaged": UnmanagedData,
+    "unused_names": UnusedNamesData,
+}
+"""The data of notes and findings, by their codes; those of other codes have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBy:
+    """Who made what is live, by the audit of the service.
+
+    Attributes:
+        name: as people see it; of the token of a project or a group, that of its bot.
+        time: UTC.
+    """
+
+    name: str
+    time: datetime
+
+    @property
+    def data(self) -> Mapping[str, Json]:
+        """The data of a note; see `ChangedByData`."""
+        return {"name": self.name, "time": self.time.isoformat().replace("+00:00", "Z")}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Json]) -> "ChangedBy":
+        """Read the data of a note."""
+        return cls(data["name"], datetime.fromisoformat(data["time"]))
+
+
+def hints(*sentences: str) -> Iterator[Note]:
+    """Yield a note for each sentence that is not empty: a doubt about a change, or where it comes from."""
+    return (Note("hint", sentence) for sentence in sentences if sentence)
+
+
+def pages(page: str) -> Iterator[Note]:
+    """Yield a note with the web page of an object, below that of its target; none if it has none."""
+    if page:
+        yield Note("page", data={"page": page})
+
+
+def unused_names(names: Sequence[Key]) -> Iterator[Note]:
+    """Yield a note that nothing has one of the declared former names, if there are any."""
+    if names:
+        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
+        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(names)})
+
+
+def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Change:
+    """Return a change whose only note of a code has these data; None for no such note."""
+    others = tuple(note for note in change.notes if note.code != code)
+    return replace(change, notes=others if data is None else (*others, Note(code, data=data)))
+
+
+def notes_of(change: Change, code: str) -> Iterator[Note]:
+    """Yield the notes of a change that have a code."""
+    return (note for note in change.notes if note.code == code)
+
+
+def sentences(change: Change, code: str) -> tuple[str, ...]:
+    """Return the sentences of the notes of a change that have a code."""
+    return tuple(note.reason for note in notes_of(change, code))
+
+
+def page_of(change: Change) -> str:
+    """Return the web page of the object of a change, below that of its target; empty if it has none or is unknown."""
+    return "".join(cast("PageData", note.data)["page"] for note in notes_of(change, "page"))
+
+
+def source_of(change: Change) -> Source | None:
+    """Return why a difference is there; None if nothing tells."""
+    return next((cast("SourceData", note.data)["source"] for note in notes_of(change, "source")), None)
+
+
+def changed_by(change: Change) -> ChangedBy | None:
+    """Return who made what is live differ; None if nobody asked, or the service has not noted it."""
+    return next((ChangedBy.of(note.data) for note in notes_of(change, "changed_by")), None)
+
+
+def makes(change: Change) -> TypeGuard[Create | Update]:
+    """Return whether a change makes an object with an ID of its own: a creation, a promotion, or a rename by both."""
+    if isinstance(change, Update):
+        return makes_anew(change) or bool(change.read.below)
+    return isinstance(change, Create)
+
+
+def makes_anew(change: Update) -> bool:
+    """Return whether an update creates an object under another name, and deletes the one that was read."""
+    return change.renamed_from is not None and change.requests[0].method == "POST"

@@ -1,0 +1,158 @@
+"""Values and their differences in words: no JSON, no positions. Pure.
+
+A list is a set: which people, roles, groups, keys, branches or labels it holds matters, and not in which order.
+Strings from the service or from manifests are shown so that they can neither steer a terminal nor turn text around.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import takewhile
+from math import inf
+
+from reconciler.model.protocols import Json
+from reconciler.system.terminal import escaped
+
+SHOWN_VALUE_LENGTH = 64
+"""How many characters of a value are shown: a SHA-256 is whole."""
+
+VALUE_CONTEXT_LENGTH = 12
+"""How many of them stand before the first difference of two long texts."""
+
+NOBODY, NOTHING_LISTED = "nobody", "none"
+
+MORE_THAN_TEXT = re.compile(
+    r"""true|false|none|nobody|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'+-].*|.*(["…]|, | -> ).*""", re.IGNORECASE
+)
+"""Strings that without quotation marks would look like another value, or like more than one."""
+
+
+def quoted(text: str) -> str:
+    """Return text as a JSON string, without special characters."""
+    return escaped(json.dumps(text, ensure_ascii=False))
+
+
+def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0, *, empty: str = NOTHING_LISTED) -> str:
+    """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
+
+    Args:
+        content: the value.
+        longest: how many characters of it are shown.
+        start: where in a long text to begin.
+        empty: what an empty list is called; see `empty_of`.
+    """
+    match content:
+        case None:
+            return "none"
+        case str():
+            return _text(content, longest, start)
+        case list() | tuple():
+            return _shortened(", ".join(entry_words(own, longest) for own in content) or empty, longest, start)
+        case Mapping():
+            return _shortened(
+                ", ".join(f"{escaped(name)}: {value(own, longest)}" for name, own in content.items()), longest, 0
+            )
+    return _shortened(escaped(json.dumps(content)), longest, start)
+
+
+def entry_words(content: Json, longest: float = SHOWN_VALUE_LENGTH) -> str:
+    """Return an entry of a list: a role is its word, others say what they are, as `user ivo` or `group acme/leads`."""
+    if isinstance(content, Mapping) and len(content) == 1:
+        ((sort, name),) = content.items()
+        return f"{escaped(str(sort)).replace('_', ' ')} {value(name, longest)}"
+    return value(content, longest)
+
+
+def empty_of(field: str) -> str:
+    """Return what the empty list of a field is called: of those who may do something, `nobody`."""
+    return NOBODY if field.startswith("allowed_to_") else NOTHING_LISTED
+
+
+def differing(
+    before: Mapping[str, Json], after: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH
+) -> Iterator[tuple[str, str | None, str]]:
+    """Yield each place in which fields differ, what is there, None if that is unknown, and what will be, on one line.
+
+    Of a list that has entries before and after, the second is None, and the third says which entries come and go.
+    """
+    for field, now in after.items():
+        name, was = escaped(field), before.get(field)
+        if field not in before:
+            yield name, None, value(now, longest, empty=empty_of(field))
+        elif isinstance(was, list) and isinstance(now, list):
+            yield name, *_lists(field, was, now, longest)
+        elif isinstance(was, dict) and isinstance(now, dict):
+            for path, old, new in inside(was, now):
+                yield escaped(field + path), value(old, longest), value(new, longest)
+        else:
+            start = _start(was, now, longest) if isinstance(was, str) and isinstance(now, str) else 0
+            yield name, value(was, longest, start), value(now, longest, start)
+
+
+def steps(before: Mapping[str, Json], after: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
+    """Yield how fields differ: `state: active -> closed`, `allowed_to_merge: + user ivo, - developer`."""
+    for name, was, will_be in differing(before, after, longest):
+        yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
+
+
+def _lists(field: str, was: list[Json], now: list[Json], longest: float) -> tuple[str | None, str]:
+    """Return how two lists differ; with any length, also what the new one holds."""
+    if not (was and now):
+        return value(was, longest, empty=empty_of(field)), value(now, longest, empty=empty_of(field))
+    come, gone = _come_and_gone(_spellings(was), _spellings(now))
+    signed = (*(("+", own) for own in come), *(("-", own) for own in gone))
+    news = ", ".join(f"{sign} {entry_words(json.loads(own), longest)}" for sign, own in signed)
+    whole = f"; then {value(now, longest)}" if longest == inf else ""
+    return None, f"{_shortened(news, longest, 0)}{whole}"
+
+
+def _spellings(entries: list[Json]) -> tuple[str, ...]:
+    return tuple(json.dumps(own, sort_keys=True) for own in entries)
+
+
+@lru_cache(maxsize=1024)
+def _come_and_gone(was: tuple[str, ...], now: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the entries that only the second of two lists has, and those that only the first has, in their order."""
+    from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and many plans need none
+
+    difference = DeepDiff(set(was), set(now), view="tree")
+    come = {level.t2 for level in difference.get("set_item_added", ())}
+    gone = {level.t1 for level in difference.get("set_item_removed", ())}
+    return [own for own in now if own in come], [own for own in was if own in gone]
+
+
+def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
+    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
+    from deepdiff import DeepDiff  # noqa: PLC0415 - as above
+    from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
+
+    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
+    levels = [level for levels in difference.values() for level in levels]
+    for level in sorted(levels, key=lambda level: str(level.path())):
+        path = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
+        )
+        was, will_be = (None if value is notpresent else value for value in (level.t1, level.t2))
+        yield path, was, will_be
+
+
+def _text(content: str, longest: float, start: int) -> str:
+    shown = _shortened(content, longest, start)
+    is_plain = (
+        content.isprintable()
+        and escaped(content) == content == content.strip() != ""
+        and not MORE_THAN_TEXT.fullmatch(content)
+    )
+    return content if shown == content and is_plain else quoted(shown)
+
+
+def _start(before: str, after: str, longest: float) -> int:
+    """Where to begin to show two texts, so that what is shown differs."""
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return 0 if common < longest - VALUE_CONTEXT_LENGTH else common - VALUE_CONTEXT_LENGTH
+
+
+def _shortened(text: str, longest: float, start: int) -> str:
+    rest = f"…{text[start:]}" if start else text
+    return rest if len(rest) <= longest else rest[: int(longest) - 1] + "…"

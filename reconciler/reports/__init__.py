@@ -1,0 +1,95 @@
+"""Turning results into text: one module per format, strings out, nothing printed.
+
+A format's module has one or more of the functions `plan`, `report`, `comparison`, `validation` and `diagnosis`. Nothing
+is imported before it is needed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from reconciler.document.style import PLAIN_STYLE, Style
+from reconciler.errors import LocatedDiagnostic, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.document.compare import Comparison
+    from reconciler.document.document import RunDocument
+
+FORMATS = ("codequality", "fleet", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
+"""Each has a module of its name in this package."""
+
+COMMANDS_OF = {
+    "plan": "plan and drift",
+    "report": "apply and revert",
+    "comparison": "show --since",
+    "validation": "validate",
+    "diagnosis": "doctor",
+}
+"""The commands that write a subject."""
+
+
+def render_plan(saved: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+    """Return a plan in a format; see `check_format`."""
+    return _renderer("plan", format_)(saved, style)
+
+
+def render_report(report: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+    """Return the report of an apply in a format; see `check_format`."""
+    return _renderer("report", format_)(report, style)
+
+
+def render_comparison(comparison: "Comparison", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+    """Return what has changed between two plans or reports in a format; see `check_format`."""
+    return _renderer("comparison", format_)(comparison, style)
+
+
+def render_validation(
+    diagnostics: Sequence[LocatedDiagnostic],
+    documents: Mapping[str, int],
+    format_: str = "text",
+    style: Style = PLAIN_STYLE,
+) -> str:
+    """Return the errors and warnings of the manifests in a format; see `check_format`.
+
+    Args:
+        diagnostics: errors and warnings.
+        documents: how many documents there are of each kind, see `Manifests.documents`; empty if unknown.
+        format_: the format.
+        style: how much is shown.
+    """
+    return _renderer("validation", format_)(diagnostics, documents, style)
+
+
+def render_diagnosis(diagnosis: object, format_: str = "text", style: Style = PLAIN_STYLE) -> str:
+    """Return the doctor's findings in a format; see `check_format`."""
+    return _renderer("diagnosis", format_)(diagnosis, style)
+
+
+def check_format(subject: str, format_: str) -> None:
+    """Check that a format is for a `plan`, a `report`, a `comparison`, a `validation` or a `diagnosis`.
+
+    Raises:
+        UsageError: there is no such format, or it is not for that.
+    """
+    _renderer(subject, format_)
+
+
+def formats_of(subject: str) -> list[str]:
+    """Return the formats of a subject; see `check_format`."""
+    return [name for name in FORMATS if _function(name, subject)]
+
+
+def _renderer(subject: str, format_: str) -> Callable[..., str]:
+    if format_ not in FORMATS:
+        raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
+    render = _function(format_, subject)
+    if render is None:
+        owners = ", ".join(commands for own, commands in COMMANDS_OF.items() if _function(format_, own))
+        known = ", ".join(formats_of(subject))
+        raise UsageError(f"{format_} is a format of {owners}, not of {COMMANDS_OF[subject]}, which has {known}")
+    return render
+
+
+def _function(format_: str, subject: str) -> Callable[..., str] | None:
+    module = "reconciler.text" if format_ == "text" else f"{__name__}.{format_.replace('-', '_')}"
+    return getattr(import_module(module), subject, None)

@@ -1,0 +1,86 @@
+"""An HTML document of its own: it loads nothing from anywhere, and runs no script and no style sheet but its own."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from reconciler.model.protocols import Json
+from reconciler.reports.coverage import SEVERITY, Matrix, State
+from reconciler.system.terminal import escaped
+
+MAX_FIRST_ENTRIES = 6
+"""How many entries of a list are shown before anybody asks for more."""
+
+BREAK = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})|(?<=[/_])(?=[^/_\s])")
+"""A date, which is never broken, or where a name may be; `broken` of `elements.js` does the same."""
+
+
+def document(template: str, *, styles: Iterable[str], scripts: Iterable[str], **values: object) -> str:
+    """Return a page.
+
+    Args:
+        template: the name of its file.
+        styles: the names of the files with its style sheets.
+        scripts: the names of the files with its scripts, in the order in which they run.
+        values: what the template shows; `data` is for the scripts.
+    """
+    return (
+        _environment()
+        .get_template(template)
+        .render(values, digest=_digest, styles=_files(styles), scripts=_files(scripts))
+    )
+
+
+def cells(fleet: Matrix) -> Mapping[str, Json]:
+    """Return a matrix for `matrix.js`: a digit for each cell, row by row, that is the number of its state."""
+    return {
+        "targets": [escaped(str(row.target)) for row in fleet.rows],
+        "sections": [*map(escaped, fleet.sections)],
+        "states": [*State],
+        "cells": "".join(str(SEVERITY[state]) for row in fleet.rows for state in row.states),
+    }
+
+
+def parted(text: str) -> list[str | None]:
+    """Return the parts of a text; between two of them is a date, or None where a line may end: see `broken.html`."""
+    return BREAK.split(text)
+
+
+def in_two(entries: Sequence[Json]) -> list[Sequence[Json]]:
+    """Return the first entries of a list, and, if there are more, the others, which a page shows when asked."""
+    return [entries[:MAX_FIRST_ENTRIES], *([entries[MAX_FIRST_ENTRIES:]] if len(entries) > MAX_FIRST_ENTRIES else [])]
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    return [resources.files(__package__).joinpath(name).read_text("utf-8") for name in names]
+
+
+def _digest(text: str) -> str:
+    """Return how the page's policy names a style sheet or a script."""
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("reconciler.reports", "html"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"in_two": in_two, "parted": parted}
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment
+
+
+def _shown(value: Json) -> Json:
+    """Return what an expression of the template shows; jinja2 escapes it for HTML then."""
+    return escaped(value) if type(value) is str else value

@@ -1,0 +1,138 @@
+"""JUnit XML (`artifacts:reports:junit`): a target is a test, drift is a failure, a problem is an error.
+
+A plan that `apply` will refuse has one test more, which is an error.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from reconciler.document.document import RunDocument, Seen, changes_in, utc
+from reconciler.document.style import Style
+from reconciler.document.wording import (
+    details,
+    excepted_subject,
+    label,
+    predicate,
+    problem_text,
+    reason_of,
+    status_text,
+)
+from reconciler.model.codes import CODES
+from reconciler.model.item import Change, Finding, Item, Outcome, Status
+from reconciler.model.shards import Shard
+from reconciler.model.wording import counted
+from reconciler.system.terminal import escaped, escaped_lines
+
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may hold, not even as a reference."""
+
+
+def plan(saved: RunDocument, _style: Style) -> str:
+    """Return a test for each target, which fails if there is something to change."""
+    cases, own = [], saved.by_target
+    for seen in saved.targets:
+        changes = changes_in(own[seen.target])
+        failures = [", ".join([_subject(change), *details(change)]) for change in changes]
+        cases.append(_case(seen, own[seen.target], failures, "to change"))
+        findings = [item for item in own[seen.target] if isinstance(item, Finding)]
+        held = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
+        left_out = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
+        _say(cases[-1], [*held, *left_out, *_unknown(own[seen.target])])
+    if saved.refusals:
+        case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
+        _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
+        cases.append(case)
+    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, _of_the_run(saved), saved.created_at)
+
+
+def report(done: RunDocument, _style: Style) -> str:
+    """Return a test for each target that had changes or problems, which fails if a change is not done."""
+    cases, own = [], done.by_target
+    for seen in done.targets:
+        items = own[seen.target]
+        if seen.target not in done.eventful:
+            continue
+        unfinished = [item for item in items if isinstance(item, Outcome) and item.status is not Status.DONE]
+        failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
+        cases.append(_case(seen, items, failures, "not done"))
+        _say(cases[-1], _unknown(items))
+    name = f"reconciler apply{_of_shard(done.shard)}"
+    return _document(name, cases, _of_the_run(done), done.began_at, done.time - done.began_at)
+
+
+def _unknown(items: Iterable[Item]) -> list[str]:
+    """Return what is said of a target with codes of another version."""
+    return [": ".join(predicate(item)) for item in items if isinstance(item, Finding) and item.code not in CODES]
+
+
+def _of_the_run(document: RunDocument) -> list[str]:
+    """Return what is said of the run with codes of another version."""
+    return [
+        escaped(item.reason)
+        for item in document.items
+        if isinstance(item, Finding) and not item.where and item.code not in CODES
+    ]
+
+
+def _say(element: Element, lines: Sequence[str]) -> None:
+    if lines:
+        SubElement(element, "system-out").text = _valid("\n".join(lines))
+
+
+def _subject(change: Change) -> str:
+    return f"{change.action} {label(change.address)}"
+
+
+def _of_shard(shard: Shard | None) -> str:
+    return f", shard {shard}" if shard else ""
+
+
+def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) -> Element:
+    """Return the test of one target.
+
+    Some readers show only one of a test's failure and errors, mostly the failure: it holds everything.
+    """
+    name = _valid(str(seen.target))
+    case = Element("testcase", {"classname": f"reconciler.{seen.target.level}", "name": name})
+    if seen.origin:
+        case.set("file", _valid(seen.origin.rpartition(":")[0] or seen.origin))
+    problems = [
+        f"{problem_text(item)}{item.origin and f' ({escaped(item.origin)})'}"
+        for item in items
+        if isinstance(item, Finding) and item.code == "problem"
+    ]
+    if problems:
+        _add(case, "error", counted(len(problems), "problem"), problems)
+    if failures:
+        also = f", {counted(len(problems), 'problem')}" if problems else ""
+        _add(case, "failure", f"{counted(len(failures), 'object')} {trouble}{also}", [*failures, *problems])
+    return case
+
+
+def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
+    SubElement(case, tag, {"message": message, "type": tag}).text = _valid("\n".join(lines))
+
+
+def _document(
+    name: str, cases: list[Element], said: Sequence[str], at: datetime, duration: timedelta = timedelta()
+) -> str:
+    """Put the tests into a suite with their numbers."""
+    numbers = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "time": f"{duration.total_seconds():.3f}",
+    }
+    root = Element("testsuites", numbers)
+    suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(at)})
+    suite.extend(cases)
+    _say(suite, said)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _valid(text: str) -> str:
+    """Return text of one or more lines without what XML cannot hold."""
+    return NO_XML.sub(lambda character: f"\\u{ord(character[0]):04x}", escaped_lines(text))

@@ -1,0 +1,139 @@
+"""Metrics for the textfile collector of the node exporter.
+
+Plans and applies have metrics of different names, so that the files of both can lie side by side. A series is 0 if
+there is nothing to report, so that a fixed problem falls to 0 and does not vanish.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from reconciler.document.document import RunDocument, section_of
+from reconciler.document.numbers import numbers_of
+from reconciler.document.style import Style
+from reconciler.model.item import ACTIONS, Outcome, Status
+from reconciler.model.shards import Shard
+from reconciler.model.targets import Target
+from reconciler.system.terminal import escaped
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values of labels without special characters, in the order in which they are written."""
+
+Metric = tuple[str, str, Mapping[Labels, float] | float]
+"""Its name below the prefix, a description, and the samples."""
+
+
+def plan(saved: RunDocument, _style: Style) -> str:
+    """Return the drift, the problems and the cost of a plan."""
+    changes, problems, unmanaged = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    excepted, not_applicable, exceptions = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    today = saved.created_at.date()
+    for seen in saved.targets:
+        numbers = numbers_of(saved.by_target[seen.target])
+        for section in seen.sections:
+            place = _place(seen.target, section)
+            changes.update({(*place, ("action", action)): numbers[section, action] for action in ACTIONS})
+            problems.update({place: numbers[section, "problems"]})
+            unmanaged.update({place: numbers[section, "unmanaged"]})
+            excepted.update({place: numbers[section, "excepted"]})
+            not_applicable.update({place: numbers[section, "not_applicable"]})
+        states = {
+            "active": sum(not exception.is_over(today) for exception in seen.exceptions),
+            "expiring": sum(exception.ends_soon(today) for exception in seen.exceptions),
+            "expired": sum(exception.is_over(today) for exception in seen.exceptions),
+        }
+        exceptions.update({(*_group(seen.target), ("state", state)): number for state, number in states.items()})
+    metrics: list[Metric] = [
+        ("changes", "Objects that differ from the manifests.", changes),
+        ("problems", "Declared settings that cannot be planned.", problems),
+        ("unmanaged_objects", "Live objects no manifest mentions.", unmanaged),
+        ("excepted_changes", "Changes that exceptions hold back.", excepted),
+        ("not_applicable_sections", "Sections left out because their target cannot have them.", not_applicable),
+        ("exceptions", "Exceptions by state; expiring ones end within two weeks, and are active too.", exceptions),
+        ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
+        ("targets", "Targets that were planned.", Counter(_group(seen.target) for seen in saved.targets)),
+        ("requests_to_apply", "Writes needed for the changes.", sum(len(change.requests) for change in saved.changes)),
+        ("requests_made", "Reads made to plan.", saved.requests_made),
+        *_run(saved.shard, saved.created_at, succeeded=not any(saved.findings("problem"))),
+    ]
+    return _written("reconciler_plan", metrics)
+
+
+def report(done: RunDocument, _style: Style) -> str:
+    """Return what became of the changes of an apply, and what it took."""
+    outcomes, problems, waited = Counter[Labels](), Counter[Labels](), dict[Labels, float]()
+    for seen in (seen for seen in done.targets if seen.target in done.eventful):
+        own = done.by_target[seen.target]
+        numbers = numbers_of(own)
+        for section in seen.sections:
+            place = _place(seen.target, section)
+            statuses = [item.status for item in own if isinstance(item, Outcome) and section_of(item) == section]
+            outcomes.update(
+                {(*place, ("status", str(status))): statuses.count(status) for status in Status if statuses}
+            )
+            problems.update({place: numbers[section, "problems"]})
+    for reason, seconds in done.made.waited.items():
+        labels = (("reason", escaped(reason)),)
+        waited[labels] = waited.get(labels, 0) + seconds
+    requests: dict[Labels, float] = {
+        (("kind", "read"),): done.made.reads,
+        (("kind", "write"),): done.made.writes,
+    }
+    metrics: list[Metric] = [
+        ("outcomes", "Changes by what became of them.", outcomes),
+        ("problems", "Declared settings that could not be planned.", problems),
+        ("requests_made", "Requests made by the apply.", requests),
+        ("waited_seconds", "How long the apply waited, by reason.", waited),
+        ("duration_seconds", "How long the apply took.", (done.time - done.began_at).total_seconds()),
+        *_run(done.shard, done.time, succeeded=done.complete),
+    ]
+    return _written("reconciler_apply", metrics)
+
+
+def _group(target: Target) -> Labels:
+    """Return the level of a target, and the group at the top of its path; none for the user and for numeric IDs."""
+    group = target.ref.partition("/")[0] if isinstance(target.ref, str) else ""
+    return ("level", str(target.level)), ("group", escaped(group))
+
+
+def _place(target: Target, section: str) -> Labels:
+    return *_group(target), ("section", escaped(section))
+
+
+def _run(shard: Shard | None, at: datetime, *, succeeded: bool) -> Iterator[Metric]:
+    """Yield the shard of a run, when the run was, whether it succeeded, and when a run last did; 0 if this one did not.
+
+    Args:
+        shard: the part of the targets, if the run was not about all of them.
+        at: when it was.
+        succeeded: whether there were no problems and nothing failed.
+    """
+    if shard is not None:
+        yield "shard", "The shard of this run.", {(("shard", str(shard)),): 1}
+    moment = at.timestamp()
+    yield "timestamp_seconds", "When it was made, Unix time.", moment
+    yield "success", "1 if there are no problems and nothing failed.", succeeded
+    last = "When a run last succeeded, Unix time; 0 if this run did not: use max_over_time()."
+    yield "last_success_timestamp_seconds", last, moment if succeeded else 0
+
+
+def _written(prefix: str, metrics: Iterable[Metric]) -> str:
+    lines = []
+    for name, about, values in metrics:
+        samples = values if isinstance(values, Mapping) else {(): values}
+        lines += [f"# HELP {prefix}_{name} {about}", f"# TYPE {prefix}_{name} gauge"]
+        lines += [f"{prefix}_{name}{_labels(labels)} {_number(sample)}" for labels, sample in sorted(samples.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(labels: Labels) -> str:
+    inside = ",".join(f'{name}="{_quotable(text)}"' for name, text in labels)
+    return f"{{{inside}}}" if inside else ""
+
+
+def _quotable(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _number(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(float(number))

@@ -1,0 +1,522 @@
+"""Text for people: one line a change, in a fixed order, so that `diff` can compare two runs."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, groupby
+from math import inf
+from operator import itemgetter
+from textwrap import wrap
+
+from reconciler.doctor import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
+from reconciler.document.compare import Comparison
+from reconciler.document.document import RunDocument, address_of, target_of
+from reconciler.document.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, entries_of, grouped, subject_of
+from reconciler.document.numbers import DocumentPart, parts_of
+from reconciler.document.style import Style
+from reconciler.document.wording import (
+    MARKERS,
+    access_notes,
+    alike,
+    archived_left_out,
+    baseline_note,
+    canary_notes,
+    compared,
+    comparison_in_a_line,
+    details,
+    difference_words,
+    excepted_note,
+    headline,
+    held_back,
+    in_a_line,
+    label,
+    least,
+    limit_notes,
+    listed_documents,
+    losses,
+    not_of_this_change,
+    phrases_of,
+    plan_cost,
+    predicate,
+    reason_of,
+    refusal_notes,
+    rename_notes,
+    requests_made,
+    restored_heading,
+    restored_text,
+    revert_notes,
+    rewritten,
+    status_text,
+    subject,
+    waits,
+    warned_once,
+    who,
+)
+from reconciler.errors import LocatedDiagnostic
+from reconciler.model.codes import CODES, code_of
+from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
+from reconciler.model.targets import Level, Target
+from reconciler.model.values import SHOWN_VALUE_LENGTH
+from reconciler.model.wording import advised, counted
+from reconciler.system.terminal import escaped
+
+NUMBER_WIDTH = 69
+"""How wide the number of targets is made, so that their names are one column."""
+
+LABEL_WIDTH = 42
+"""How wide a label is made, so that what follows is one column."""
+
+LABEL_INDENT = 4
+"""How many columns are before a label: the marker and the blanks around it."""
+
+FINDING_WIDTH = 42
+"""The same for the subjects of the doctor's findings."""
+
+FINDING_INDENT = 11
+"""How many columns are before them: the verdict and the blanks around it."""
+
+COLOURS = {
+    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1", "origin": "2",
+    "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
+}  # fmt: skip
+"""ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
+
+ROLES: Mapping[str, str] = {
+    Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
+}  # fmt: skip
+"""The roles of what is not done."""
+
+
+def plan(saved: RunDocument, style: Style) -> str:
+    """Return the changes and problems of each target that has any, and the plan in numbers.
+
+    Of a plan without changes and problems that a baseline has not, a line says so, and one tells of new access.
+    """
+    access = [] if style.quiet else [*access_notes(saved)]
+    if saved.known is not None and saved.is_empty:
+        notes = [*([f"{in_a_line(saved)}."] if saved.known.total else []), *access]
+        return "".join(f"{line}\n" for line in (*_put_back(saved, style), *_noted(notes, style)))
+    first, *others = parts_of(saved)
+    lines = _part(first, style)
+    apart = not_of_this_change(saved.changes) if saved.since else ""
+    if apart:
+        lines += [_painted(line, "target", style) for line in _folded(apart, style)]
+    for part in () if style.quiet else others:
+        lines += [f"{part.name.capitalize()}:"] if len(others) > 1 else []
+        lines += _part(part, style)
+    lines += _put_back(saved, style)
+    notes = [*rename_notes(saved), *saved.remarks, *revert_notes(saved)]
+    lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
+    lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
+    lines += _noted(access, style)
+    held = "" if style.quiet or style.verbose else excepted_note(saved)
+    lines += _noted([f"{held} (-v shows them)"] if held else [], style)
+    cost = plan_cost(saved)
+    return "\n".join([*lines, *_summary(saved, f"{in_a_line(saved)}. {cost}", style)]) + "\n"
+
+
+def report(done: RunDocument, style: Style) -> str:
+    """Return what became of each change, and the report in numbers."""
+    lines: list[str] = []
+    for part in parts_of(done):
+        lines += _part(part, style)
+        lines += _noted(canary_notes(done), style) if part.name == "canary" and not style.quiet else []
+    lines += _noted([*done.remarks, *revert_notes(done)], style)
+    waited = [*waits(done)]
+    end = f" Waited {', '.join(waited)}." if waited else ""
+    return "\n".join([*lines, *_summary(done, f"{in_a_line(done)}. {requests_made(done)} made.{end}", style)]) + "\n"
+
+
+def comparison(comparison: Comparison, style: Style) -> str:
+    """Return what is new, gone or different in each target, and the comparison in numbers."""
+    lines: list[str] = []
+    for targets, differences in [] if style.quiet else alike(comparison, least(style)):
+        several = len(targets) > 1
+        name = _painted(escaped(str(targets[0])), "target", style)
+        lines += _heading(*headline(targets), style) if several else [name]
+        for difference in differences:
+            marker, subject, facts = difference_words(difference)
+            head = f"{difference.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"
+            lines += _folded("  ".join(filter(None, [head, ", ".join(facts)])), style, indent=2)
+    lines += _folded(f"{compared(comparison)}: {comparison_in_a_line(comparison)}.", style)
+    return "\n".join(lines) + "\n"
+
+
+def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
+    """Return the diagnostics with their places and the offending lines, and the verdict."""
+    if style.verbose:
+        lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
+    else:
+        lines = [*_diagnostics(warned_once(diagnostics), style)]
+    numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
+    warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
+    if numbers["error"]:
+        lines.append(f"Not valid: {', '.join([counted(numbers['error'], 'error'), *warnings])}.")
+    elif not style.quiet:
+        lines.append(f"Valid: {'; '.join([listed_documents(documents), *warnings])}.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
+    """Return the findings about service, token and targets, and what the runs will cost.
+
+    Of what is well in the targets, there is a line for each section; with `--verbose`, one for each of each target.
+    """
+    lines = _checked(f"service {diagnosis.service.url}", map(_check, diagnosis.service.findings), style)
+    lines += _checked("token", map(_check, diagnosis.token.findings), style)
+    lines += _checked("manifests", map(_check, diagnosis.manifests), style)
+    lines += _checked("pipeline", map(_check, diagnosis.pipeline), style)
+    if style.verbose:
+        lines += [line for state in diagnosis.targets for line in _checked(str(state.target), _checks(state), style)]
+    else:
+        lines += _together(diagnosis.targets, style)
+    counts = diagnosis.counts
+    numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
+    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown{archived_left_out(diagnosis.archived)}.", style)
+    if diagnosis.costs is not None:
+        lines += _folded(_costs(diagnosis.costs), style)
+    return "\n".join(lines) + "\n"
+
+
+def _part(part: DocumentPart, style: Style) -> list[str]:
+    """Return what several targets have in common, then what is left of each target, and what is unmanaged there.
+
+    Where a person is asked, deletions stand together at the end, in the same order: next to the question.
+    """
+    sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
+    sorts += ["excepted"] if style.verbose and not style.quiet else []
+    entries = entries_of(part.items, *sorts)
+    stays = _stays(part.items, style)
+    blocks = grouped(entries, least(style))
+    if not style.deletions_last:
+        return _joined(_parts(blocks, stays, style), style)
+    first, last = (_only(blocks, deletions=deletions) for deletions in (False, True))
+    return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)), style)
+
+
+def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
+    """Return by target what is said of what stays as it is: without `--verbose`, only what must always be known."""
+    own: dict[Target, list[Finding]] = {}
+    for item in items:
+        said = own.setdefault(target_of(item), [])
+        if isinstance(item, Finding) and _is_said(item, style):
+            said.append(item)
+    order = [*CODES]
+    return {
+        target: [
+            line
+            for finding in sorted(
+                said, key=lambda finding: order.index(finding.code) if finding.code in order else len(order)
+            )
+            for line in _finding(finding, style)
+        ]
+        for target, said in own.items()
+    }
+
+
+def _is_said(finding: Finding, style: Style) -> bool:
+    """Return whether a finding has a line below the entries of its target."""
+    shown = code_of(finding.code).shown
+    is_entry = finding.code in {"problem", "excepted", "restored"}
+    return not is_entry and ((shown == "verbose" and style.verbose) or (shown == "always" and not style.quiet))
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    about, rest = predicate(finding)
+    facts = tuple(filter(None, (rest, escaped(finding.fix))))
+    yield from _entry(code_of(finding.code).sign, about, facts, style, escaped(finding.origin))
+
+
+def _only(blocks: Iterable[Block[Entry]], *, deletions: bool) -> list[Block[Entry]]:
+    """Return the deletions of some blocks alone, or all the rest."""
+    parts = [
+        replace(
+            block,
+            groups=tuple(group for group in block.groups if isinstance(subject_of(group.sample), Delete) is deletions),
+        )
+        for block in blocks
+    ]
+    return [block for block in parts if block.groups]
+
+
+def _noted(notes: Iterable[str], style: Style) -> list[str]:
+    return [line for note in notes for line in _folded(escaped(note), style)]
+
+
+def _put_back(saved: RunDocument, style: Style) -> list[str]:
+    """Return what was changed and put back, under its heading."""
+    put_back = [*saved.findings("restored")]
+    heading = restored_heading(len(put_back), saved.restored_since)
+    if not heading:
+        return []
+    lines = [_painted(line, "target", style) for line in _folded(heading, style)]
+    for target, own in groupby(() if style.quiet else put_back, lambda restored: address_of(restored).target):
+        lines.append(_painted(escaped(str(target)), "target", style))
+        for restored in own:
+            lines += _entry("=", label(address_of(restored)), (restored_text(restored),), style)
+    return lines
+
+
+def _joined(parts: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
+    """Return headings with their lines; one that is the same as that above is left out.
+
+    On a terminal a blank line stands between what targets have.
+    """
+    lines: list[str] = []
+    above: list[str] = []
+    for heading, below in parts:
+        if heading != above:
+            lines += [*([""] if lines and style.width is not None else []), *heading]
+        lines += below
+        above = heading
+    return lines
+
+
+def _parts(
+    blocks: Iterable[Block[Entry]], more: Mapping[Target, Sequence[str]], style: Style
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the heading and the lines of what targets have in common, then of each target, with its further lines.
+
+    On a terminal, the first heading says how to see the targets that it does not name.
+    """
+    alone: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
+    hint = "" if style.width is None or style.group_by else "; --group-by target shows each"
+    for block in blocks:
+        lines = [line for group in block.ranked for line in _group(group, style)]
+        if len(block.targets) > 1:
+            number, names = headline(block.targets)
+            yield _heading(number, f"{names}{hint}", style), lines
+            hint = ""
+        else:
+            alone[block.targets[0]] = lines
+    for target, own in alone.items():
+        below = [*own, *more.get(target, ())]
+        if below:
+            yield [_painted(escaped(str(target)), "target", style)], below
+
+
+def _heading(number: str, names: str, style: Style) -> list[str]:
+    """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later.
+
+    On a terminal they begin in the column of the values below them.
+    """
+    width = NUMBER_WIDTH if style.width is None else LABEL_WIDTH + LABEL_INDENT
+    for line in (f"{number:<{width}}({names})", f"{number}  ({names})"):
+        if style.width is None or len(line) <= style.width:
+            return [line.replace(number, _painted(number, "target", style), 1)]
+    return [_painted(number, "target", style), *_folded(f"({names})", style, indent=2)]
+
+
+def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
+    """Yield the lines of equal entries of several targets, or of one entry."""
+    sample = group.sample
+    about = subject(group)
+    longest = inf if style.verbose else SHOWN_VALUE_LENGTH
+    match sample:
+        case Finding(code="excepted"):
+            known = (*held_back(sample, longest), reason_of(sample))
+            yield from _entry("=", about, known, style, escaped(group.origin))
+            return
+        case Finding():
+            yield from _entry("!", f"{about}: {reason_of(sample)}", (), style, escaped(group.origin))
+            return
+        case Outcome():
+            role = ROLES.get(sample.status, "")
+            yield from _entry(MARKERS[sample.change.action], about, (status_text(sample),), style, role=role)
+        case _:
+            facts: tuple[str, ...] = (
+                () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
+            )
+            if not sample.address.section:
+                about, facts = f"{about} ({', '.join(facts)})", ()
+            facts = tuple(filter(None, (*facts, who(group.entries))))
+            yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
+    if style.verbose:
+        for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
+            yield from _folded(line, style, indent=6)
+        for change in map(subject_of, group.entries):
+            yield from () if isinstance(change, Finding) else _requests(change)
+
+
+def _requests(change: Change) -> Iterator[str]:
+    return (f"      {escaped(str(request))}" for request in change.requests)
+
+
+def _entry(
+    marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "", *, role: str = ""
+) -> Iterator[str]:
+    """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
+
+    The facts are in the colour of their role, if they have one. The origin stands five blanks later; on a terminal it
+    is dimmed, and ends each line in the last column. What is too wide stands below, a line each: the origin, or the
+    facts as well.
+    """
+    room = " " * max(2, LABEL_WIDTH - len(subject)) if facts else ""
+    told = ", ".join(facts)
+    at_end = f"     {origin}" if origin else ""
+    left = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{told}")
+    if left >= 0:
+        start = f"  {_painted(f'{marker} {subject}', marker, style)}{room}{_painted(told, role, style)}"
+        blanks = "" if style.width is None else " " * (int(left) - len(at_end))
+        end = f"{blanks}{_painted(at_end, 'origin', style)}" if origin and left >= len(at_end) else ""
+        yield f"{start}{end}"
+    else:
+        for line in _folded(f"{marker} {subject}", style, indent=2):
+            yield line.replace(line.strip(), _painted(line.strip(), marker, style))
+        for fact in facts:
+            for line in _folded(fact, style, indent=8):
+                yield line.replace(line.strip(), _painted(line.strip(), role, style))
+    if origin and left < len(at_end):
+        yield from (_painted(line, "origin", style) for line in _folded(origin, style, indent=8))
+
+
+def _summary(document: RunDocument, text: str, style: Style) -> list[str]:
+    """Fold a summary, and paint its first words and its numbers by their roles."""
+    shown = "\n".join(_folded(text, style))
+    first, colon, _ = text.partition(":")
+    for phrase, role in {f"{first}{colon}": "target", **phrases_of(document)}.items():
+        words = r"\s".join(map(re.escape, phrase.split()))
+        colour = partial(_each_line, ROLES.get(role, role), style)
+        shown = re.sub(rf"(?<![\w,]){words}", colour, shown, count=1)
+    return shown.split("\n")
+
+
+def _each_line(role: str, style: Style, phrase: re.Match[str]) -> str:
+    return "\n".join(_painted(line, role, style) for line in phrase[0].split("\n"))
+
+
+def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
+    """Break a line that is too wide between words, and indent what follows a little more."""
+    first, others = " " * indent, " " * (indent and indent + 2)
+    if style.width is None or indent + len(text) <= style.width:
+        return [first + text]
+    return wrap(
+        text,
+        style.width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _diagnostics(diagnostics: Iterable[LocatedDiagnostic], style: Style) -> Iterator[str]:
+    """Yield the lines of diagnostics; of many equal ones, such as those of one lock, all but the first in short."""
+    equal: dict[str, list[LocatedDiagnostic]] = {}
+    shown = list(diagnostics)
+    for diagnostic in shown:
+        equal.setdefault(diagnostic.message, []).append(diagnostic)
+    for diagnostic in shown:
+        first, *others = equal[diagnostic.message]
+        if len(others) + 1 < GROUP_FROM_TARGETS:
+            yield from _diagnostic(diagnostic, style)
+        elif diagnostic is first:
+            yield from _diagnostic(first, style)
+            yield from (f"    the same at {_painted(escaped(other.place), 'target', style)}" for other in others)
+
+
+def _diagnostic(diagnostic: LocatedDiagnostic, style: Style) -> Iterator[str]:
+    severity = _painted("warning", "warning", style) + ": " if diagnostic.severity == "warning" else ""
+    yield f"{_painted(escaped(diagnostic.place), 'target', style)}: {severity}{escaped(diagnostic.message)}"
+    if diagnostic.source:
+        yield f"    {escaped(diagnostic.source)}"
+        caret = " " * len(escaped(diagnostic.source[: diagnostic.column - 1])) + "^"
+        yield f"    {caret[:-1]}{_painted('^', diagnostic.severity, style)}"
+
+
+Check = tuple[Verdict, str, str]
+"""A verdict, its subject, and the text of a finding."""
+
+
+def _check(finding: DoctorFinding) -> Check:
+    return finding.verdict, finding.about, advised(finding.said, finding.remedy)
+
+
+def _checks(target: TargetState) -> Iterator[Check]:
+    yield from map(_check, target.findings)
+    for section in target.sections:
+        yield from _section(section, told=not target.findings)
+
+
+def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
+    """Count what is well, by section; show once what is found alike in several targets, and then the rest of each."""
+    well = Counter[Check]()
+    alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
+    for state in targets:
+        for verdict, about, said in _checks(state):
+            if verdict is Verdict.OK:
+                well[verdict, about, said] += 1
+            else:
+                place = state.target.url
+                everywhere = said.replace(place, f"{state.level}s/<path>/") if place else said
+                places = alike.setdefault((state.level, (verdict, about, everywhere)), {})
+                places[state.target] = verdict, about, said
+    counts = [
+        (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in well.items()
+    ]
+    lines = _checked("sections", sorted(counts, key=itemgetter(1)), style)
+    groups: dict[tuple[Target, ...], list[Check]] = {}
+    alone: dict[Target, list[Check]] = {state.target: [] for state in targets}
+    for (_, check), places in alike.items():
+        if len(places) < GROUP_FROM_TARGETS:
+            for target, own in places.items():
+                alone[target].append(own)
+        else:
+            groups.setdefault(tuple(places), []).append(check)
+    for those, checks in sorted(groups.items(), key=lambda group: (-len(group[0]), *map(str, group[0]))):
+        number, which = headline(those)
+        lines += _checked(f"{number} ({which})", checks, style)
+    for target, checks in alone.items():
+        lines += _checked(str(target), checks, style)
+    return lines
+
+
+def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
+    """Yield a section, unless the findings of its target say it all, and its findings."""
+    why = advised(section.said, section.remedy)
+    if told or why or section.read != "no":
+        said = f"read: {section.read}, write: {section.write}"
+        yield section.verdict, section.section, f"{said}: {why}" if why else said
+    yield from (_check(finding) for finding in section.findings)
+
+
+def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
+    """Put a title above its findings, a line each; the text of a finding that is too wide stands below."""
+    lines = []
+    for verdict, about, said in checks:
+        if style.quiet and verdict is Verdict.OK:
+            continue
+        subject, words = escaped(about), escaped(said)
+        start = f"  {_painted(verdict, verdict, style)}{' ' * (FINDING_INDENT - 2 - len(verdict))}{subject}"
+        room = " " * max(2, FINDING_WIDTH - len(subject))
+        if style.width is None or FINDING_INDENT + len(subject + room + words) <= style.width:
+            lines.append(start + room + words)
+        else:
+            lines += [start, *_folded(words, style, indent=FINDING_INDENT + 2)]
+    return [_painted(escaped(title), "target", style), *lines] if lines else []
+
+
+def _costs(costs: Costs) -> str:
+    plan, apply = costs.plan, costs.apply
+    return (
+        f"A plan: {counted(plan.requests, 'request')}, {_about(plan.seconds)}. "
+        f"Applying it: {counted(costs.changes, 'change')} by {counted(apply.requests, 'request')} more, "
+        f"{_about(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms per response, "
+        f"{counted(costs.concurrency, 'request')} at once."
+    )
+
+
+def _about(seconds: float) -> str:
+    """Return a time for people."""
+    if seconds < 1:
+        return "less than a second"
+    whole = round(seconds)
+    if whole < 120:
+        return f"about {counted(whole, 'second')}"
+    return f"about {counted(round(whole / 60), 'minute')}"
+
+
+def _painted(text: str, role: str, style: Style) -> str:
+    return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if style.colour and role else text
