@@ -87,7 +87,7 @@ class StoredNote(TypedDict):
     """A sentence about a change, or a fact about it."""
 
     code: str
-    """What is said, such as `hint`, `loss`, `page`, `source` or `changed_by`; more may come."""
+    """The code, such as `hint`, `loss`, `page`, `source` or `changed_by`; more may come."""
     reason: str
     """The sentence; empty if there are only data."""
     data: NotRequired[dict[str, Json]]
@@ -128,11 +128,11 @@ class StoredChange(StoredAddress):
     requests: list[StoredRequest]
     """The requests, in the order in which they are sent."""
     notes: NotRequired[list[StoredNote]]
-    """What is said about it."""
+    """Further sentences about it."""
     origin: str
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
     outcome: NotRequired[StoredOutcome]
-    """What became of it; in a report."""
+    """Its outcome; in a report."""
 
 
 class StoredCreate(StoredChange):
@@ -197,7 +197,7 @@ class StoredFinding(StoredAddress):
     """Anything that a plan says and does not do."""
 
     finding: str
-    """What is said, such as `problem`, `not_applicable`, `excepted`, `unmanaged`, `inherited`, `hidden`, `widened`,
+    """The code, such as `problem`, `not_applicable`, `excepted`, `unmanaged`, `inherited`, `hidden`, `widened`,
     `restored`, `rename` or `stays`; more may come."""
     field: str | None
     """The field that it is about; null for the whole object."""

@@ -37,6 +37,8 @@ def state_of(name: str) -> State:
     file = "protections" if name in NAMES else "fleet" if name.startswith("fleet") else "state"
     state: State = json.loads((RECORDINGS / f"{file}.json").read_text())
     state["instance"] |= {"dialect": "deployed", "now": RECORDED}
+    for project in () if file == "protections" else state["projects"]:
+        project["empty_repo"] = True
     if name == "scim-identities":
         state["groups"][0]["scim_identities"] = SCIM_IDENTITIES
     BEFORE.get(name, unchanged)(state)
