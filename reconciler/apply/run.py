@@ -294,8 +294,7 @@ class TargetRun:
                 self._count(len(self.attempts) - 1)
         if not self._below:
             self._end(attempt.outcome for attempt in self.attempts)
-        if self.options.verify:
-            self._verify(self.attempts)
+        self._verify(self.attempts)
         self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
 
     @property
@@ -322,8 +321,7 @@ class TargetRun:
             outcomes: of these.
         """
         places = self._end([*outcomes, *(attempt.outcome for attempt in self.attempts)])
-        if self.options.verify:
-            self._verify([self.attempts[place] for place in places])
+        self._verify([self.attempts[place] for place in places])
 
     def _end(self, outcomes: Iterable[Outcome]) -> list[int]:
         """Delete what others have referred to, unless one of them was left as it was; return which attempts that are.
@@ -434,7 +432,9 @@ class TargetRun:
 
         Where the service did not carry that out, and may later, it is looked for before the request is sent again.
         """
-        for left in reversed(range(MAX_CREATE_ATTEMPTS)):
+        left = MAX_CREATE_ATTEMPTS
+        while True:
+            left -= 1
             try:
                 self.service.send(request)
             except ServiceError as error:
@@ -448,7 +448,9 @@ class TargetRun:
             return
 
     def _verify(self, attempts: Iterable[Attempt]) -> None:
-        """Read again what was changed or may have been; what the service silently dropped is not done."""
+        """Read again what was changed or may have been, if wanted; what the service silently dropped is not done."""
+        if not self.options.verify:
+            return
         open_ones = [
             attempt
             for attempt in attempts

@@ -16,7 +16,6 @@ from reconciler.live.existence import There
 from reconciler.live.read import answer_or_error
 from reconciler.live.records import fetch_record
 from reconciler.model.absence import (
-    LastApplied,
     PartNow,
     Standing,
     absent,
@@ -123,17 +122,9 @@ def prospect(run: FleetSurvey, commit: str, *, whole: bool) -> Prospect | None:
         declared=_declared(run, called) if whole else frozenset(),
         released=_released(run, called) if whole else frozenset(),
         unknown=_unknown(run, inventory) if whole else frozenset(),
-        backwards=commit != "" and _last_applied(run).may_be_newer,
+        backwards=bool(commit and opened.ancestry and opened.ancestry.last_applied(inventory.applied).may_be_newer),
     )
     return Prospect(applied, inventory, tuple(line for line in run.absences.deletions if line.key in deleted))
-
-
-def _last_applied(run: FleetSurvey) -> LastApplied:
-    """Return where the commit stands that was applied last, by the list."""
-    ancestry, stored = run.inventory.ancestry, run.inventory.stored
-    if ancestry is None or stored is None:
-        return LastApplied("", Standing.CONTAINED)
-    return ancestry.last_applied(stored.inventory.applied)
 
 
 def names(run: FleetSurvey) -> Names:

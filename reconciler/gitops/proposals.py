@@ -100,10 +100,10 @@ def _keeper(board: Board, place: ProposalTarget, **narrowed: str) -> Keeper:
     user = cache(partial(own_user, board))
 
     def is_ours(merge_request: Record) -> bool:
-        match merge_request:
-            case {"source_project_id": int(source), "project_id": int(own), "author": {"id": int(author)}}:
-                return source == own and author == user()
-        return False
+        author = merge_request.get("author")
+        own = merge_request.get("project_id")
+        is_own = isinstance(own, int) and merge_request.get("source_project_id") == own
+        return is_own and isinstance(author, dict) and author.get("id") == user()
 
     return Keeper(board, "merge request", f"{place.url}/merge_requests", f"?{query}", "iid", is_ours)
 

@@ -76,7 +76,7 @@ class LastApplied:
             case Standing.UNKNOWN:
                 fetch = f"git fetch {self.remote} {self.commit}"
                 return f"manifests that this clone lacks were applied, {name}: run `{fetch}`, once they are pushed"
-            case Standing.CUT_OFF:
+            case _:
                 fetch = f"git fetch --unshallow {self.remote}".rstrip()
                 return f"manifests that this clone lacks were applied, {name}: run `{fetch}`"
 

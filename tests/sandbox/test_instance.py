@@ -192,6 +192,17 @@ def test_a_member_of_a_project_below_sees_the_group(service: SandboxClient) -> N
     assert service.ask("GET /groups/999") == (404, {"message": "404 Group Not Found"})
 
 
+def test_a_projects_groups_are_those_above_and_the_invited_ones_if_asked(service: SandboxClient) -> None:
+    service.given(a_service(web={"invited_groups": [{"group_id": 12, "role": "developer"}]}))
+
+    def groups(query: str) -> list[str]:
+        return [each["full_path"] for each in service.ask(f"GET /projects/100/groups{query}")[1]]
+
+    assert groups("") == groups("?with_shared=false") == ["acme"]
+    assert groups("?with_shared=true") == ["acme", "far"]
+    assert groups("?with_shared=true&shared_min_access_level=40") == ["acme"]
+
+
 def test_a_groups_projects_are_listed_newest_first_and_with_its_subgroups_if_asked(service: SandboxClient) -> None:
     state = a_service()
     state["projects"].append({"id": 5, "path": "acme/zoo", "name": "A zoo", "last_activity_at": "2026-02-01"})
