@@ -338,6 +338,7 @@ def test_no_depth_of_nesting_is_too_much() -> None:
         (lambda plan: first(plan).pop("action"), "items[2] has neither an action nor a finding"),
         (lambda plan: first(plan).update(action="merge"), "items[2] has neither an action nor a finding"),
         (lambda plan: plan["items"][1].pop("finding"), "items[1] has neither an action nor a finding"),
+        (lambda plan: plan["items"].insert(0, "an item"), "items[0] has neither an action nor a finding"),
         (lambda plan: plan["items"][1].pop("reason"), "items[1].reason is missing"),
         (lambda plan: first(plan).update(name=[]), "items[2].name should be a string; "
          "items[2].name should be a number"),
@@ -367,6 +368,8 @@ def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> N
         (lambda plan: plan["items"][4]["data"].pop("owner"), "items[4]: the data of 'unmanaged' are not as they should be"),
         (lambda plan: first(plan).update(notes=[{"code": "page", "reason": "", "data": {"page": 1}}]),
          "items[2]: the data of 'page' are not as they should be"),
+        (lambda plan: first(plan).update(notes=[{"code": "changed_by", "reason": "", "data": {"name": "Mona",
+         "time": "2026-12-01T10:00:00"}}]), "items[2]: the data of 'changed_by' are not as they should be"),
     ],
 )  # fmt: skip
 def test_items_that_no_plan_has_are_refused(spoil: Spoil, words: str) -> None:

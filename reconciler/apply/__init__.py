@@ -8,7 +8,6 @@ what was written, and `refusals` says why something was not. `targets` is what t
 
 from reconciler.apply.outcomes import (
     DONE_BEFORE,
-    QUIT_BEFORE_CHANGE,
     RESULT_UNKNOWN,
     RUN_ENDED,
     UNVERIFIED,
@@ -29,7 +28,6 @@ from reconciler.model.item import Outcome, Status
 
 __all__ = [
     "DONE_BEFORE",
-    "QUIT_BEFORE_CHANGE",
     "RESULT_UNKNOWN",
     "RUN_ENDED",
     "UNVERIFIED",

@@ -20,8 +20,6 @@ TokenSink = Callable[[Address, str], None]
 
 RUN_ENDED = "the run ended before this change"
 
-QUIT_BEFORE_CHANGE = "left out by quitting"
-
 RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 
 DONE_BEFORE = "by an earlier run"
@@ -43,9 +41,7 @@ class Fate:
         return Outcome(change, self.status, self.reason)
 
 
-def with_left_out(
-    targets: Iterable[TargetPlan], left: Plan, fate: Fate = Fate(Status.SKIPPED, QUIT_BEFORE_CHANGE)
-) -> list[TargetPlan]:
+def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list[TargetPlan]:
     """Return targets with their outcomes, those of the changes that were left out included.
 
     Args:
@@ -54,9 +50,7 @@ def with_left_out(
         fate: what became of these.
     """
     by_target = {target.target: target for target in targets}
-    for target in left.targets:
-        if not any(target.changes):
-            continue
+    for target in (own for own in left.targets if any(own.changes)):
         begun = by_target.get(target.target)
         own = {section.section: section for section in begun.sections} if begun else {}
         sections = []

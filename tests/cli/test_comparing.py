@@ -200,3 +200,22 @@ def test_a_plan_and_a_report_are_not_compared(cli_runner: CliRunner) -> None:
         == "reconciler: none.json: No such file or directory; check the path\n"
     )
     assert cli_runner("show new.json --since old.json --report json=old.json").code == 64
+
+
+def test_of_a_creation_that_is_another_the_fields_inside_are_told(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_0123456789abcdef")
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/copy}\ncreate: {import: {github: %s}}\n"
+    for name, number in (("old", 5), ("new", 6)):
+        cli_runner.write("manifests/new.yaml", document % f"{{repo_id: {number}, token_env: GITHUB_TOKEN}}")
+        assert cli_runner(f"plan --out {name}.json").code in (0, 3)
+    assert dated(cli_runner, "show new.json --since old.json") == (
+        0,
+        """\
+project acme/copy
+  different + project acme/copy  declared.import.github.repo_id: 5 -> 6
+The plan of TIME, compared with that of TIME: 0 new, 0 gone, 1 different, 0 the same.
+""",
+    )

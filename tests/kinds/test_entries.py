@@ -348,3 +348,6 @@ def test_who_comes_with_an_archive_is_asked_for_by_name(cli_runner: CliRunner) -
     cli_runner.write("manifests/a.yaml", group % "{user: bob}, {user: 77}, {user: nobody}")
     done = cli_runner("plan")
     assert (done.code, "no user has the username nobody" in done.out, "1 problem" in done.out) == (3, True, True), done
+    cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "match": "users?username=nobody"}])
+    done = cli_runner("plan")
+    assert (done.code, "GET users: 403 Forbidden" in done.out, "1 problem" in done.out) == (3, True, True), done
