@@ -240,12 +240,14 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
     for name in names:
         cli_runner.write(f".reconciler/{name}", "{}")
     Path(".reconciler/more/link").symlink_to("..")
+    submodule = repository(cli_runner.folder / ".reconciler/module")
+    submodule.commit()
     repository(cli_runner.folder).git("add", ".reconciler", "manifests")
     given(job, PART)
     done = cli_runner("plan")
-    assert written() == ["more", "plan-2.json"]
+    assert written() == ["module", "more", "plan-2.json"]
     assert [*Path(".reconciler/more").iterdir()] == []
-    warned = [line for line in done.err.splitlines() if "is committed" in line]
+    warned = [line for line in done.err.splitlines() if "is committed" in line and "/module/" not in line]
     assert warned[0] == (
         ".reconciler/apply.yml is committed, and a job takes nothing from there: git rm --cached .reconciler/apply.yml"
     )
@@ -328,6 +330,10 @@ def test_the_history_of_a_fleet_page_is_kept_in_a_ref(
     Path("public/link").symlink_to("/")
     assert cli_runner("show .reconciler/plan.json --report fleet=public/other.html").err != ""
     assert not Path("public/link").is_symlink()
+    Path("public/link").symlink_to("elsewhere")
+    absolute = cli_runner.folder / "public/other.html"  # such a folder is not of the checkout, and stays as it is
+    assert cli_runner(f"show .reconciler/plan.json --report fleet={absolute}").code == 0
+    assert Path("public/link").is_symlink()
     assert (kept(server), kept(server, "other.history.json")) == (1, 1)
     assert server.git("rev-list", "--count", REF) == "1"
 

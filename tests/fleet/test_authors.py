@@ -242,3 +242,10 @@ def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_num
     assert (done.code, done.err) == (2, "")
     assert f", by Mona Lee, {later:%Y-%m-%d %H:%M} UTC" in done.out
     assert "Mona" not in cli_runner("drift --who --no-inventory").out
+    path = json.loads(cli_runner("drift --format json").out)["targets"][0]["ref"]
+    cli_runner.write(
+        "manifests/group.yaml",
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {milestones: {a: {}}}\n",
+    )
+    assert cli_runner("apply --yes --target acme").code == 0
+    assert ", by Mona Lee, " in cli_runner(f"drift --who --target {path}").out

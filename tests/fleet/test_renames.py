@@ -1,6 +1,7 @@
 """Plans that delete an object and create a similar one: most often somebody has renamed it without `renamed_from`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -102,10 +103,10 @@ def test_the_hints_of_shards_are_one(cli_runner: CliRunner) -> None:
     cli_runner.write(
         "manifests/set.yaml",
         "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\n"
-        "select: {projects: [acme/api, acme/lib]}\nspec: {prune: [milestones], milestones: {'2027.01': {}}}\n",
+        "select: {projects: [acme/api, acme/web]}\nspec: {prune: [milestones], milestones: {'2027.01': {}}}\n",
     )
     state = cli_runner.sandbox.state()
-    state["projects"][1]["milestones"] = [{"title": "2027-1"}]
+    state["projects"][2]["milestones"] = [{"title": "2027-1"}]
     cli_runner.sandbox.replace_state(state)
     whole = cli_runner("plan")
     assert (
@@ -116,6 +117,8 @@ def test_the_hints_of_shards_are_one(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --shard 2/2 --out 2.json").code == 0
     merged = cli_runner("merge 1.json 2.json --out plan.json")
     assert merged.out == whole.out
+    parts = [len(findings_of(json.loads(Path(f"{number}.json").read_text()), "rename")) for number in (1, 2)]
+    assert parts == [1, 1]
 
 
 def test_no_advice_is_one_that_validate_refuses(cli_runner: CliRunner) -> None:
