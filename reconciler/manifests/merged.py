@@ -1,7 +1,7 @@
 """What one target wants, and where each value of it comes from."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.manifests.creation import CREATE_KEY
@@ -10,9 +10,9 @@ from reconciler.manifests.stack.exceptions import exceptions_on
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.locks import lock_on
 from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec
 from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
-from reconciler.manifests.validation import may_be_renamed
+from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
@@ -29,6 +29,8 @@ class MergedTarget:
 
     desired: DesiredTarget
     stack: Stack
+    _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
+    """By section, the names that its items have or had, once they were asked for."""
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -94,7 +96,7 @@ class MergedTarget:
         if not isinstance(section, dict) or address.name not in section:
             return None
         spec, olds = self.stack.specs[address.section], list(map(str, others))
-        if olds and not may_be_renamed(spec, section, str(address.name), olds, self.stack.target.level):
+        if olds and not self._may_be_renamed(spec, address.section, str(address.name), olds):
             return None
         declared = declarations(self.stack, (address.section, address.name))
         lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
@@ -102,6 +104,13 @@ class MergedTarget:
         values = self.stack.values or {}
         used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
         return lowest.line, (own_name, *(unfilled(other, used) for other in olds))
+
+    def _may_be_renamed(self, spec: SectionSpec, section: str, name: str, olds: list[str]) -> bool:
+        items = self.stack.sections[section]
+        if section not in self._taken:
+            self._taken[section] = names_taken(items)
+        is_free = all(self._taken[section].get(old, name) == name for old in olds)
+        return is_free and may_be_renamed(spec, name, items[name], olds, self.stack.target.level)
 
     def remarks(self, path: Sequence[str | int]) -> list[str]:
         """Return the lock that holds a field, and the exceptions that are about it, a line each.

@@ -404,11 +404,19 @@ def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
             claimed.setdefault(old, key)
 
 
-def may_be_renamed(spec: SectionSpec, section: Mapping[str, Any], name: str, olds: list[str], level: Level) -> bool:
-    """Whether `validate` takes some names as the former ones of a declared item."""
-    item = {**(section[name] or {}), OLD_NAMES: olds}
-    broken = [*_old_name_errors({**section, name: item}), *_rules(_sound_items(spec, {name: item}, level), spec)]
-    return all(each.severity != "error" for each in broken)
+def names_taken(items: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the names that are declared in a section, and the former ones there, each with the item that has it."""
+    taken: dict[str, str] = {}
+    for key, item in items.items():
+        written = item.get(OLD_NAMES) if isinstance(item, dict) else None
+        taken |= dict.fromkeys([written] if isinstance(written, str) else written or (), key)
+    return taken | {key: key for key, item in items.items() if item is not None}
+
+
+def may_be_renamed(spec: SectionSpec, name: str, item: Mapping[str, Any] | None, olds: list[str], level: Level) -> bool:
+    """Whether the rules of a section take some names as the former ones of an item; see `names_taken` for the rest."""
+    renamed = {**(item or {}), OLD_NAMES: olds}
+    return all(broken.severity != "error" for broken in _rules(_sound_items(spec, {name: renamed}, level), spec))
 
 
 def _rules(section: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:

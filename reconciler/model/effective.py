@@ -83,7 +83,7 @@ def ends_of_grace(
 ) -> Iterator[datetime]:
     """Yield, for each token that stays beside its successor, until when it does; see `due_moments`."""
     for births, _ in _rotations(section, part, live, now):
-        if max(births) + grace > now:
+        if max(now - max(births), timedelta()) < grace:  # as the planner counts: an age is never negative
             yield from [max(births) + grace] * (len(births) - 1)
 
 
