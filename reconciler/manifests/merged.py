@@ -107,9 +107,8 @@ class MergedTarget:
 
     def _may_be_renamed(self, spec: SectionSpec, section: str, name: str, olds: list[str]) -> bool:
         items = self.stack.sections[section]
-        if section not in self._taken:
-            self._taken[section] = names_taken(items)
-        is_free = all(self._taken[section].get(old, name) == name for old in olds)
+        taken = self._taken.get(section) or self._taken.setdefault(section, names_taken(items))
+        is_free = all(taken.get(old, name) == name for old in olds)
         return is_free and may_be_renamed(spec, name, items[name], olds, self.stack.target.level)
 
     def remarks(self, path: Sequence[str | int]) -> list[str]:
