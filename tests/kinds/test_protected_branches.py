@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.apply.verify import PLAN_WAS_EDITED
+from reconciler.apply.agree import PLAN_WAS_EDITED
 from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
