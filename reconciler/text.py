@@ -55,7 +55,7 @@ from reconciler.document.wording import (
     who,
 )
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.codes import CODES, code_of
+from reconciler.model.codes import code_of, place_of
 from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
 from reconciler.model.targets import Level, Target
 from reconciler.model.values import SHOWN_VALUE_LENGTH
@@ -203,13 +203,10 @@ def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]
         said = own.setdefault(target_of(item), [])
         if isinstance(item, Finding) and _is_said(item, style):
             said.append(item)
-    order = [*CODES]
     return {
         target: [
             line
-            for finding in sorted(
-                said, key=lambda finding: order.index(finding.code) if finding.code in order else len(order)
-            )
+            for finding in sorted(said, key=lambda finding: place_of(finding.code))
             for line in _finding(finding, style)
         ]
         for target, said in own.items()

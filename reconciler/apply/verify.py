@@ -13,7 +13,7 @@ from reconciler.live.read import completed, decode, learn_ids, numbered, read_pa
 from reconciler.live.records import look_up_names
 from reconciler.model.diff import as_read, called_alike, moved, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes, sentences
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, makes, sentences
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Step
@@ -322,7 +322,7 @@ def forgery(
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
         return PLAN_WAS_EDITED
-    anew = [_completed(step, change) for step in steps]
+    anew = [_completed(step, change) for step in steps if not isinstance(step, Finding)]
     if anew == [change]:
         return "" if _is_told(anew[0], change) else PLAN_WAS_EDITED
     is_same = len(anew) == 1 and _without_entry_ids(anew[0]) == _without_entry_ids(change)

@@ -80,6 +80,14 @@ CODES: Mapping[str, Code] = {
 }
 
 
+_PLACES = {name: place for place, name in enumerate(CODES)}
+
+
 def code_of(name: str) -> Code:
     """Return the row of a code; `UNKNOWN` if there is none."""
     return CODES.get(name, UNKNOWN)
+
+
+def place_of(name: str) -> int:
+    """Return the place of a code in the table; what has no row comes last."""
+    return _PLACES.get(name, len(_PLACES))
