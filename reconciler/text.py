@@ -222,7 +222,7 @@ def _is_said(finding: Finding, style: Style) -> bool:
 
 def _finding(finding: Finding, style: Style) -> Iterator[str]:
     about, rest = predicate(finding)
-    facts = tuple(filter(None, (rest, escaped(finding.fix))))
+    facts = tuple(filter(None, (advised(rest, escaped(finding.fix)),)))
     yield from _entry(code_of(finding.code).sign, about, facts, style, escaped(finding.origin))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
 
+from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Action, Change, Create, Delete, Finding, Outcome, Status, Update
@@ -175,7 +176,10 @@ class TargetPlan:
         return replace(self, sections=tuple(sections))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
-        """Return the plan with the origins of changes and problems; a problem of all of it is where its document is."""
+        """Return the plan with the origins of changes, problems and remarks.
+
+        A problem of all of it is where its document is.
+        """
         sections = (
             replace(
                 section,
@@ -188,6 +192,12 @@ class TargetPlan:
                 problems=tuple(
                     replace(problem, origin=(section.section and origin(problem.address, problem.field)) or self.origin)
                     for problem in section.problems
+                ),
+                findings=tuple(
+                    replace(finding, origin=origin(finding.where, finding.field) or finding.origin)
+                    if finding.where and not code_of(finding.code).own_form
+                    else finding
+                    for finding in section.findings
                 ),
             )
             for section in self.sections
