@@ -130,13 +130,14 @@ class Preparation:
             changes=(*changes, *deletions, *refused),
             problems=(*problems, *ready.section.problems),
             excepted=ready.section.excepted,
+            findings=ready.section.findings,
         )
         ready = Ready(section, ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
-        planned = replace(planned, excepted=ready.section.excepted)
+        planned = replace(planned, excepted=ready.section.excepted, findings=ready.section.findings)
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
     def planned_whole(self, section: Section) -> SectionPlan:

@@ -4,25 +4,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Any, Protocol, cast
 
 from reconciler.apply import CanaryRun
 from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen, is_about_run
-from reconciler.model.codes import code_of
-from reconciler.model.item import RESULT_UNKNOWN, Action, Change, ChangedBy, Finding, Item, Keep, Outcome, Status
+from reconciler.model.codes import code_of, place_of
+from reconciler.model.item import RESULT_UNKNOWN, Action, Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import (
-    Excepted,
-    HiddenEntries,
-    InheritedObject,
-    Plan,
-    Problem,
-    Restored,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    WidenedObject,
-)
+from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
 from reconciler.model.protocols import Json
 from reconciler.model.state import Reference, Section
 from reconciler.model.targets import Address, Target
@@ -69,7 +59,8 @@ def items_of(plan: Plan) -> Iterator[Item]:
             again = dependent.get((target.target, section.section))
             if again is not None:
                 yield _kept(again)
-            yield from _findings(target.target, section)
+            found = chain(_findings(target.target, section), section.findings)
+            yield from sorted(found, key=lambda finding: place_of(finding.code))
 
 
 def _kept(section: Section) -> Keep:
@@ -87,7 +78,7 @@ def _of_section(target: Target, section: str) -> Address:
 
 
 def _findings(target: Target, section: SectionPlan) -> Iterator[Finding]:
-    """Yield what a section of a plan says, as findings."""
+    """Yield as findings what the tree has types of its own for."""
     yield from map(as_finding, section.problems)
     for excepted in section.excepted:
         data = {
@@ -99,28 +90,7 @@ def _findings(target: Target, section: SectionPlan) -> Iterator[Finding]:
         yield Finding(excepted.address, "excepted", excepted.reason, data=data, origin=excepted.origin)
     if section.not_applicable:
         yield Finding(_of_section(target, section.section), "not_applicable", section.not_applicable)
-    for affected in section.widened:
-        yield Finding(affected.address, "widened", affected.reason)
-    for unmanaged in section.unmanaged:
-        yield _unmanaged(unmanaged)
-    for above in section.inherited:
-        yield Finding(above.address, "inherited", f"is inherited from {above.holder}", data={"holder": above.holder})
-    for hidden in section.hidden:
-        reason = f"keeps {hidden.field} that this token cannot see"
-        yield Finding(hidden.address, "hidden", reason, field=hidden.field)
-    for restored in section.restored:
-        yield Finding(
-            restored.address,
-            "restored",
-            "was changed and put back",
-            field=restored.field,
-            data={
-                "before": restored.before,
-                "meanwhile": restored.meanwhile,
-                "changed_by": dict(restored.changed_by.data),
-                "restored_by": dict(restored.restored_by.data),
-            },
-        )
+    yield from map(_unmanaged, section.unmanaged)
 
 
 def as_finding(problem: Problem) -> Finding:
@@ -217,6 +187,7 @@ class _Parts:
     changes: list[Change] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     steps: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    findings: list[Finding] = field(default_factory=list)
     again: Keep | None = None
 
 
@@ -248,15 +219,17 @@ def _put(item: Item, sections: Mapping[tuple[Target, str], _Parts]) -> None:
                 sections[item.address.target, item.address.section].again = item
         case Finding():
             if item.where is not None:
-                sections[item.where.target, item.where.section].steps[item.code].append(_step(item, item.where))
+                _put_finding(item, item.where, sections[item.where.target, item.where.section])
         case _:
             sections[item.address.target, item.address.section].changes.append(item)
 
 
-def _step(finding: Finding, where: Address) -> object:
-    """Return what a finding is in a section's plan; of one that the tree does not know, its sentence."""
+def _put_finding(finding: Finding, where: Address, parts: _Parts) -> None:
     read = STEPS.get(finding.code)
-    return finding.reason if read is None else read(finding, where)
+    if read is None:
+        parts.findings.append(finding)
+    else:
+        parts.steps[finding.code].append(read(finding, where))
 
 
 def _problem(finding: Finding, where: Address) -> Problem:
@@ -274,22 +247,13 @@ def _as_unmanaged(finding: Finding, where: Address) -> Unmanaged:
     return Unmanaged(where, data["id"], data["grants_access"], data["owner"], data["last_used"])
 
 
-def _restored(finding: Finding, where: Address) -> Restored:
-    data = finding.data
-    people = ChangedBy.of(data["changed_by"]), ChangedBy.of(data["restored_by"])
-    return Restored(where, finding.field, data["before"], data["meanwhile"], *people)
-
-
 STEPS: Mapping[str, Callable[[Finding, Address], object]] = {
     "problem": _problem,
     "excepted": _excepted,
-    "widened": lambda finding, where: WidenedObject(where, finding.reason),
     "unmanaged": _as_unmanaged,
-    "inherited": lambda finding, where: InheritedObject(where, finding.data["holder"]),
-    "hidden": lambda finding, where: HiddenEntries(where, finding.field or ""),
-    "restored": _restored,
+    "not_applicable": lambda finding, _where: finding.reason,
 }
-"""The steps of the tree, by the codes of the findings that stand for them."""
+"""What the tree has types of its own for, by the codes of the findings that stand for them."""
 
 
 def _target(own: Seen, sections: Mapping[tuple[Target, str], _Parts]) -> TargetPlan:
@@ -316,10 +280,7 @@ def _section(name: str, number: int | None, parts: _Parts) -> SectionPlan:
         unmanaged=tuple(steps["unmanaged"]),
         excepted=tuple(steps["excepted"]),
         not_applicable="".join(steps["not_applicable"]),
-        restored=tuple(steps["restored"]),
-        inherited=tuple(steps["inherited"]),
-        hidden=tuple(steps["hidden"]),
-        widened=tuple(steps["widened"]),
+        findings=tuple(parts.findings),
     )
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
 
+from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Action, Change, ChangedBy, Create, Delete, Outcome, Status, Update
-from reconciler.model.protocols import Json
+from reconciler.model.item import Action, Change, Create, Delete, Finding, Outcome, Status, Update
 from reconciler.model.state import Lookup, Reference, Section
 from reconciler.model.targets import Address, Target
 
@@ -49,33 +49,6 @@ class Unmanaged:
 
 
 @dataclass(frozen=True, slots=True)
-class InheritedObject:
-    """A live object of a target above that holds here too: it is never changed here, and never unmanaged."""
-
-    address: Address
-    holder: str
-    """Who has it, such as `a group above`."""
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenEntries:
-    """An object with a list of which the token cannot see all entries; no change removes these."""
-
-    address: Address
-    field: str
-    """The list, such as `groups`."""
-
-
-@dataclass(frozen=True, slots=True)
-class WidenedObject:
-    """A live object that holds for more than before once others are deleted, without a change of its own."""
-
-    address: Address
-    reason: str
-    """Which loss makes it so, and for what it holds then."""
-
-
-@dataclass(frozen=True, slots=True)
 class Excepted:
     """A change that exceptions hold back: it is not made before they have expired."""
 
@@ -94,24 +67,7 @@ class Excepted:
     """Where the manifests declare the exception, as path:line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Something declared that was changed on the service and put back: nothing is left to do."""
-
-    address: Address
-    field: str | None
-    """The field, or null for the whole object."""
-    before: Json
-    """The value before and after; of a whole object, whether it was there."""
-    meanwhile: Json
-    """The value in between; of a whole object, whether it was there."""
-    changed_by: ChangedBy
-    """Who changed it, and when."""
-    restored_by: ChangedBy
-    """Who put it back, and when."""
-
-
-Step = Change | Problem | Unmanaged | Excepted | InheritedObject | HiddenEntries | Lookup
+Step = Change | Problem | Unmanaged | Excepted | Finding | Lookup
 """One result of planning. A lookup is what must be asked for before its object can be planned."""
 
 
@@ -135,14 +91,8 @@ class SectionPlan:
     """Changes that exceptions hold back, one each."""
     not_applicable: str = ""
     """Why the target cannot have the section, which is left out; empty if it can."""
-    restored: tuple[Restored, ...] = ()
-    """Declared settings that were changed and put back, for `drift --restored`."""
-    inherited: tuple[InheritedObject, ...] = ()
-    """Live objects of targets above that hold here too; they are changed there alone."""
-    hidden: tuple[HiddenEntries, ...] = ()
-    """Objects with entries that the token cannot see, which stay."""
-    widened: tuple[WidenedObject, ...] = ()
-    """Objects that hold for more once the plan is applied, though nothing of theirs is changed."""
+    findings: tuple[Finding, ...] = ()
+    """Whatever else is said of it: what is new to say needs no more than a row of `model.codes`."""
     lookups: frozenset[Lookup] = frozenset()
     """What must be asked for before the rest of the section can be planned; none in a plan that is shown."""
 
@@ -205,9 +155,9 @@ class TargetPlan:
         return (step for section in self.sections for step in section.excepted)
 
     @property
-    def widened(self) -> Iterator[WidenedObject]:
-        """All objects that hold for more once others are deleted."""
-        return (affected for section in self.sections for affected in section.widened)
+    def findings(self) -> Iterator[Finding]:
+        """Whatever else is said."""
+        return (finding for section in self.sections for finding in section.findings)
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -226,7 +176,10 @@ class TargetPlan:
         return replace(self, sections=tuple(sections))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
-        """Return the plan with the origins of changes and problems; a problem of all of it is where its document is."""
+        """Return the plan with the origins of changes, problems and remarks.
+
+        A problem of all of it is where its document is.
+        """
         sections = (
             replace(
                 section,
@@ -239,6 +192,12 @@ class TargetPlan:
                 problems=tuple(
                     replace(problem, origin=(section.section and origin(problem.address, problem.field)) or self.origin)
                     for problem in section.problems
+                ),
+                findings=tuple(
+                    replace(finding, origin=origin(finding.where, finding.field) or finding.origin)
+                    if finding.where and not code_of(finding.code).own_form
+                    else finding
+                    for finding in section.findings
                 ),
             )
             for section in self.sections
@@ -304,3 +263,23 @@ class Plan:
     def cost(self) -> int:
         """How many requests the changes take."""
         return sum(len(change.requests) for change in self.changes)
+
+    def with_findings(self, findings: Iterable[Finding]) -> "Plan":
+        """Return the plan with more that is said of its sections."""
+        said: dict[tuple[Target, str] | None, list[Finding]] = {}
+        for finding in findings:
+            place = (finding.where.target, finding.where.section) if finding.where else None
+            said.setdefault(place, []).append(finding)
+        if not said:
+            return self
+        targets = (
+            replace(
+                target,
+                sections=tuple(
+                    replace(section, findings=(*section.findings, *said.get((target.target, section.section), ())))
+                    for section in target.sections
+                ),
+            )
+            for target in self.targets
+        )
+        return replace(self, targets=tuple(targets))

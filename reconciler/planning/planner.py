@@ -8,13 +8,11 @@ from typing import Any
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import (
     Excepted,
-    HiddenEntries,
-    InheritedObject,
     Plan,
     Problem,
     SectionPlan,
@@ -186,11 +184,13 @@ def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Problem |
 def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
     """Yield what a list shows besides what is planned: objects of targets above, and entries that nobody can see."""
     for record, holder in objects.inherited:
-        yield InheritedObject(at.address(record.names[0]), holder.name)
+        reason = f"is inherited from {holder.name}"
+        yield Finding(at.address(record.names[0]), "inherited", reason, data={"holder": holder.name})
     gone = gone_by([step for step in steps if isinstance(step, Update | Delete)])
     for record, field in objects.hidden:
         if record.id not in gone:
-            yield HiddenEntries(at.address(record.names[0]), field)
+            reason = f"keeps {field} that this token cannot see"
+            yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
 
 
 def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
@@ -208,8 +208,7 @@ def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
         problems=tuple(step for step in steps if isinstance(step, Problem)),
         unmanaged=tuple(step for step in steps if isinstance(step, Unmanaged)),
         excepted=tuple(step for step in steps if isinstance(step, Excepted)),
-        inherited=tuple(step for step in steps if isinstance(step, InheritedObject)),
-        hidden=tuple(step for step in steps if isinstance(step, HiddenEntries)),
+        findings=tuple(step for step in steps if isinstance(step, Finding)),
         lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
 

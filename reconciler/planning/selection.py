@@ -8,7 +8,7 @@ from hashlib import blake2b
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
-from reconciler.model.item import Change, source_of
+from reconciler.model.item import Change, Finding, source_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
@@ -233,7 +233,7 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
                 replace(
                     section,
                     changes=tuple(change for change in section.changes if id(change) in kept),
-                    widened=() if lost else section.widened,
+                    findings=_not_widened(section) if lost else section.findings,
                 )
                 for section in target.sections
             ),
@@ -301,7 +301,11 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
             if problem.address in addresses or problem.address.name is None or not section.section
         )
         excepted = tuple(exception for exception in section.excepted if exception.address in addresses)
-        yield replace(section, changes=changes, problems=problems, excepted=excepted, widened=())
+        yield replace(section, changes=changes, problems=problems, excepted=excepted, findings=_not_widened(section))
+
+
+def _not_widened(section: SectionPlan) -> tuple[Finding, ...]:
+    return tuple(finding for finding in section.findings if finding.code != "widened")
 
 
 def _spans(selection: RunSelection, address: Address) -> bool:

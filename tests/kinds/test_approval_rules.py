@@ -298,7 +298,8 @@ def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for
 
 
 def _widened(plan: Plan) -> list[tuple[Any, str]]:
-    return [(affected.address.name, affected.reason) for target in plan.targets for affected in target.widened]
+    said = (finding for target in plan.targets for finding in target.findings if finding.code == "widened")
+    return [(finding.where.name, finding.reason) for finding in said if finding.where]
 
 
 def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner) -> None:

@@ -14,18 +14,15 @@ from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import ACTIONS, Change, Create, Delete, Update
+from reconciler.model.item import ACTIONS, Change, Create, Delete, Finding, Update
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import (
     Excepted,
-    HiddenEntries,
-    InheritedObject,
     Plan,
     Problem,
     SectionPlan,
     TargetPlan,
     Unmanaged,
-    WidenedObject,
 )
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
@@ -108,6 +105,12 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
             )
 
 
+def _inherited(address: Address) -> st.SearchStrategy[Finding]:
+    return texts.map(
+        lambda holder: Finding(address, "inherited", f"is inherited from {holder}", data={"holder": holder})
+    )
+
+
 @st.composite
 def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
     """What will happen to a section of a target."""
@@ -134,9 +137,11 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
         ),
         tuple(draw(st.lists(excepted, max_size=2))),
         draw(texts),
-        inherited=tuple(draw(st.lists(st.builds(InheritedObject, addresses(), texts), max_size=2))),
-        widened=tuple(draw(st.lists(st.builds(WidenedObject, addresses(), texts), max_size=2))),
-        hidden=tuple(draw(st.lists(st.builds(HiddenEntries, addresses(), texts), max_size=2))),
+        findings=(
+            *draw(st.lists(st.builds(Finding, addresses(), st.just("widened"), texts), max_size=2)),
+            *draw(st.lists(addresses().flatmap(_inherited), max_size=2)),
+            *draw(st.lists(st.builds(Finding, addresses(), st.just("hidden"), texts, field=texts), max_size=2)),
+        ),
     )
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from datetime import date
+from itertools import groupby
 from unicodedata import category
 
 import pytest
 from hypothesis import given
 
 from reconciler.apply import Status
-from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, target_of
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
@@ -335,7 +336,8 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.changes, *target.problems, *target.widened] for target in tree(saved).targets]
+    widened = {target: [*found] for target, found in groupby(saved.findings("widened"), target_of)}
+    lines = [[*each.changes, *each.problems, *widened.get(each.target, ())] for each in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
     notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved), *filter(None, [excepted_note(saved)])]
