@@ -146,7 +146,7 @@ class Session:
                 CONFIGURATION,
                 settings[ALLOW_DELETES_ENDED],
             )
-        return Limits(self.given.allow_deletes, self.given.max_changes)
+        return Limits(self.given.allow_deletes, self.given.max_changes, in_job=self.given.job is not None)
 
     @property
     def grace(self) -> "timedelta":

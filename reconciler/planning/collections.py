@@ -107,6 +107,7 @@ def plan_matches(
         siblings, matches = with_siblings(at, matches, live)
         at = replace(at, siblings=replace(siblings, deleted=deleted, covers=covers))
     creations, created = _plan_missing(at, matches.missing, ids, len(live))
+    creations = _with_last_place(at.part, creations, len(live))
     at = replace(at, siblings=replace(at.siblings, created=created))
     updates = [step for pair in matches.pairs for step in _plan_pair(at, pair)]
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
@@ -201,6 +202,16 @@ def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
     """Return the names of the objects that steps create, by identity."""
     names = [step.address.name for step in steps if isinstance(step, Create)]
     return {part.identity(name): name for name in names if name is not None}
+
+
+def _with_last_place(part: Collection, steps: list[Step], count: int) -> list[Step]:
+    """Return the steps for missing objects; the one that reaches the service's limit says what counts unseen."""
+    created = [step for step in steps if isinstance(step, Create)]
+    if not part.listing.hides or not created or count + len(created) < part.writes.most:
+        return steps
+    remark = f"the last of {part.writes.most} that the service takes; {part.listing.hides}"
+    last = created[-1]
+    return [replace(step, notes=(*step.notes, *hints(remark))) if step is last else step for step in steps]
 
 
 def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[Step]:

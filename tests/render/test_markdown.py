@@ -202,7 +202,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 ### 560 problems
 
 - 560 projects (`acme/team-0/service-0, globex/team-1/service-1 and 558 more`): `approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out`
-  <details><summary>all 560</summary>
+  <details><summary>50 of 560</summary>
 
   {first} and 510 more: `--group-by target` shows each
 
@@ -297,7 +297,7 @@ LISTS = {"bullet_list", "list_item"}
 PLAIN = re.compile(r"[\w ,.:;()-]*")
 HTML = re.compile(
     r"<details( open)?>\n<summary>(<code>([\w ./-]|&#\d+;|…)*</code>: [\w ,]+"
-    r"|[\d,]+ excepted until [\d-]+ at the earliest)</summary>\n|<details><summary>all [\d,]+</summary>\n|</details>\n"
+    r"|[\d,]+ excepted until [\d-]+ at the earliest)</summary>\n|<details><summary>(all|50 of) [\d,]+</summary>\n|</details>\n"
 )
 
 
