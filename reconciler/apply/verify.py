@@ -11,7 +11,7 @@ from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_names
-from reconciler.model.diff import as_read, called_alike, moved, resource_of
+from reconciler.model.diff import as_before, as_read, called_alike, moved, numbers_of, resource_of
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes, sentences
 from reconciler.model.kind import Kinds, Part
@@ -276,7 +276,7 @@ def stale_reason(change: Change, live: Reread) -> str:
     record = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
     if record is None:
         return "it no longer exists"
-    since = moved(change.read, as_read(record))
+    since = moved(change.read, as_read(as_before(record, change.read)))
     if since:
         return f"it has changed since the plan was made: {since}"
     return "its new name is taken now" if former is not None and namesakes else ""
@@ -356,6 +356,8 @@ def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[An
     name, part = change.address.name, at.part
     # Fields that are not shown count as different: they were forced, or go along with another field.
     record = record and replace(record, unshown={})
+    if record and not isinstance(change, Create):
+        record = as_before(record, change.read)
     match change, part, record:
         case Create(), Collection(), None if name is not None:
             wanted = resource_of(part.model, change.after)
@@ -422,11 +424,12 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
 
 
 def _as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
-    """Return an object with the names of the entries that a change has sent by number.
+    """Return an object with the names of the entries that a change has found or sent by number.
 
     Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
     lacking, these are theirs.
     """
+    record = with_names(record, numbers_of(change.read)) if isinstance(change, Update) else record
     bodies = [value for request in change.requests for value in (request.body or {}).values()]
     sent = {str(entry) for value in bodies if isinstance(value, list) for entry in value}
     names: dict[tuple[str, str | int], int] = {}
