@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from reconciler.apply.outcomes import DONE_BEFORE
 from reconciler.apply.verify import CurrentObjects, Reread, with_created
-from reconciler.model.diff import as_read, moved, resource_of
+from reconciler.model.diff import as_before, as_read, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, sentences
 from reconciler.model.kind import Kind, Kinds, Part
@@ -197,7 +197,7 @@ def _since(change: Change, objects: CurrentObjects) -> str:
     record = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
     if record is None:
         return "it no longer exists"
-    since = moved(change.read, as_read(record))
+    since = moved(change.read, as_read(as_before(record, change.read)))
     if since:
         return f"it has changed since the plan was made: {since}"
     return "its new name is taken now" if former is not None and namesakes else ""

@@ -187,7 +187,9 @@ class Preparation:
         parts: dict[PartAddress, LivePart] = {}
         for name in section.wanted:
             part = live[section.kind, name]
-            parts[section.target, section.kind, name] = part if isinstance(part, Unreadable) else part.compared_anew
+            parts[section.target, section.kind, name] = (
+                part if isinstance(part, Unreadable) else part.compared_anew(shown)
+            )
         before = {own.section: own.changes for own in self.target.sections}
         state = LiveState(parts, {}, absences=absences)
         while True:

@@ -9,7 +9,7 @@ from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_names
-from reconciler.model.diff import as_read, called_alike
+from reconciler.model.diff import as_before, as_read, called_alike, numbers_of
 from reconciler.model.endpoints import Collection, Reading, Singleton
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
@@ -39,13 +39,23 @@ class CurrentObjects:
         """The model of the objects, or that of the settings at this level."""
         return type(self._live.resource) if isinstance(self._live, LiveRecord) else self._part.model
 
-    @property
-    def compared_anew(self) -> LiveRecord | Objects:
-        """The part as planning again takes it: fields that are not shown were forced, or go along with another."""
+    def compared_anew(self, changes: Iterable[Change]) -> LiveRecord | Objects:
+        """Return the part as planning again takes it.
+
+        Fields that are not shown were forced, or go along with another; entries are called as in the plan.
+
+        Args:
+            changes: those that are planned again.
+        """
+        reads = {change.read.id: change.read for change in changes if not isinstance(change, Create)}
+
+        def anew(record: LiveRecord) -> LiveRecord:
+            record = replace(record, unshown={}) if record.unshown else record
+            return as_before(record, reads[record.id]) if record.id in reads and record.entries else record
+
         if isinstance(self._live, LiveRecord):
-            return replace(self._live, unshown={})
-        own = tuple(replace(record, unshown={}) if record.unshown else record for record in self._live.own)
-        return replace(self._live, own=own)
+            return anew(self._live)
+        return replace(self._live, own=tuple(map(anew, self._live.own)))
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
@@ -286,11 +296,12 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
 
 
 def _as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
-    """Return an object with the names of the entries that a change has sent by number.
+    """Return an object with the names of the entries that a change has found or sent by number.
 
     Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
     lacking, these are theirs.
     """
+    record = with_names(record, numbers_of(change.read)) if isinstance(change, Update) else record
     bodies = [value for request in change.requests for value in (request.body or {}).values()]
     sent = {str(entry) for value in bodies if isinstance(value, list) for entry in value}
     names: dict[tuple[str, str | int], int] = {}

@@ -275,7 +275,7 @@ def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagn
                 diagnostics.add(layer.document, diagnostic)
 
 
-def _desired(composition: Composition, whole: Stack, today: date, diagnostics: Diagnostics) -> DesiredTarget:
+def _desired(composition: Composition, whole: Stack, today: date | None, diagnostics: Diagnostics) -> DesiredTarget:
     """Return a target as the planner gets it: with its checked sections, and with all that its documents say of it."""
     own = composition.own
     exceptions: tuple[DeclaredException, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.creation import ID_OF
-from reconciler.model.diff import fields_of, quoted, resource_of
+from reconciler.model.diff import fields_of, quoted, with_rows
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
 from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
 from reconciler.model.item import Change, Delete, Update, makes, makes_anew
@@ -207,13 +207,10 @@ def ids_in(
 def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
     """Return an object whose entries have the names that are known by now, where the service shows numbers alone."""
     rows = {field: named_by(listed, numbers) for field, listed in record.entries.items()}
-    if rows == record.entries:
-        return record
-    shown = fields_of(record.resource)
-    named = {field: [row.shown for row in listed if row.shown is not None] for field, listed in rows.items()}
-    fields = {**shown, **{field: listed for field, listed in named.items() if field in shown}}
-    return replace(
-        record, entries=rows, resource=resource_of(type(record.resource), fields), shown=record.shown or shown
+    return (
+        record
+        if rows == record.entries
+        else replace(with_rows(record, rows), shown=record.shown or fields_of(record.resource))
     )
 
 
