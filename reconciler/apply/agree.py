@@ -18,9 +18,9 @@ from reconciler.apply.outcomes import DONE_BEFORE
 from reconciler.apply.verify import CurrentObjects, Reread, with_created
 from reconciler.model.diff import as_before, as_read, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, sentences
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, sentences
 from reconciler.model.kind import Kind, Kinds, Part
-from reconciler.model.plan import Problem, SectionPlan
+from reconciler.model.plan import SectionPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import PartAddress, Section, Unreadable
@@ -160,7 +160,7 @@ def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
             yield Outcome(change, Status.STALE, EXCEEDS)
 
 
-def _name(step: Change | Problem, kind: Kind) -> tuple[str, Key | None]:
+def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of what a step is about."""
     part, name = kind.part(step.address.part), step.address.name
     return step.address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None

@@ -11,7 +11,7 @@ A section is prepared in one of four ways, by how it was planned:
   planned from the manifests.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,7 +20,7 @@ from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.model.diff import resource_of
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import Resource, Wanted
@@ -124,20 +124,18 @@ class Preparation:
         refused = [change for change in ready.section.changes if id(change) in ready.settled]
         origins = {change.address: change.origin for change in shown}
         changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
-        problems = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
+        findings = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
         section = replace(
             planned,
             changes=(*changes, *deletions, *refused),
-            problems=(*problems, *ready.section.problems),
-            excepted=ready.section.excepted,
-            findings=ready.section.findings,
+            findings=(*findings, *ready.section.findings),
         )
         ready = Ready(section, ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
-        planned = replace(planned, excepted=ready.section.excepted, findings=ready.section.findings)
+        planned = replace(planned, findings=(*planned.problems, *_not_problems(ready.section)))
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
     def planned_whole(self, section: Section) -> SectionPlan:
@@ -206,6 +204,10 @@ def planned_again(plan: Plan) -> list[Section]:
     }
     whole = [section for section in plan.whole if (section.target, section.kind) in changed]
     return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
+
+
+def _not_problems(section: SectionPlan) -> Iterator[Finding]:
+    return (finding for finding in section.findings if finding.code != "problem")
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:

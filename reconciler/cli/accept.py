@@ -20,7 +20,7 @@ from reconciler.system import clock
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance, Deferral
     from reconciler.gitops.proposals import ProposalTarget
-    from reconciler.model.plan import Problem
+    from reconciler.model.item import Finding
 
 ACCEPT_BRANCH = "reconciler/accept"
 
@@ -261,16 +261,14 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         return accept_all(drift, session.kinds, files)
 
 
-def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
+def refusals(refused: "Iterable[Finding]") -> Iterator[str]:
     """Yield each difference that stays, with the targets that have it."""
-    from reconciler.document.tree import as_finding
     from reconciler.document.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, None]] = {}
     for problem in refused:
         target = problem.address.target
-        finding = as_finding(problem)
-        text = reason_of(finding) if problem.address == target.address else problem_text(finding)
+        text = reason_of(problem) if problem.address == target.address else problem_text(problem)
         equal.setdefault(text, {})[str(target)] = None
     for text, targets in equal.items():
         first, *others = targets

@@ -11,15 +11,7 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import (
-    Excepted,
-    Plan,
-    Problem,
-    SectionPlan,
-    Step,
-    TargetPlan,
-    Unmanaged,
-)
+from reconciler.model.plan import Plan, SectionPlan, Step, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (
     DesiredState,
@@ -112,7 +104,7 @@ def plan_target(
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
-        return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread))
+        return replace(empty, sections=(SectionPlan("").saying(problem), *unread))
     above = above or ChangesAbove(kinds)
     at_the_top = above.at_the_top(target)
     planned: dict[str, SectionPlan] = {}
@@ -174,7 +166,7 @@ def plan_section(
     return _section_plan(section.kind, count, [*unread.values(), *steps])
 
 
-def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Problem | Excepted:
+def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of a part that could not be read, unless exceptions hold back all of it."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
     held = at.exceptions.about_all(wanted, prune=at.section.prune)
@@ -205,10 +197,7 @@ def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
         name,
         found,
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
-        problems=tuple(step for step in steps if isinstance(step, Problem)),
-        unmanaged=tuple(step for step in steps if isinstance(step, Unmanaged)),
-        excepted=tuple(step for step in steps if isinstance(step, Excepted)),
-        findings=tuple(step for step in steps if isinstance(step, Finding)),
+        tuple(step for step in steps if isinstance(step, Finding)),
         lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
 

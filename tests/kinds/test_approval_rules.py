@@ -146,7 +146,7 @@ def test_a_rule_is_as_it_was_where_one_of_its_names_is_unknown(engine: EngineDri
 def test_branches_of_a_project_without_a_repository_are_a_problem(engine: EngineDriver) -> None:
     service(engine, repository_enabled=False)
     (problem,) = engine.plan(rules({"any_approver": {"approvals_required": 1, "branches": ["stable"]}})).problems
-    assert (problem.field, problem.reason, problem.remedy) == (
+    assert (problem.field, problem.reason, problem.fix) == (
         "branches",
         f"cannot be checked: GET {BRANCHES}: 403 Forbidden",
         "switch the repository on if it is off, or leave `branches` out",

@@ -63,7 +63,7 @@ def of_acme(milestones: Any, *, prune: bool = False) -> Section:
 
 def told(plan: Plan) -> list[str]:
     """Return the problems of a plan, with their remedies."""
-    return [f"{each.address.target} {each.address.name}: {each.reason}; {each.remedy}" for each in plan.problems]
+    return [f"{each.address.target} {each.address.name}: {each.reason}; {each.fix}" for each in plan.problems]
 
 
 def test_the_life_of_a_groups_milestone(engine: EngineDriver) -> None:
@@ -224,7 +224,10 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
     state = DesiredState((DesiredTarget(ACME, (wanted,), exceptions=excepted),), "digest")
     plan = draw_plan(state, engine.client, KINDS)
     assert list(plan.changes) == []
-    assert [(each.address.name, each.action) for each in plan.excepted] == [("1.0", "update"), ("2.0", "update")]
+    assert [(each.address.name, each.data["action"]) for each in plan.excepted] == [
+        ("1.0", "update"),
+        ("2.0", "update"),
+    ]
     assert told(plan) == [
         "group acme 2.0: project acme/api has one of this name, which no group above it may have; an exception holds back "
         "promote: except the whole object, or end the exception"

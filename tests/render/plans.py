@@ -14,15 +14,23 @@ from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import ACTIONS, Change, Create, Delete, Finding, Update
+from reconciler.model.item import (
+    ACTIONS,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Update,
+    excepted_at,
+    not_applicable_at,
+    problem_at,
+    unmanaged_at,
+)
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import (
-    Excepted,
     Plan,
-    Problem,
     SectionPlan,
     TargetPlan,
-    Unmanaged,
 )
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
@@ -121,23 +129,27 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
 
     words = st.none() | texts
     excepted = st.builds(
-        Excepted, addresses(), st.none() | st.sampled_from(ACTIONS), fields, fields, st.dates(), texts, texts
+        excepted_at,
+        addresses(),
+        st.none() | st.sampled_from(ACTIONS),
+        fields,
+        fields,
+        until=st.dates(),
+        reason=texts,
+        origin=texts,
     )
+    unmanaged = st.builds(unmanaged_at, addresses(), st.none() | numbers, st.booleans(), words, words)
+    problems = st.builds(problem_at, addresses(), texts, st.none() | texts)
+    left_out = st.builds(not_applicable_at, st.just(target), st.just(kind.name), texts)
     return SectionPlan(
         kind.name,
         draw(st.integers(0, 300)),
         tuple(draw(st.lists(changes(target, kind), max_size=3))),
-        tuple(draw(st.lists(st.builds(Problem, addresses(), texts, st.none() | texts), max_size=2))),
-        tuple(
-            draw(
-                st.lists(
-                    st.builds(Unmanaged, addresses(), st.none() | numbers, st.booleans(), words, words), max_size=2
-                )
-            )
-        ),
-        tuple(draw(st.lists(excepted, max_size=2))),
-        draw(texts),
-        findings=(
+        (
+            *draw(st.lists(problems, max_size=2)),
+            *draw(st.lists(excepted, max_size=2)),
+            *draw(st.lists(unmanaged, max_size=2)),
+            *draw(st.lists(left_out, max_size=1)),
             *draw(st.lists(st.builds(Finding, addresses(), st.just("widened"), texts), max_size=2)),
             *draw(st.lists(addresses().flatmap(_inherited), max_size=2)),
             *draw(st.lists(st.builds(Finding, addresses(), st.just("hidden"), texts, field=texts), max_size=2)),

@@ -20,8 +20,18 @@ from reconciler.document.document import PastApply, RunDocument
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, ChangedBy, Create, Delete, Finding, Update, with_note
-from reconciler.model.plan import Problem, SectionPlan, TargetPlan
+from reconciler.model.item import (
+    Change,
+    ChangedBy,
+    Create,
+    Delete,
+    Finding,
+    Update,
+    not_applicable_at,
+    problem_at,
+    with_note,
+)
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import render_plan
@@ -67,9 +77,9 @@ def planned(
             "d": Delete(address, {"state": "closed"}, (), READ),
         }
         changes = [differing[letter]] if letter in differing else []
-        problems = [Problem(address, "403 Forbidden", remedy="ask an owner")] if letter == "p" else []
-        fit = "it has no repository" if letter == "n" else ""
-        found.append(SectionPlan(name, 1, tuple(changes), tuple(problems), not_applicable=fit))
+        problems = [problem_at(address, "403 Forbidden", fix="ask an owner")] if letter == "p" else []
+        unfit = [not_applicable_at(target, name, "it has no repository")] if letter == "n" else []
+        found.append(SectionPlan(name, 1, tuple(changes), (*problems, *unfit)))
     return TargetPlan(target, tuple(found), path=path, labels=labels)
 
 

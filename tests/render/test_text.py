@@ -14,8 +14,8 @@ from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, unmanaged_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report, render_validation
@@ -96,8 +96,8 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     at = Address(API, "milestones", "milestones", "milestone", "a")
     update = Update(at, {"description": old, "list": ["z" * 90]}, {"description": new, "list": ["z" * 91]}, (), READ)
     changes = (Create(at, {"description": old}, ()), update, Delete(at, {"description": old}, (), READ))
-    held = Excepted(at, "update", {"description": old}, {"description": new}, date(2100, 1, 1), "later")
-    plan = Plan((TargetPlan(API, (SectionPlan("milestones", changes=changes, excepted=(held,)),)),))
+    held = excepted_at(at, "update", {"description": old}, {"description": new}, until=date(2100, 1, 1), reason="later")
+    plan = Plan((TargetPlan(API, (SectionPlan("milestones", 0, changes, (held,)),)),))
     text = render_plan(saved_plan(plan), style=Style(verbose=True))
     assert text.count(old) == 4
     assert text.count(new) == 2
@@ -217,8 +217,8 @@ def test_labels_tell_what_kind_of_name_a_name_is() -> None:
 
 
 def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
-    gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
+    gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
+    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
     assert render_plan(saved_plan(plan)).splitlines()[:2] == [
         "project acme/payments/api",
         "  ! project acme/payments/api: not found, or not visible to this token",
@@ -318,8 +318,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
         "x",
         0,
         (Create(name, {evil: evil}, ()),),
-        (Problem(name, evil, evil, evil, evil),),
-        (Unmanaged(name, 7, True, evil, evil),),
+        (problem_at(name, evil, evil, evil, evil), unmanaged_at(name, 7, True, evil, evil)),
     )
     text = render_plan(saved_plan(Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
     assert text.splitlines()[:5] == [
