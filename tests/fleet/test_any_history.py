@@ -131,7 +131,12 @@ def planned(cli_runner: CliRunner, line: str) -> dict[str, Any] | None:
     }
 
 
+PLACE = re.compile(r"manifests/[\w.-]+:\d+")
+
+
 def bare(value: Any) -> Any:
+    if isinstance(value, str):
+        return PLACE.sub("a place", value)
     if isinstance(value, dict):
         return {key: bare(inner) for key, inner in value.items() if key not in {"origin", "origins"}}
     if isinstance(value, list):
