@@ -47,7 +47,8 @@ numbers = st.integers(1, 10**12)
 names: st.SearchStrategy[Key] = texts | numbers
 few = st.integers(0, 2)
 maybe_text, maybe_number, maybe_name = st.none() | texts, st.none() | numbers, st.none() | names
-some_texts, some_names = (st.lists(each, max_size=2).map(tuple) for each in (texts, names))
+some_texts: st.SearchStrategy[tuple[str, ...]] = st.lists(texts, max_size=2).map(tuple)
+some_names: st.SearchStrategy[tuple[Key, ...]] = st.lists(names, max_size=2).map(tuple)
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - they must be naive
 
 methods: st.SearchStrategy[Method] = st.sampled_from(["POST", "PUT", "PATCH", "DELETE"])
