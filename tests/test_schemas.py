@@ -287,13 +287,13 @@ def test_saved_reports_are_valid(report: RunDocument) -> None:
 
 WHERE_THEY_HOLD = {
     "StoredCreate": {"notes", "outcome", "part", "replaces_ids", "target_id"},
-    "StoredCreated": {"below", "read_only"},
+    "StoredCreated": {"below", "numbers", "read_only"},
     "StoredDelete": {"notes", "outcome", "part", "successor_id"},
     "StoredFinding": {"data", "part"},
     "StoredKeep": {"after", "id", "part", "prune"},
     "StoredNote": {"data"},
     "StoredOutcome": {"created", "unconfirmed"},
-    "StoredRead": {"below", "read_only"},
+    "StoredRead": {"below", "numbers", "read_only"},
     "StoredTarget": {"arriving", "exceptions", "importing", "path"},
     "StoredUpdate": {"notes", "outcome", "part"},
 }

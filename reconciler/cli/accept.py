@@ -20,7 +20,7 @@ from reconciler.system import clock
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance, Deferral
     from reconciler.gitops.proposals import ProposalTarget
-    from reconciler.model.plan import Problem
+    from reconciler.model.item import Finding
 
 ACCEPT_BRANCH = "reconciler/accept"
 
@@ -238,6 +238,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import surveying
+    from reconciler.fleet.final_plan import origins
     from reconciler.fleet.stages import COMPARED, survey
 
     given = session.given
@@ -246,7 +247,7 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         opened_inventory(session, client) as inventory,
         surveying(session, client, inventory, locks_bind=deferral is None) as begun,
     ):
-        run = survey(begun, COMPARED)
+        run = survey(begun, (*COMPARED, origins))
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in run.obstacles
@@ -261,18 +262,17 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         return accept_all(drift, session.kinds, files)
 
 
-def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
-    """Yield each difference that stays, with the targets that have it."""
-    from reconciler.document.tree import as_finding
+def refusals(refused: "Iterable[Finding]") -> Iterator[str]:
+    """Yield each difference that stays, with its targets; if that is one target as a whole, with its place."""
     from reconciler.document.wording import problem_text, reason_of
 
-    equal: dict[str, dict[str, None]] = {}
+    equal: dict[str, dict[str, str]] = {}
     for problem in refused:
         target = problem.address.target
-        finding = as_finding(problem)
-        text = reason_of(finding) if problem.address == target.address else problem_text(finding)
-        equal.setdefault(text, {})[str(target)] = None
+        is_whole = problem.address == target.address
+        text = reason_of(problem) if is_whole else problem_text(problem)
+        equal.setdefault(text, {})[str(target)] = f" ({problem.origin})" if is_whole and problem.origin else ""
     for text, targets in equal.items():
         first, *others = targets
         more = f" and {len(others)} more" if others else ""
-        yield f"not accepted: {first}{more}: {text}"
+        yield f"not accepted: {first}{more}: {text}{'' if others else targets[first]}"

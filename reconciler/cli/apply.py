@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -38,9 +39,8 @@ from reconciler.cli.pipelines import pipeline_of, start
 from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
-from reconciler.errors import OutputFailed, PlanRefused, UsageError
+from reconciler.errors import OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import counted
-from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.apply import Application, ApplyOptions, TokenSink
@@ -310,7 +310,13 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "Ope
         return draw(session, client, inventory=inventory)
     max_age = duration("--max-age", flags.max_age)
     saved = session.read_plan(flags.plan_file)
-    refuse_unless_current(saved, api_url=client.api_url, now=clock.now(), max_age=max_age)
+    try:
+        refuse_unless_current(saved, api_url=client.api_url, now=session.now(), max_age=max_age)
+    except PlanRefused:
+        # The clock of this machine may be wrong, and nothing was asked yet.
+        with suppress(ServiceError):
+            client.get("version")
+        refuse_unless_current(saved, api_url=client.api_url, now=session.now(), max_age=max_age)
     return replace(saved, tree=plan_of(saved, session.kinds))
 
 
@@ -320,7 +326,10 @@ def _limited(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
 
     given, allowed = session.given, saved.limits
     by_file = click.get_current_context().get_parameter_source("allow_deletes") is ParameterSource.DEFAULT_MAP
-    permissions = (allowed.allow_deletes, given.allow_deletes)  # that of the reviewed plan comes before reconciler.yaml
+    permissions = (
+        allowed.allow_deletes,
+        session.allow_deletes,
+    )  # that of the reviewed plan comes before reconciler.yaml
     limits = Limits(
         next((each for each in (permissions if by_file else permissions[::-1]) if each is not None), None),
         allowed.max_changes if given.max_changes is None else given.max_changes,
@@ -413,7 +422,7 @@ def _carry_out(
     options = _options(session, flags, saved, client, sink=sink, journal=journal)
     plan = plan_of(saved, session.kinds)
     application, stop = Application(plan, client, session.kinds, options), options.stop
-    started = clock.now()
+    started = session.now()
 
     def outcomes() -> "list[TargetPlan]":
         return recording.outcomes(application.outcomes)
@@ -421,7 +430,15 @@ def _carry_out(
     def report() -> "RunDocument":
         canary = canary_of(application.canary, flags.canary, plan)
         lost = sorted(application.imports.left_out)
-        return make_report(saved, outcomes(), started, client.traffic, canary=canary, remarks=lost)
+        return make_report(
+            saved,
+            outcomes(),
+            started,
+            client.traffic,
+            session.now().replace(microsecond=0),
+            canary=canary,
+            remarks=lost,
+        )
 
     def finish() -> None:
         stop.cancel(RUN_ENDED)

@@ -16,12 +16,13 @@ from reconciler.cli.options import DEFAULT_PATHS
 from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
-from reconciler.system import clock
 from reconciler.system.files import alone_in, is_replaced, save, save_all
 from reconciler.system.secrets import concealed
 from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from reconciler.cli.options import Given
     from reconciler.document.document import RunDocument
     from reconciler.document.style import Style
@@ -70,10 +71,16 @@ def history_of(page: Path) -> Path:
     return page.with_suffix(".history.json")
 
 
-def save_fleet(saved: "RunDocument", page: Path, style: "Style") -> None:
+def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime") -> None:
     """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
 
-    What is ahead of this machine's clock is not kept: neither earlier runs nor this one.
+    What is in the future is not kept: neither earlier runs nor this one.
+
+    Args:
+        saved: the run.
+        page: the file.
+        style: of the page.
+        now: the time by the clock of this run.
 
     Raises:
         OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
@@ -94,21 +101,21 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style") -> None:
         except PlanRefused as error:
             advice = f"{page} was not written; move the file away to begin a new history"
             raise OutputFailed(f"{file}: {error}; {advice}") from error
-        now, empty = clock.now(), History(service=saved.service)
+        empty = History(service=saved.service)
         known = until(past or empty, now)
         if past and known != past:
             moments = [*(run.at for run in past.runs), *(each.seen for each in past.differences)]
             LOG.warning(
-                "%s is ahead of this machine's clock, up to %s: what is ahead was dropped; some machine's clock is, or "
-                "was, wrong",
+                "%s is dated in the future, up to %s: what is ahead was dropped; some machine's clock is, or was, "
+                "wrong",
                 file,
                 utc(max(moments)),
             )
         history = kept = with_run(known, saved)
         if is_ahead(saved.created_at, now):
             LOG.warning(
-                "this run is of %s, which is ahead of this machine's clock: %s shows it, and its history does not keep "
-                "it; set the clock right",
+                "this run is dated in the future, %s: %s shows it, and its history does not keep it; set the clock "
+                "right",
                 utc(saved.created_at),
                 page,
             )

@@ -35,7 +35,6 @@ from reconciler.planning.creation import variables_of
 from reconciler.planning.revert import WayBack
 from reconciler.planning.selection import read_shard
 from reconciler.service import Client
-from reconciler.system import clock
 
 LOG = logging.getLogger("reconciler")
 
@@ -145,7 +144,7 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str) -> RunDocu
     """Return a plan that was made now, as it can be saved."""
     head = RunDocument(
         service=client.api_url,
-        created_at=clock.now().replace(microsecond=0),
+        created_at=session.now().replace(microsecond=0),
         tool_version=__version__,
         manifests_digest=digest,
         requests_made=client.traffic.reads,
@@ -212,7 +211,7 @@ def surveying(
             raise UsageError("--all goes with --since; without it, all targets are planned anyway")
         if given.only_change and given.since in (None, APPLIED):
             raise UsageError("--only-change goes with --since REV, a git revision")
-        now = session.manifests(locks_bind=locks_bind)
+        now = session.manifests(locks_bind=locks_bind, dated=False)
         past = None if given.since in (None, APPLIED) else session.revision(given.since, now)
         session.check_sections()
         yield FleetSurvey(
@@ -228,6 +227,7 @@ def surveying(
             api_url=client.api_url,
             follow_moved=given.follow_moved,
         )
+        session.warn_of(now.ending(session.now().date()))
 
 
 def _shard(given: str | None) -> Shard | None:

@@ -3,9 +3,9 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from shutil import get_terminal_size
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr
 from reconciler.cli.progress import is_coloured, shown
 from reconciler.cli.settings import (
-    ALLOW_DELETES_ENDED,
+    ALLOW_DELETES_UNTIL,
     duration,
     given_outside,
     open_client,
@@ -30,11 +30,12 @@ from reconciler.cli.settings import (
     tokens_of,
 )
 from reconciler.cli.stdout import write_stdout
-from reconciler.errors import OutputFailed, PlanRefused, UsageError
+from reconciler.errors import LocatedDiagnostic, OutputFailed, PlanRefused, UsageError
+from reconciler.system import clock
 from reconciler.system.files import save
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from reconciler.document.document import RunDocument
     from reconciler.document.guard import Limits
@@ -67,6 +68,7 @@ class Session:
 
     def __init__(self, given: Given) -> None:
         self.given = given
+        self._client: Client | None = None
         level = logging.ERROR if given.quiet else logging.DEBUG if given.verbose else logging.INFO
         start_log(level, as_json=given.log_format == "json")
 
@@ -91,20 +93,34 @@ class Session:
         secrets = partial(tokens_of, given)
         return Inputs(paths, self.kinds, given.values, dict(given.set), template_variables(given), secrets)
 
-    def manifests(self, *, quiet: bool = False, locks_bind: bool = True) -> "Manifests":
-        """Read the manifests and, unless quiet, log their warnings. Unless locks bind, broken ones are no errors yet.
+    def now(self) -> "datetime":
+        """Return the time by the clock of this run: the service's where it was asked, else that of the machine."""
+        return clock.now() if self._client is None else self._client.now()
+
+    def manifests(self, *, quiet: bool = False, locks_bind: bool = True, dated: bool = True) -> "Manifests":
+        """Read the manifests and, unless quiet, log their warnings.
+
+        Args:
+            quiet: whether nothing is logged.
+            locks_bind: whether broken locks are errors.
+            dated: whether exceptions that end are told; a run that asks the service does so once it knows the day.
 
         Raises:
             ManifestErrors: with every error of every file.
         """
         from reconciler.manifests import read_manifests
 
-        manifests = read_manifests(self.inputs, locks_bind=locks_bind)
-        if manifests.warnings and not quiet:
+        manifests = read_manifests(self.inputs, locks_bind=locks_bind, dated=dated)
+        if not quiet:
+            self.warn_of(manifests.warnings)
+        return manifests
+
+    def warn_of(self, warnings: "Sequence[LocatedDiagnostic]") -> None:
+        """Log warnings about manifests; unless verbose, those of one message as one."""
+        if warnings:
             from reconciler.document.wording import warned_once
 
-            self.warn(manifests.warnings if self.given.verbose else warned_once(manifests.warnings))
-        return manifests
+            self.warn(warnings if self.given.verbose else warned_once(warnings))
 
     def revision(self, name: str, present: "Manifests") -> "Revision":
         """Read the manifests of a git revision whole; warn if HEAD does not descend from it.
@@ -136,17 +152,23 @@ class Session:
         return read_revision(then, inputs, present, given=given)
 
     def limits(self) -> "Limits":
-        """Return the limits of a plan that is made now; warn of a permission that has ended."""
+        """Return the limits of a plan that is made now."""
         from reconciler.document.guard import Limits
 
+        return Limits(self.allow_deletes, self.given.max_changes, in_job=self.given.job is not None)
+
+    @cached_property
+    def allow_deletes(self) -> int | None:
+        """The allowed deletions; none by a permission of `reconciler.yaml` that has ended, which is warned of once."""
         settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
-        if ALLOW_DELETES_ENDED in settings and self.given.allow_deletes is None:
-            LOG.warning(
-                "%s: allow_deletes ended on %s and no longer counts; remove it, or set a later day",
-                CONFIGURATION,
-                settings[ALLOW_DELETES_ENDED],
-            )
-        return Limits(self.given.allow_deletes, self.given.max_changes, in_job=self.given.job is not None)
+        until, given = settings.get(ALLOW_DELETES_UNTIL), self.given.allow_deletes
+        is_flag = given is not None and bool(given_outside("allow_deletes"))
+        if until is None or is_flag or self.now().date() <= until:
+            return given
+        LOG.warning(
+            "%s: allow_deletes ended on %s and no longer counts; remove it, or set a later day", CONFIGURATION, until
+        )
+        return None
 
     @property
     def grace(self) -> "timedelta":
@@ -166,6 +188,7 @@ class Session:
         """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
         token = reading_token() if only_reads else None
         with open_client(self.given, brisk=brisk, token=token, reads_moved=reads_moved) as client:
+            self._client = client
             try:
                 yield client
             except KeyboardInterrupt:
@@ -306,7 +329,7 @@ class Session:
 
         def put(format_: str, path: Path) -> None:
             if fleet is not None and format_ == FLEET:
-                save_fleet(fleet, path, plain)
+                save_fleet(fleet, path, plain, self.now())
             else:
                 save(path, write(format_, plain))
 

@@ -18,7 +18,6 @@ from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.wording import advised
-from reconciler.system import clock
 from reconciler.system.checkout import in_ci, lies_outside
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
@@ -34,8 +33,8 @@ LOG = logging.getLogger("reconciler")
 A_URL = "RECONCILER_API_URL or --api-url"
 SUCH_AS = "such as https://host/api/v4"
 
-ALLOW_DELETES_ENDED = "allow_deletes ended"
-"""The key of the day on which the permission of `reconciler.yaml` has ended."""
+ALLOW_DELETES_UNTIL = "allow_deletes until"
+"""The key of the last day of the permission of `reconciler.yaml`."""
 
 LISTS = ("paths", "values", "env")
 """The keys that take one string or several."""
@@ -59,13 +58,8 @@ def read_configuration() -> Mapping[str, Any]:
 
     read = configuration.read_configuration(file)
     if read.get("allow_deletes"):
-        until = configuration.day(read["allow_deletes"]["until"])
-        ended = until < clock.today()
-        read |= (
-            {ALLOW_DELETES_ENDED: until, "allow_deletes": None}
-            if ended
-            else {"allow_deletes": read["allow_deletes"]["count"]}
-        )
+        permission = read["allow_deletes"]
+        read |= {"allow_deletes": permission["count"], ALLOW_DELETES_UNTIL: configuration.day(permission["until"])}
     given = {
         key: [value] if key in LISTS and isinstance(value, str) else value
         for key, value in read.items()

@@ -74,6 +74,8 @@ class StoredRead(TypedDict):
     """Fields that cannot be changed, each with the reason."""
     below: NotRequired[list[str]]
     """The targets below, such as `project acme/api`, that have it: the one of the first is promoted."""
+    numbers: NotRequired[dict[Literal["user", "group"], dict[str, int]]]
+    """The IDs of the users and groups that its lists name: another token may see the IDs alone."""
 
 
 class StoredCreated(StoredRead):
@@ -485,6 +487,7 @@ def _stored_read(read: AsRead) -> dict[str, Json]:
         "fields": dict(read.fields),
         **({"read_only": dict(read.read_only)} if read.read_only else {}),
         **({"below": list(read.below)} if read.below else {}),
+        **({"numbers": dict(read.numbers)} if read.numbers else {}),
     }
 
 
@@ -622,7 +625,7 @@ def _change(stored: Any, where: Address, number: int) -> Change:
 
 def _as_read(stored: Any, number: int | None) -> AsRead:
     only_read, below = stored.get("read_only", {}), tuple(stored.get("below", ()))
-    return AsRead(number, tuple(stored["names"]), stored["fields"], only_read, below)
+    return AsRead(number, tuple(stored["names"]), stored["fields"], only_read, below, stored.get("numbers", {}))
 
 
 @cache

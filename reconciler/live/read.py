@@ -3,7 +3,7 @@
 Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from reconciler.errors import (
     WaitTooLong,
 )
 from reconciler.live.crew import ask_each
-from reconciler.model.diff import fields_of
+from reconciler.model.diff import fields_of, with_rows
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.entries import EntryRow
 from reconciler.model.kind import Kinds, Part
@@ -218,21 +218,13 @@ def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
     """
     if not part.relations.entries:
         return objects
-    own = (_named(part, record, reader.recall) for record in objects.own)
+    own = (_named(record, reader.recall) for record in objects.own)
     return replace(objects, own=tuple(own))
 
 
-def _named(part: Collection, record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
+def _named(record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
     rows = {name: tuple(_row(row, get) for row in listed) for name, listed in record.entries.items()}
-    if rows == record.entries:
-        return record
-    known = {name: _shown(rows[name]) for name in rows if name in record.resource.model_fields_set}
-    fields = record.resource.model_dump(mode="json", include=record.resource.model_fields_set)
-    return replace(record, entries=rows, resource=part.model.model_validate({**fields, **known}))
-
-
-def _shown(rows: Iterable[EntryRow]) -> list[object]:
-    return [row.shown for row in rows if row.shown is not None]
+    return with_rows(record, rows)
 
 
 def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:

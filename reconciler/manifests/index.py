@@ -14,7 +14,6 @@ from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
 from reconciler.manifests.stack.layers import Layer
 from reconciler.manifests.stack.sections import SectionSpecs
 from reconciler.model.targets import LEVELS, Level, Target
-from reconciler.system import clock
 
 
 def everywhere(_target: Target, _steps: Steps) -> bool:
@@ -32,8 +31,9 @@ class Index:
     """All documents: profiles and sets by name, targets by `Target.identity`.
 
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
-    UTC: exceptions end. `binds` says of the values at some steps of a target's spec whether a broken lock is an error:
-    `accept --until` mends those of the targets that it is about, and leaves others as they are.
+    UTC: exceptions end; None while it is not known. `binds` says of the values at some steps of a target's spec whether
+    a broken lock is an error: `accept --until` mends those of the targets that it is about, and leaves others as they
+    are.
     """
 
     specs: SectionSpecs
@@ -41,7 +41,7 @@ class Index:
     targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
-    today: date = field(default_factory=clock.today)
+    today: date | None = None
     around: Surroundings = OWN_SURROUNDINGS
     binds: Callable[[Target, Steps], bool] = everywhere
 
@@ -136,6 +136,7 @@ class Index:
             {name: each for name, each in self.profiles.items() if each.document not in documents},
             {name: each for name, each in self.targets.items() if each.layer.document not in documents},
             {name: each for name, each in self.sets.items() if each.layer.document not in documents},
+            today=self.today,
             around=self.around,
         )
 

@@ -26,6 +26,7 @@ from reconciler.manifests.sources import (
 )
 from reconciler.manifests.stack.sections import section_specs
 from reconciler.model.kind import Kinds
+from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.manifests.templates import Templates
@@ -64,11 +65,12 @@ class Inputs:
         return {**values, **self.settings}
 
 
-def read_manifests(inputs: Inputs, *, locks_bind: bool = True) -> Manifests:
+def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = True) -> Manifests:
     """Read, render, merge and check the manifests in files and folders.
 
     Templates may read the values of `inputs`, and the environment variables in its `env_names` as `env.NAME`. Unless
-    `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`.
+    `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`. Unless `dated`, nothing warns of exceptions
+    that end: see `Manifests.ending`.
 
     Raises:
         ManifestErrors: with all errors of all files.
@@ -77,7 +79,8 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True) -> Manifests:
     values, searched = inputs.values(), search(inputs.paths)
     around = Surroundings(secrets=inputs.secrets)
     binds = everywhere if locks_bind else nowhere
-    index = Index(section_specs(inputs.kinds), whole=not searched.errors, around=around, binds=binds)
+    today = clock.today() if dated else None
+    index = Index(section_specs(inputs.kinds), whole=not searched.errors, today=today, around=around, binds=binds)
     diagnostics = Diagnostics()
     diagnostics.extend(searched.errors)
     diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from reconciler.manifests.index import Index, everywhere
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
 from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.stack.exceptions import endings
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.locks import deviations
 from reconciler.manifests.stack.sections import UNMANAGED, SectionSpec
@@ -92,6 +94,15 @@ class Manifests:
         discovered = self._known[0] or {}
         selected = [declared.select for declared in self.index.sets.values()] if discovered else []
         return frozenset(path.casefold() for select in selected for path in archived_left_out(select, discovered))
+
+    def ending(self, today: date) -> tuple[LocatedDiagnostic, ...]:
+        """Return a warning about each exception that has ended, or will within two weeks, sorted by place."""
+        diagnostics = Diagnostics()
+        for declared in self.index.targets.values():
+            for number, written in declared.exceptions.items():
+                for warning in endings(number, written.until, today):
+                    diagnostics.add(declared.layer.document, warning)
+        return diagnostics.warnings
 
     def of(self, target: Target) -> MergedTarget:
         """Return what a target wants.

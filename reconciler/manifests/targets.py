@@ -39,6 +39,7 @@ class Contribution:
         labels: of the document.
         priority: of a set.
         skips: whether sections that a target cannot have are left out.
+        named: the positions of the projects that a set lists, by `Target.identity`.
     """
 
     layers: tuple[Layer, ...]
@@ -46,6 +47,12 @@ class Contribution:
     labels: Mapping[str, str]
     priority: int = 0
     skips: bool = False
+    named: Mapping[Identity, int] = field(default_factory=dict)
+
+    def origin(self, target: Target) -> str:
+        """Return where the document names a target: of a set, in its list of projects; else where it begins."""
+        document, number = self.layers[-1].document, self.named.get(target.identity)
+        return document.origin if number is None else document.find(("select", "projects", number)).line
 
 
 @dataclass(slots=True)
@@ -168,7 +175,8 @@ def _of_set(declared: DeclaredSet, index: Index) -> tuple[Contribution, list[Dia
     metadata = declared.metadata
     layers, errors = _profiles(metadata.profiles, None, index)
     whole, skips = len(layers) == len(metadata.profiles), declared.select.not_applicable == "skip"
-    return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips), errors
+    named = {Target(Level.PROJECT, path).identity: number for number, path in enumerate(declared.select.projects)}
+    return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips, named), errors
 
 
 def _of_document(own: DeclaredTarget, composition: Composition, index: Index) -> tuple[Contribution, list[Diagnostic]]:
@@ -275,7 +283,7 @@ def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagn
                 diagnostics.add(layer.document, diagnostic)
 
 
-def _desired(composition: Composition, whole: Stack, today: date, diagnostics: Diagnostics) -> DesiredTarget:
+def _desired(composition: Composition, whole: Stack, today: date | None, diagnostics: Diagnostics) -> DesiredTarget:
     """Return a target as the planner gets it: with its checked sections, and with all that its documents say of it."""
     own = composition.own
     exceptions: tuple[DeclaredException, ...] = ()
@@ -288,7 +296,7 @@ def _desired(composition: Composition, whole: Stack, today: date, diagnostics: D
     return DesiredTarget(
         whole.target,
         sections,
-        origin=whole.layers[-1].document.origin,
+        origin=composition.parts[-1].origin(composition.target),
         labels=MappingProxyType(labels),
         path=composition.path,
         exceptions=exceptions,

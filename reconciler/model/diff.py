@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from reconciler.model.entries import called_as
+from reconciler.model.entries import EntryRow, called_as, called_before
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key
@@ -32,6 +32,8 @@ class AsRead:
     """Fields that cannot be changed, each with the reason."""
     below: tuple[str, ...] = ()
     """The targets below, such as `project acme/api`, that have it: the one of the first is promoted. Else none."""
+    numbers: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
+    """The IDs of the users and groups that its lists name: another token may see the IDs alone."""
 
 
 def fields_of(resource: Resource) -> Fields:
@@ -163,7 +165,40 @@ def become(live: Resource, wanted: Resource, unknown: Collection[str] = ()) -> R
 def as_read(record: LiveRecord) -> AsRead:
     """Return all that was read of an object."""
     shown = fields_of(record.resource) if record.shown is None else record.shown
-    return AsRead(record.id, record.names, {**shown, **record.unknown}, record.read_only, record.below)
+    numbers: dict[str, dict[str, int]] = {}
+    for row in (row for listed in record.entries.values() for row in listed):
+        who, name = row.identity
+        if row.number is not None and isinstance(name, str) and who != "deploy_key":
+            numbers.setdefault(who, {})[name] = row.number
+    return AsRead(record.id, record.names, {**shown, **record.unknown}, record.read_only, record.below, numbers)
+
+
+def with_rows(record: LiveRecord, rows: Mapping[str, tuple[EntryRow, ...]]) -> LiveRecord:
+    """Return an object whose entries are called otherwise; a field without entries stays as the kind has read it."""
+    if rows == record.entries:
+        return record
+    fields = dict(fields_of(record.resource))
+    for name, listed in rows.items():
+        if name in fields and listed != record.entries[name]:
+            fields[name] = [row.shown for row in listed if row.shown is not None]
+    return replace(record, entries=rows, resource=resource_of(type(record.resource), fields))
+
+
+def as_before(record: LiveRecord, read: AsRead) -> LiveRecord:
+    """Return an object with its entries called as in a reading before: a number and the name that it has are one."""
+    numbers = numbers_of(read)
+    rows = {name: called_before(listed, _list_in(read, name), numbers) for name, listed in record.entries.items()}
+    return with_rows(record, rows)
+
+
+def numbers_of(read: AsRead) -> dict[tuple[str, str | int], int]:
+    """Return the IDs of the users and groups that an object named when it was read."""
+    return {(who, name): number for who, names in read.numbers.items() for name, number in names.items()}
+
+
+def _list_in(read: AsRead, name: str) -> list[Json]:
+    value = read.fields.get(name)
+    return value if isinstance(value, list) else []
 
 
 def moved(before: AsRead, now: AsRead) -> str:

@@ -288,6 +288,21 @@ def called_as(wanted: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> 
     return sorted(_each_once(entries), key=_place)
 
 
+def called_before(rows: Sequence[EntryRow], listed: Sequence[Json], numbers: Numbers) -> tuple[EntryRow, ...]:
+    """Return rows called as in a list that was read before, maybe with a token that sees other names.
+
+    Args:
+        rows: the entries that are there.
+        listed: the list, as JSON.
+        numbers: the IDs of those whom it names. They count where the present token sees a number alone.
+    """
+    words = {word for entry in listed if isinstance(entry, dict) for word in entry.items()}
+    return tuple(
+        replace(row, shown={who: row.number}) if (who := row.identity[0], row.number) in words else row
+        for row in named_by(rows, numbers)
+    )
+
+
 def named_by(rows: Sequence[EntryRow], numbers: Numbers) -> tuple[EntryRow, ...]:
     """Return rows, with names for those of which only the number is shown."""
     names = {(who, number): called for (who, called), number in numbers.items() if isinstance(called, str)}

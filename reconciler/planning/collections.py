@@ -7,8 +7,8 @@ from unicodedata import normalize
 
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Note, Update, hints
-from reconciler.model.plan import Step, Unmanaged
+from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
+from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
@@ -265,7 +265,7 @@ def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]
     grants_access = at.part.access is not None
     for record in sorted(matches.leftover, key=lambda record: str(record.names[0])):
         address = at.address(record.names[0])
-        steps.append(Unmanaged(address, record.id, grants_access, record.owner, record.last_used))
+        steps.append(unmanaged_at(address, record.id, grants_access, record.owner, record.last_used))
     return steps
 
 

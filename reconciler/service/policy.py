@@ -5,7 +5,7 @@ Below them: which failures are worth another try, which may have been carried ou
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 from threading import Event
 from time import monotonic
@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from reconciler.errors import AnswerLost, BadAnswer, RateLimited, ServiceError, Unreachable, Untrusted
 from reconciler.service.responses import parse_date
+from reconciler.system import clock
 
 
 class Clock:
@@ -20,7 +21,7 @@ class Clock:
 
     def now(self) -> datetime:
         """Return the time of day, with a time zone."""
-        return datetime.now(UTC)
+        return clock.now()
 
     def monotonic(self) -> float:
         """Return seconds since some moment, never fewer than before."""

@@ -240,7 +240,7 @@ def test_what_cannot_be_read_or_declared_is_told_and_all_else_accepted(cli_runne
     assert (
         ended.err
         == """\
-not accepted: project acme/gone: not found, or not visible to ada; correct it in the manifest, make ada a member, or create it: `create: {}` in its document
+not accepted: project acme/gone: not found, or not visible to ada; correct it in the manifest, make ada a member, or create it: `create: {}` in its document (manifests/gone.yaml:1)
 not accepted: project acme/api: container_repository_protection_rules: cannot be read: switched off in the project: the container registry; switch the container registry on, or leave the section out
 not accepted: project acme/api: trigger token "old": a rotation is due, which `apply` carries out
 not accepted: project acme/api: trigger token "": a description must not be blank

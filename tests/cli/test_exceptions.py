@@ -154,6 +154,9 @@ def test_an_exception_is_warned_of_two_weeks_before_it_expires(
 ) -> None:
     now = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC)
     monkeypatch.setattr("reconciler.system.clock.now", lambda: now)
+    state = a_small_service("deployed")
+    state["instance"]["now"] = now.isoformat()
+    cli_runner.sandbox.replace_state(state)
     until = now.date() + timedelta(days=days)
     exception = f"{{section: milestones, item: v1, until: {until}, reason: Later}}"
     excepted(cli_runner, exception, "{milestones: {v1: {}}}")

@@ -128,7 +128,7 @@ def test_a_machine_whose_clock_is_ahead_spoils_no_history(cli_runner: CliRunner)
     wait(cli_runner, -4000)
     ahead = history(cli_runner).runs[-1].at
     done = cli_runner(f"drift {REPORT}")
-    dropped = f"{HISTORY} is ahead of this machine's clock, up to {utc(ahead)}: what is ahead was dropped"
+    dropped = f"{HISTORY} is dated in the future, up to {utc(ahead)}: what is ahead was dropped"
     assert (done.code, done.err) == (2, f"{dropped}; some machine's clock is, or was, wrong\n")
     assert [each.at < ahead for each in history(cli_runner).runs] == [True]
     assert {age for age, _, _ in ages()} == {"new"}
@@ -138,8 +138,8 @@ def test_a_machine_whose_clock_is_ahead_spoils_no_history(cli_runner: CliRunner)
     content.pop("checksum")
     Path("drift.json").write_text(with_checksum(content))
     said = (
-        f"this run is of {utc(ahead)}, which is ahead of this machine's clock: {PAGE} shows it, and its history does "
-        "not keep it; set the clock right\n"
+        f"this run is dated in the future, {utc(ahead)}: {PAGE} shows it, and its history does not keep it; set the clock "
+        "right\n"
     )
     for before in (kept, None):
         done = cli_runner(f"show drift.json {REPORT}")

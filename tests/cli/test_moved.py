@@ -143,3 +143,39 @@ def test_its_live_values_are_accepted_only_when_that_is_asked_for(cli_runner: Cl
     assert cli_runner("accept").code == 1
     assert cli_runner("accept --follow-moved").out == "manifests/project.yaml\n"
     assert (cli_runner.folder / "manifests/project.yaml").read_text().endswith("spec: {milestones: {}}\n")
+
+
+LISTED = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: some}
+select:
+  projects:
+    - acme/lib
+    - Acme/Old
+spec: {milestones: {b: {}}}
+"""
+
+
+def test_a_project_that_a_set_lists_is_told_at_its_line_in_the_list(cli_runner: CliRunner) -> None:
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    cli_runner.write("manifests/set.yaml", LISTED)
+    moved = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
+    done = cli_runner("plan")
+    assert (done.code, done.out) == (
+        3,
+        f"project Acme/Old\n  ! project Acme/Old: {moved}     manifests/set.yaml:7\n"
+        'project acme/lib\n  + milestone "b"     manifests/set.yaml:8\n'
+        "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
+    )
+    refused = cli_runner("accept --diff")
+    assert refused.err.splitlines()[-1] == f"not accepted: project Acme/Old: {moved} (manifests/set.yaml:7)"
+
+
+def test_a_project_that_a_set_lists_is_followed(cli_runner: CliRunner) -> None:
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    cli_runner.write("manifests/set.yaml", LISTED)
+    assert cli_runner("apply --yes --follow-moved").code == 0
+    api, lib, *_ = cli_runner.sandbox.state()["projects"]
+    assert [[each["title"] for each in project["milestones"]] for project in (api, lib)] == [["b"], ["b"]]
+    assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0

@@ -9,6 +9,7 @@ from reconciler.model.state import Section
 from tests.building import section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
+from tests.items import changes_of
 from tests.states import a_small_service
 
 PROJECT = "projects/acme%2Fapi"
@@ -351,3 +352,79 @@ def test_who_comes_with_an_archive_is_asked_for_by_name(cli_runner: CliRunner) -
     cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "match": "users?username=nobody"}])
     done = cli_runner("plan")
     assert (done.code, "GET users: 403 Forbidden" in done.out, "1 problem" in done.out) == (3, True, True), done
+
+
+def seen_by_root_alone(cli_runner: CliRunner, group: int = 21) -> None:
+    """Let rules name a group that ada cannot see, as the administrator root can."""
+    state = a_small_service("deployed")
+    state["groups"][0]["members"] += [{"user": "root", "role": "maintainer"}]
+    state["groups"] += [{"id": 21, "path": "hidden"}, {"id": 22, "path": "others"}]
+    levels = [{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": group}]
+    state["projects"][0] |= {
+        "invited_groups": [{"group_id": each, "role": "developer"} for each in (21, 22)],
+        "protected_branches": [{"id": 1, "name": "main", "push_access_levels": levels}],
+        "protected_tags": [{"name": "v*", "create_access_levels": levels}],
+    }
+    cli_runner.sandbox.replace_state(state)
+
+
+ONE_ENTRY = {
+    "not in the list": "protected_branches: {main: {allow_force_push: true}}",
+    "by name": "protected_branches: {main: {allow_force_push: true, allowed_to_push: [maintainer, {group: hidden}]}}",
+    "by number": "protected_branches: {main: {allow_force_push: true, allowed_to_push: [maintainer, {group: 21}]}}",
+    "beside it, by name": "protected_branches: {main: {allowed_to_push: [developer, {group: hidden}]}}",
+    "beside it, by number": "protected_branches: {main: {allowed_to_push: [developer, {group: 21}]}}",
+    "removed": "protected_branches: {main: {allowed_to_push: [maintainer]}}",
+    "replaced": "protected_tags: {v*: {allowed_to_create: [developer, {group: hidden}]}}",
+    "renamed, replaced": "protected_tags: {w*: {renamed_from: v*}}",
+    "renamed": "protected_branches: {trunk: {renamed_from: main}}",
+    "deleted": "protected_tags: {v*: null}",
+}
+
+
+@pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
+@pytest.mark.parametrize(("planner", "applier"), [("root", "ada"), ("ada", "root"), ("ada", "ada")])
+def test_a_saved_plan_holds_although_another_token_sees_other_names(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, planner: str, applier: str, spec: str
+) -> None:
+    seen_by_root_alone(cli_runner)
+    cli_runner.project(f"{{{spec}}}")
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{planner}-token")
+    assert cli_runner("plan --out plan.json").code == 0
+    (change,) = changes_of(json.loads((cli_runner.folder / "plan.json").read_text()))
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{applier}-token")
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --plan plan.json --yes")
+    assert (done.code, done.err) == (0, ""), done.out
+    writes = [(each["method"], each["body"]) for each in cli_runner.sandbox.log() if each["method"] != "GET"]
+    assert writes == [(each["method"], each["body"]) for each in change["requests"]]
+    assert cli_runner("plan --detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize(
+    ("planner", "applier", "moved"),
+    [("root", "ada", "+ group 22, - group hidden"), ("ada", "root", "+ group others, - group 21")],
+)
+def test_a_saved_plan_is_stale_once_another_entry_is_there_that_its_token_does_not_see(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, planner: str, applier: str, moved: str
+) -> None:
+    seen_by_root_alone(cli_runner)
+    cli_runner.project("{protected_branches: {main: {allow_force_push: true}}}")
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{planner}-token")
+    assert cli_runner("plan --out plan.json").code == 0
+    seen_by_root_alone(cli_runner, 22)
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{applier}-token")
+    done = cli_runner("apply --plan plan.json --yes")
+    assert (done.code, done.out) == (
+        3,
+        "project acme/api\n"
+        '  ~ protected branch "main"                   stale: it has changed since the plan was made: '
+        f"allowed_to_push: {moved}\nApplied: 1 stale. 2 requests made.\n",
+    )
+
+
+def test_a_rule_that_every_maintainer_may_change_is_read_so_beside_a_list_with_names(engine: EngineDriver) -> None:
+    levels = [{"id": 1, "access_level": 40, "user": "bob"}]
+    service(engine, protected_branches=[{"id": 1, "name": "main", "push_access_levels": levels}])
+    main = {"allowed_to_push": [{"user": "bob"}], "allowed_to_unprotect": ["maintainer"]}
+    assert engine.step(branches({"main": main})) == []

@@ -16,18 +16,24 @@ from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import ACTIONS, Change, Create, Delete, Update
+from reconciler.model.item import (
+    ACTIONS,
+    Action,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Update,
+    excepted_at,
+    not_applicable_at,
+    problem_at,
+    unmanaged_at,
+)
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import (
-    Excepted,
-    HiddenEntries,
-    InheritedObject,
     Plan,
-    Problem,
     SectionPlan,
     TargetPlan,
-    Unmanaged,
-    WidenedObject,
 )
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
@@ -137,6 +143,26 @@ some_unmanaged = some(maybe_number, booleans, maybe_text, maybe_text)
 some_excepted = some(st.none() | st.sampled_from(ACTIONS), fields, fields, st.dates(), texts, texts)
 
 
+maybe_reason = st.lists(texts, max_size=1)
+
+
+def _excepted(where: Address, action: Action | None, before: Fields, after: Fields, *rest: Any) -> Finding:
+    until, reason, origin = rest
+    return excepted_at(where, action, before, after, until=until, reason=reason, origin=origin)
+
+
+def _widened(where: Address, reason: str) -> Finding:
+    return Finding(where, "widened", reason)
+
+
+def _inherited(where: Address, holder: str) -> Finding:
+    return Finding(where, "inherited", f"is inherited from {holder}", data={"holder": holder})
+
+
+def _hidden(where: Address, field: str) -> Finding:
+    return Finding(where, "hidden", f"keeps {field} that this token cannot see", field=field)
+
+
 def section_plan(draw: st.DrawFn, target: Target, kind: Kind) -> SectionPlan:
     """What will happen to a section of a target."""
 
@@ -147,13 +173,15 @@ def section_plan(draw: st.DrawFn, target: Target, kind: Kind) -> SectionPlan:
         kind.name,
         draw(numbers_of_objects),
         tuple(change(draw, target, kind) for _ in range(draw(change_counts))),
-        all_of(Problem, some_problems),
-        all_of(Unmanaged, some_unmanaged),
-        all_of(Excepted, some_excepted),
-        draw(texts),
-        inherited=all_of(InheritedObject, some_told),
-        widened=all_of(WidenedObject, some_told),
-        hidden=all_of(HiddenEntries, some_told),
+        (
+            *all_of(problem_at, some_problems),
+            *all_of(_excepted, some_excepted),
+            *all_of(unmanaged_at, some_unmanaged),
+            *(not_applicable_at(target, kind.name, text) for text in draw(maybe_reason)),
+            *all_of(_widened, some_told),
+            *all_of(_inherited, some_told),
+            *all_of(_hidden, some_told),
+        ),
     )
 
 

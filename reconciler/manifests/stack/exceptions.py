@@ -13,7 +13,7 @@ from reconciler.manifests.stack.placeholders import fill
 from reconciler.manifests.stack.sections import OLD_NAMES, level_error, unknown_section
 from reconciler.manifests.stack.trace import object_path
 from reconciler.model.endpoints import Collection
-from reconciler.model.exceptions import DeclaredException
+from reconciler.model.exceptions import EXPIRES_SOON, DeclaredException
 from reconciler.model.foreign_keys import foreign_keys, unknown_key
 from reconciler.model.targets import Key
 from reconciler.model.wording import closest, listed
@@ -23,14 +23,14 @@ NO_EFFECT = ": this exception has no effect"
 
 
 def read_exceptions(
-    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date
+    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date | None
 ) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
     """Return the exceptions of a target's own document, and their errors and warnings.
 
     Args:
         declared: as its document writes them, by their positions there.
         whole: the layers of the target.
-        today: the day, UTC.
+        today: the day, UTC; None to say nothing of exceptions that end.
     """
     exceptions: list[DeclaredException] = []
     diagnostics: list[Diagnostic] = []
@@ -42,8 +42,9 @@ def read_exceptions(
         exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
         exceptions.append(exception)
         idle = list(_idle(exception, whole))
-        warnings = (*idle, *_end(exception, today), *([] if idle else _locked(exception, whole)))
+        warnings = (*idle, *([] if idle else _locked(exception, whole)))
         diagnostics += [each.below(*ABOVE, number) for each in warnings]
+        diagnostics += () if today is None else endings(number, exception.until, today)
     return tuple(exceptions), diagnostics
 
 
@@ -147,14 +148,20 @@ def _same(collection: Collection, name: Key, item: Key) -> bool:
     return collection.identity(name) == collection.identity(item)
 
 
-def _end(exception: DeclaredException, today: date) -> Iterator[Diagnostic]:
-    """Yield a warning about an exception that has expired, or will within two weeks."""
-    if exception.is_over(today):
-        message = f"this exception expired on {exception.until}: its differences are changes again; remove it"
-        yield Diagnostic(("until",), message, "warning")
-    elif exception.ends_soon(today):
-        message = f"this exception expires on {exception.until}: its differences will be changes afterwards"
-        yield Diagnostic(("until",), message, "warning")
+def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
+    """Yield a warning about an exception that has expired, or will within two weeks.
+
+    Args:
+        number: its position in its document.
+        until: its last day.
+        today: the day, UTC.
+    """
+    if until < today:
+        message = f"this exception expired on {until}: its differences are changes again; remove it"
+        yield Diagnostic((*ABOVE, number, "until"), message, "warning")
+    elif until <= today + EXPIRES_SOON:
+        message = f"this exception expires on {until}: its differences will be changes afterwards"
+        yield Diagnostic((*ABOVE, number, "until"), message, "warning")
 
 
 def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
