@@ -176,19 +176,6 @@ class Verifier:
         """See `Lists.secrets`."""
         return self.lists.secrets(part, address, self.number)
 
-    def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-        """Return live state with what planning lacks.
-
-        Raises:
-            LookupError: it is unknown; says why.
-        """
-        live = self.answer(live, missing)
-        known = (*live.ids.items(), *live.names.items())
-        unknown = [f"{lookup}: {answer.reason}" for lookup, answer in known if isinstance(answer, Obstacle)]
-        if unknown:
-            raise LookupError("; ".join(unknown))
-        return live
-
     def answer(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
         """Return live state with what planning lacks, or why that is unknown."""
         ids, names = dict(live.ids), dict(live.names)
