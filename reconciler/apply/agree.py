@@ -104,7 +104,7 @@ def _rotated(wanted: Resource, age: timedelta) -> Resource:
 
 
 def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
-    """Tell whether planning can make such a change at all."""
+    """Return whether planning can make such a change at all."""
     part = kinds[change.address.section].part(change.address.part)
     if isinstance(part, Singleton) is not (change.address.name is None):
         return False
@@ -131,24 +131,30 @@ def settled(shown: Sequence[Change], planned: SectionPlan, live: Reread, kind: K
             yield Outcome(change, Status.STALE, _unread(objects))
             continue
         since, problem = _since(change, objects), problems.get(_name(change, kind))
+        if isinstance(
+            change, Delete
+        ):  # nothing of a list is deleted while it is not known what a wanted name stands for
+            problem = problem or next(
+                (other for (part, _), other in problems.items() if part == change.address.part), None
+            )
         if since and not problem and _name(change, kind) not in is_open and _is_done(change, objects):
             yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
-        elif problem and not since:
+        elif since:
+            yield Outcome(change, Status.STALE, since)
+        elif problem:
             yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
         else:
-            is_alike = now not in (None, change) and _without_entry_ids(now) == _without_entry_ids(change)
-            yield Outcome(change, Status.STALE, since or (MADE_ANEW if is_alike else PLAN_WAS_EDITED))
+            yield Outcome(
+                change, Status.STALE, MADE_ANEW if now and _has_other_entries(change, now) else PLAN_WAS_EDITED
+            )
 
 
 def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
     """Yield the outcomes of creations which somebody else has made since: the service would make them once more."""
     for change in creations:
         objects = live[change.address.section, change.address.part]
-        unread = isinstance(objects, Unreadable)
-        since = (
-            f"cannot be read again: {objects.reason}" if isinstance(objects, Unreadable) else _since(change, objects)
-        )
-        if unread or since:
+        since = _unread(objects) if isinstance(objects, Unreadable) else _since(change, objects)
+        if since:
             yield Outcome(change, Status.STALE, since)
 
 
@@ -172,7 +178,7 @@ def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
 
 
 def _is_same(shown: Change, now: Change) -> bool:
-    """Tell whether planning has led to the same change, and tells no more of it."""
+    """Return whether planning has led to the same change, and tells no more of it."""
     match shown, now:
         case Create(), Create():
             is_rotation = {*shown.replaces_ids} == {*now.replaces_ids}
@@ -204,7 +210,7 @@ def _since(change: Change, objects: CurrentObjects) -> str:
 
 
 def _is_done(change: Change, objects: CurrentObjects) -> bool:
-    """Tell whether an object that needs no change by planning is the one that a change was to make.
+    """Return whether an object that needs no change by planning is the one that a change was to make.
 
     An earlier apply of the same plan has made it so, or somebody else has.
     """
@@ -217,13 +223,16 @@ def _is_done(change: Change, objects: CurrentObjects) -> bool:
     return record is not None and objects.has_name(record, change.address.name)
 
 
+def _has_other_entries(shown: Change, now: Change) -> bool:
+    """Return whether all that differs are the IDs of entries that are removed: a plan does not show if they are old."""
+    return shown != now and _without_entry_ids(shown) == _without_entry_ids(now)
+
+
 def _without_entry_ids(change: Change) -> Change:
-    """Return a change without the IDs of the entries that it removes: a plan does not show whether they are old."""
     if not isinstance(change, Update):
         return change
-    return replace(
-        change, requests=tuple(replace(request, body=_unnumbered(request.body)) for request in change.requests)
-    )
+    requests = tuple(replace(request, body=_unnumbered(request.body)) for request in change.requests)
+    return replace(change, requests=requests)
 
 
 def _unnumbered(value: Json) -> Json:

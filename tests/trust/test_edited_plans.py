@@ -142,6 +142,31 @@ def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
     assert "stale: it cannot be planned: not found, not visible to this token, or not served" in done.out
 
 
+def test_nothing_of_a_list_is_deleted_while_a_new_entry_is_not_known(cli_runner: CliRunner) -> None:
+    cli_runner.service(job_token_scope={"group_allowlist": [10]})
+    cli_runner.project("{prune: [job_token_scope], job_token_scope: {groups: [acme/tools]}}")
+    assert cli_runner("plan --out plan.json").code == 0
+    state = cli_runner.sandbox.state()
+    state["groups"] = [each for each in state["groups"] if each["path"] != "acme/tools"]
+    state["projects"] = [each for each in state["projects"] if each["path"] != "acme/tools/cli"]
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("apply --plan plan.json --yes")
+    reason = "stale: it cannot be planned: not found, not visible to this token, or not served"
+    assert (done.code, done.out.count(reason), done.out.count("stale")) == (3, 2, 3)
+
+
+def test_of_two_tokens_of_one_name_each_is_deleted_by_itself(cli_runner: CliRunner) -> None:
+    tokens = [{"id": number, "description": "twin", "owner": "ada"} for number in (5, 6)]
+    cli_runner.service(trigger_tokens=tokens)
+    cli_runner.project("{trigger_tokens: {twin: null}}")
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(trigger_tokens=tokens[1:])
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --plan plan.json --yes")
+    writes = [each["target"].rpartition("/")[2] for each in cli_runner.sandbox.log() if each["method"] == "DELETE"]
+    assert (done.code, writes, done.out.count("done: by an earlier run")) == (0, ["6"], 1)
+
+
 @pytest.mark.untraced
 def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect: str) -> None:
     with EngineDriver(sandbox, service(dialect)) as engine:
