@@ -9,7 +9,7 @@ from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_names
-from reconciler.model.diff import as_before, as_read, called_alike, numbers_of
+from reconciler.model.diff import as_before, as_read, called_alike
 from reconciler.model.endpoints import Collection, Reading, Singleton
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
@@ -19,7 +19,7 @@ from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.matching import by_birth
-from reconciler.planning.references import with_names
+from reconciler.planning.references import called_as_sent
 
 
 class CurrentObjects:
@@ -267,7 +267,7 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     else:
         known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
         records = [known] if known else objects.stands_in(change)
-    records = [_as_sent(record, change) if record.entries else record for record in records]
+    records = [called_as_sent(record, change) if record.entries else record for record in records]
     if not records:
         return "it does not exist"
     shown = [(called_alike(change.after, record), record.unshown) for record in records]
@@ -279,31 +279,6 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     if not objects.has_name(records[0], change.address.name, change.target_id if isinstance(change, Create) else None):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""
-
-
-def _as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
-    """Return an object with the names of the entries that a change has found or sent by number.
-
-    Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
-    lacking, these are theirs.
-    """
-    record = with_names(record, numbers_of(change.read)) if isinstance(change, Update) else record
-    bodies = [value for request in change.requests for value in (request.body or {}).values()]
-    sent = {str(entry) for value in bodies if isinstance(value, list) for entry in value}
-    names: dict[tuple[str, str | int], int] = {}
-    for field, rows in record.entries.items():
-        wanted = change.after.get(field)
-        words = (
-            [word for entry in wanted if isinstance(entry, dict) for word in entry.items()]
-            if isinstance(wanted, list)
-            else []
-        )
-        lacking = sorted(word for word in words if all(word not in row.spellings for row in rows))
-        hidden = {row.identity for row in rows if row.identity[1] == row.number and row.identity not in words}
-        bare = sorted((who, number) for who, number in hidden if str({f"{who}_id": number}) in sent)
-        if [who for who, _ in lacking] == [who for who, _ in bare]:
-            names |= {word: number for word, (_, number) in zip(lacking, bare, strict=True)}
-    return with_names(record, names)
 
 
 def _lost_of(wanted: Json, shown: Sequence[Json]) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.creation import ID_OF
-from reconciler.model.diff import fields_of, quoted, with_rows
+from reconciler.model.diff import fields_of, numbers_of, quoted, with_rows
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
 from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
-from reconciler.model.item import Change, Delete, Finding, Update, makes, makes_anew
+from reconciler.model.item import Change, Create, Delete, Finding, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
@@ -211,6 +211,31 @@ def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
         if rows == record.entries
         else replace(with_rows(record, rows), shown=record.shown or fields_of(record.resource))
     )
+
+
+def called_as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
+    """Return an object with the names of the entries that a change has found or sent by number.
+
+    Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
+    lacking, these are theirs.
+    """
+    record = with_names(record, numbers_of(change.read)) if isinstance(change, Update) else record
+    bodies = [value for request in change.requests for value in (request.body or {}).values()]
+    sent = {str(entry) for value in bodies if isinstance(value, list) for entry in value}
+    names: dict[tuple[str, str | int], int] = {}
+    for field, rows in record.entries.items():
+        wanted = change.after.get(field)
+        words = (
+            [word for entry in wanted if isinstance(entry, dict) for word in entry.items()]
+            if isinstance(wanted, list)
+            else []
+        )
+        lacking = sorted(word for word in words if all(word not in row.spellings for row in rows))
+        hidden = {row.identity for row in rows if row.identity[1] == row.number and row.identity not in words}
+        bare = sorted((who, number) for who, number in hidden if str({f"{who}_id": number}) in sent)
+        if [who for who, _ in lacking] == [who for who, _ in bare]:
+            names |= {word: number for word, (_, number) in zip(lacking, bare, strict=True)}
+    return with_names(record, names)
 
 
 def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: Json, field: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from reconciler.model.diff import Fields, fields_of, quoted, restorable
+from reconciler.model.diff import Fields, as_before, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
 from reconciler.model.item import Create, Delete, Finding, Outcome, Update, hints
 from reconciler.model.kind import Kind, Kinds, Part
@@ -24,6 +24,7 @@ from reconciler.planning.objects import plan_settings
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import NO_PLAN, PartPlanners, make_plan
+from reconciler.planning.references import called_as_sent
 
 Sort = TypeVar("Sort")
 
@@ -138,6 +139,7 @@ def former_values(
 
     With them come the fields that the service no longer shows because of the update.
     """
+    record = _called_as_left(record, change)
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
@@ -258,7 +260,7 @@ class _Objects:
                 continue
             for record in candidates:
                 after = change.after if isinstance(change, Create) else {}
-                moved = _moved(created.fields if created else after, record)
+                moved = _moved(created.fields, as_before(record, created)) if created else _moved(after, record)
                 if issubclass(self.part.model, Item) and not self._has_name(record, name):
                     renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
                     yield self.at.problem(name, renamed, STAYS)
@@ -429,6 +431,12 @@ def _moved(left: Fields, record: LiveRecord) -> str:
     live = {**fields_of(record.resource), **record.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
+
+
+def _called_as_left(record: LiveRecord, change: Update) -> LiveRecord:
+    """Return an object with its entries called as in the change that has left it: another token sees other names."""
+    read = replace(change.read, fields={**change.read.fields, **change.after})
+    return as_before(called_as_sent(record, change), read) if record.entries else record
 
 
 def _root(field: str) -> str:

@@ -401,6 +401,38 @@ def test_a_saved_plan_holds_although_another_token_sees_other_names(
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 
+@pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
+@pytest.mark.parametrize(("applier", "reverter"), [("root", "ada"), ("ada", "root")])
+def test_an_apply_is_reverted_although_another_token_sees_other_names(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, applier: str, reverter: str, spec: str
+) -> None:
+    seen_by_root_alone(cli_runner)
+    before = rules_of(cli_runner)
+    cli_runner.project(f"{{{spec}}}")
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{applier}-token")
+    done = cli_runner("apply --yes --report json=applied.json")
+    assert done.code == 0, done.out
+    monkeypatch.setenv("RECONCILER_TOKEN", f"{reverter}-token")
+    done = cli_runner("revert applied.json --yes")
+    assert (done.code, rules_of(cli_runner)) == (0, before), done.out + done.err
+
+
+def rules_of(cli_runner: CliRunner) -> Any:
+    """Return who may do what by the rules of the project, whatever their IDs."""
+    project = cli_runner.sandbox.state()["projects"][0]
+    branches = {
+        rule["name"]: (rule.get("allow_force_push", False), levels(rule["push_access_levels"]))
+        for rule in project["protected_branches"]
+    }
+    tags = {rule["name"]: levels(rule["create_access_levels"]) for rule in project["protected_tags"]}
+    return branches, tags
+
+
+def levels(entries: list[dict[str, Any]]) -> list[str]:
+    """Return whom entries name, without the IDs of these."""
+    return sorted(str(entry.get("group_id") or entry.get("user") or entry["access_level"]) for entry in entries)
+
+
 @pytest.mark.parametrize(
     ("planner", "applier", "moved"),
     [("root", "ada", "+ group 22, - group hidden"), ("ada", "root", "+ group others, - group 21")],
