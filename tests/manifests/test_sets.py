@@ -71,8 +71,8 @@ def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> No
     read = folder.read()
     assert read.index.groups == ()
     assert [(str(target.target), target.origin) for target in read.desired.targets] == [
-        ("project Other/X", "few.yaml:1"),
-        ("project acme/services/api", "few.yaml:1"),
+        ("project Other/X", "few.yaml:4"),
+        ("project acme/services/api", "few.yaml:4"),
     ]
     assert read.of(read.desired.targets[0].target).spec == {
         "prune": ["job_token_scope"],
@@ -87,7 +87,7 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
     assert read.index.groups == ("acme",)
     read = read.with_discovered({"acme": ACME})
     assert [(str(target.target), target.origin, dict(target.labels)) for target in read.desired.targets] == [
-        ("project Other/X", "few.yaml:1", {}),
+        ("project Other/X", "few.yaml:4", {}),
         ("project acme/Services/API", "api.yaml:1", {"tier": "one", "team": "payments"}),
         ("project acme/services/deep/web", "services.yaml:1", {"tier": "one", "team": "core"}),
         ("project acme/top", "services.yaml:1", {"tier": "one", "team": "core"}),
