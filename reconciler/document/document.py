@@ -18,13 +18,13 @@ from reconciler.document.guard import NO_LIMITS, Limits, refusals
 from reconciler.document.inventory import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.gitops.apply_log import Apply, revert_words
-from reconciler.model.codes import CODES, code_of
+from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Target
-from reconciler.model.wording import counted
+from reconciler.model.wording import advised, counted
 
 PLAN: Final = "reconciler.plan/v4"
 REPORT: Final = "reconciler.report/v4"
@@ -286,7 +286,9 @@ class RunDocument(Head):
     def remarks(self) -> list[str]:
         """The sentences about the run, without those of possible renames."""
         return [
-            item.reason for item in self.items if isinstance(item, Finding) and not item.where and item.code != "rename"
+            advised(item.reason, item.fix)
+            for item in self.items
+            if isinstance(item, Finding) and not item.where and item.code != "rename"
         ]
 
     @cached_property
@@ -345,9 +347,15 @@ def is_difference(item: Item) -> bool:
     return code_of(item.code).drifts if isinstance(item, Finding) else not isinstance(item, Keep)
 
 
+def is_remark(finding: Finding) -> bool:
+    """Tell whether a finding has no form of its own: whatever shows it always, shows its sentence."""
+    code = code_of(finding.code)
+    return not code.own_form and code.shown == "always"
+
+
 def _is_event(item: Item) -> bool:
     return is_difference(item) or (
-        isinstance(item, Finding) and (item.code in ("excepted", "not_applicable") or item.code not in CODES)
+        isinstance(item, Finding) and (item.code in ("excepted", "not_applicable") or is_remark(item))
     )
 
 

@@ -13,13 +13,13 @@ from math import inf
 from shlex import join
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import BaselineShare, RunDocument, address_of, change_in, saying, utc
+from reconciler.document.document import BaselineShare, RunDocument, address_of, change_in, is_remark, saying, utc
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
 from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.gitops.apply_log import revert_words, short
-from reconciler.model.codes import CODES, code_of
+from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.item import (
     ACTIONS,
@@ -126,12 +126,18 @@ def predicate(finding: Finding) -> tuple[str, str]:
     return f"{about} {escaped(phrase)}".strip(), escaped(rest)
 
 
-def unknown_notes(document: RunDocument) -> list[str]:
-    """Return what is said with codes of another version, by sentence: what of, the first of several."""
+def remark_text(remark: Finding) -> str:
+    """Return a remark on one line: `milestone "a": has no due date; give it one`."""
+    said = (" " if code_of(remark.code).phrase else ": ").join(filter(None, predicate(remark)))
+    return advised(said, escaped(remark.fix))
+
+
+def remark_notes(document: RunDocument) -> list[str]:
+    """Return the remarks on targets, sections and objects, by sentence: what of, the first of several."""
     alike: dict[str, list[Finding]] = {}
     for item in document.items:
-        if isinstance(item, Finding) and item.where is not None and item.code not in CODES:
-            alike.setdefault(" ".join(predicate(item)), []).append(item)
+        if isinstance(item, Finding) and item.where is not None and is_remark(item):
+            alike.setdefault(remark_text(item), []).append(item)
     return [
         f"{address_of(own[0]).target}{more}: {sentence}"
         for sentence, own in alike.items()

@@ -1,6 +1,8 @@
 """What can be said in a plan: one row for each code of a finding or of a note. Pure.
 
-Whatever shows a plan goes by these rows, in their order. A code that has none is shown by its sentence: `UNKNOWN`.
+Whatever shows a plan goes by these rows, in their order. A row without a form of its own, and a code that has no row
+(`UNKNOWN`), is a remark: all formats that
+people read show its sentence, and what to do.
 """
 
 from collections.abc import Mapping
@@ -26,6 +28,7 @@ class Code:
         by_reason: of a finding: whether equal reasons are shown together, whatever they are about.
         separates: of a note: whether changes that differ in it are not equal.
         planned: whether it is about what is to come, so that the report of an apply does not repeat it.
+        own_form: of a finding: whether formats show it in a form of its own, such as a card; else it is a remark.
     """
 
     noun: str
@@ -39,16 +42,19 @@ class Code:
     by_reason: bool = False
     separates: bool = False
     planned: bool = False
+    own_form: bool = False
 
 
 UNKNOWN = Code("remark")
 
 CODES: Mapping[str, Code] = {
     # findings about a target, a section or an object
-    "problem": Code("problem", "!", counted="problems", blocks=True, exit_code=3, drifts=True, by_reason=True),
-    "excepted": Code("excepted change", counted="excepted"),
-    "widened": Code("object that holds for more", "~", planned=True),
-    "unmanaged": Code("unmanaged object", "?", "is unmanaged", counted="unmanaged", shown="verbose"),
+    "problem": Code(
+        "problem", "!", counted="problems", blocks=True, exit_code=3, drifts=True, by_reason=True, own_form=True
+    ),
+    "excepted": Code("excepted change", counted="excepted", own_form=True),
+    "widened": Code("object that holds for more", "~", planned=True, own_form=True),
+    "unmanaged": Code("unmanaged object", "?", "is unmanaged", counted="unmanaged", shown="verbose", own_form=True),
     "not_applicable": Code(
         "section that is not applicable",
         "?",
@@ -56,13 +62,14 @@ CODES: Mapping[str, Code] = {
         counted="not_applicable",
         shown="verbose",
         by_reason=True,
+        own_form=True,
     ),
-    "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True),
-    "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True),
-    "restored": Code("change that was put back", planned=True),
+    "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True, own_form=True),
+    "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True, own_form=True),
+    "restored": Code("change that was put back", planned=True, own_form=True),
     # findings about the run
-    "rename": Code("possible rename"),
-    "stays": Code("remark on the inventory"),
+    "rename": Code("possible rename", own_form=True),
+    "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
     "hint": Code("hint", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reconciler.document.document import RunDocument, Seen, changes_in, utc
+from reconciler.document.document import RunDocument, Seen, changes_in, is_remark, utc
 from reconciler.document.style import Style
 from reconciler.document.wording import (
     details,
@@ -17,12 +17,12 @@ from reconciler.document.wording import (
     predicate,
     problem_text,
     reason_of,
+    remark_text,
     status_text,
 )
-from reconciler.model.codes import CODES
 from reconciler.model.item import Change, Finding, Item, Outcome, Status
 from reconciler.model.shards import Shard
-from reconciler.model.wording import counted
+from reconciler.model.wording import advised, counted
 from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -39,7 +39,7 @@ def plan(saved: RunDocument, _style: Style) -> str:
         findings = [item for item in own[seen.target] if isinstance(item, Finding)]
         held = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
         left_out = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
-        _say(cases[-1], [*held, *left_out, *_unknown(own[seen.target])])
+        _say(cases[-1], [*held, *left_out, *_remarks(own[seen.target])])
     if saved.refusals:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
@@ -57,23 +57,19 @@ def report(done: RunDocument, _style: Style) -> str:
         unfinished = [item for item in items if isinstance(item, Outcome) and item.status is not Status.DONE]
         failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
         cases.append(_case(seen, items, failures, "not done"))
-        _say(cases[-1], _unknown(items))
+        _say(cases[-1], _remarks(items))
     name = f"reconciler apply{_of_shard(done.shard)}"
     return _document(name, cases, _of_the_run(done), done.began_at, done.time - done.began_at)
 
 
-def _unknown(items: Iterable[Item]) -> list[str]:
-    """Return what is said of a target with codes of another version."""
-    return [": ".join(predicate(item)) for item in items if isinstance(item, Finding) and item.code not in CODES]
+def _remarks(items: Iterable[Item]) -> list[str]:
+    return [remark_text(item) for item in items if isinstance(item, Finding) and is_remark(item)]
 
 
 def _of_the_run(document: RunDocument) -> list[str]:
-    """Return what is said of the run with codes of another version."""
-    return [
-        escaped(item.reason)
-        for item in document.items
-        if isinstance(item, Finding) and not item.where and item.code not in CODES
-    ]
+    """Return the remarks on the run."""
+    said = (item for item in document.items if isinstance(item, Finding) and not item.where and is_remark(item))
+    return [escaped(advised(item.reason, item.fix)) for item in said]
 
 
 def _say(element: Element, lines: Sequence[str]) -> None:

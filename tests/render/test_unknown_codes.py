@@ -1,14 +1,20 @@
-"""A document may say what this version does not know: it is read, and shown by its sentence."""
+"""A document may say what this version does not know: it is read, and shown by its sentence, as whatever is new here.
 
+A row of the table is all that a new code needs: what it says is in each format, with what to do.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import unescape
+from typing import cast
 
 import pytest
 
 from reconciler.document.document import RunDocument, change_in, target_of
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
+from reconciler.model.codes import CODES, Code
 from reconciler.model.item import Change, Finding, Item, Note, Outcome
 from reconciler.model.targets import Address
 from reconciler.reports import render_plan, render_report
@@ -31,6 +37,7 @@ ABOUT_A_CHANGE = "is a change on the eve of a holiday"
 ABOUT_AN_OBJECT = "is looked at by nobody"
 ABOUT_A_TARGET = "has a new neighbour"
 ABOUT_THE_RUN = "the moon was full"
+WHAT_TO_DO = "wait for a better day"
 
 
 def told(document: RunDocument) -> RunDocument:
@@ -39,9 +46,11 @@ def told(document: RunDocument) -> RunDocument:
     seen = next(seen for seen in document.targets if seen.target == target)
     section = [*seen.sections][-1]
     findings = (
-        Finding(Address(target, section, section, "thing", "one"), "later", ABOUT_AN_OBJECT, data={"any": [1]}),
-        Finding(Address(target, section, section, section), "later", ABOUT_A_TARGET),
-        Finding(None, "later", ABOUT_THE_RUN),
+        Finding(
+            Address(target, section, section, "thing", "one"), "later", ABOUT_AN_OBJECT, WHAT_TO_DO, data={"any": [1]}
+        ),
+        Finding(Address(target, section, section, section), "later", ABOUT_A_TARGET, WHAT_TO_DO),
+        Finding(None, "later", ABOUT_THE_RUN, WHAT_TO_DO),
     )
     return replace(document, items=(*map(noted, document.items), *findings), tree=None)
 
@@ -67,9 +76,18 @@ def test_a_document_with_unknown_codes_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "junit"])
-def test_what_has_an_unknown_code_is_shown_by_its_sentence(name: str, form: str) -> None:
+@pytest.mark.parametrize(
+    "row", [None, Code("novelty", "~"), Code("novelty", phrase="has"), Code("novelty", counted="new")]
+)
+def test_what_has_no_form_of_its_own_is_shown_by_its_sentence_and_what_to_do(
+    name: str, form: str, row: Code | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if row is not None:
+        monkeypatch.setitem(cast("dict[str, Code]", CODES), "later", row)
     document = told(DOCUMENTS[name]())
     render = render_plan if document.is_plan else render_report
-    shown = unescape(render(document, form, Style())).replace(BREAK, "")
-    sentences = [ABOUT_AN_OBJECT, ABOUT_A_TARGET, ABOUT_THE_RUN, *([ABOUT_A_CHANGE] if document.is_plan else [])]
-    assert [sentence for sentence in sentences if sentence not in shown] == []
+    shown = " ".join(unescape(render(document, form, Style())).replace(BREAK, "").split())
+    sentences = [ABOUT_AN_OBJECT, ABOUT_A_TARGET, ABOUT_THE_RUN]
+    lost = [sentence for sentence in sentences if not re.search(rf"{sentence}[;,] {WHAT_TO_DO}", shown)]
+    lost += [ABOUT_A_CHANGE] if document.is_plan and ABOUT_A_CHANGE not in shown else []
+    assert lost == []

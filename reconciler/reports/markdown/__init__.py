@@ -45,6 +45,7 @@ from reconciler.document.wording import (
     not_of_this_change,
     reason_of,
     refusal_notes,
+    remark_notes,
     rename_notes,
     requests_made,
     restored_heading,
@@ -53,7 +54,6 @@ from reconciler.document.wording import (
     said,
     subject,
     title_of,
-    unknown_notes,
     waits,
     who,
     widening_notes,
@@ -148,7 +148,7 @@ def plan(saved: RunDocument, style: Style) -> str:
             costs_and_stays(saved),
             f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.",
         ],
-        remarks=[*saved.remarks, *unknown_notes(saved)],
+        remarks=[*saved.remarks, *remark_notes(saved)],
     )
 
 
@@ -191,7 +191,7 @@ def report(done: RunDocument, style: Style) -> str:
     return fitted(
         [block for part in parts_of(done) for block in _became(part, fewest, links)],
         title=title_of(done),
-        notes=[*canary_notes(done), *done.remarks, *unknown_notes(done), *revert_notes(done)],
+        notes=[*canary_notes(done), *done.remarks, *remark_notes(done), *revert_notes(done)],
         table=table(done.items, REPORT_COLUMNS),
         facts=[
             f"{requests_made(done)} made{waited and f'; waited {waited}'}.",
