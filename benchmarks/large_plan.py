@@ -11,8 +11,8 @@ from time import process_time
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import with_plan
 from reconciler.model.diff import AsRead
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.item import Change, Create, Delete, Update, problem_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan
@@ -52,7 +52,9 @@ def _target(number: int) -> TargetPlan:
         moved(f"Sprint {number}", 24),
         Delete(at("2026.11"), read.fields, (Request("DELETE", f"{path}/{number}"),), read),
     )
-    problems = () if number % 10 else (Problem(at("x"), "locked by group acme; unlock it there", origin="set.yaml:9"),)
+    problems = (
+        () if number % 10 else (problem_at(at("x"), "locked by group acme; unlock it there", origin="set.yaml:9"),)
+    )
     return TargetPlan(target, (SectionPlan("milestones", 5, changes, problems),), f"manifests/{number}.yaml:1")
 
 

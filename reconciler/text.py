@@ -55,7 +55,7 @@ from reconciler.document.wording import (
     who,
 )
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.codes import CODES, code_of
+from reconciler.model.codes import code_of, place_of
 from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
 from reconciler.model.targets import Level, Target
 from reconciler.model.values import SHOWN_VALUE_LENGTH
@@ -203,13 +203,10 @@ def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]
         said = own.setdefault(target_of(item), [])
         if isinstance(item, Finding) and _is_said(item, style):
             said.append(item)
-    order = [*CODES]
     return {
         target: [
             line
-            for finding in sorted(
-                said, key=lambda finding: order.index(finding.code) if finding.code in order else len(order)
-            )
+            for finding in sorted(said, key=lambda finding: place_of(finding.code))
             for line in _finding(finding, style)
         ]
         for target, said in own.items()
@@ -225,7 +222,7 @@ def _is_said(finding: Finding, style: Style) -> bool:
 
 def _finding(finding: Finding, style: Style) -> Iterator[str]:
     about, rest = predicate(finding)
-    facts = tuple(filter(None, (rest, escaped(finding.fix))))
+    facts = tuple(filter(None, (advised(rest, escaped(finding.fix)),)))
     yield from _entry(code_of(finding.code).sign, about, facts, style, escaped(finding.origin))
 
 

@@ -14,6 +14,7 @@ from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.item import not_applicable_at
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
@@ -76,7 +77,7 @@ def plan() -> RunDocument:
     made = make_plan(state, found, KINDS)
     twin = Obstacle(TWIN.address, "is the same project as another", effect="read only")
     made = with_obstacles(made, [twin], KINDS)
-    archived = SectionPlan("trigger_tokens", not_applicable="the project is archived")
+    archived = SectionPlan("trigger_tokens").saying(not_applicable_at(LIB, "trigger_tokens", "the project is archived"))
     targets = (replace(each, sections=(*each.sections, *[archived] * (each.target is LIB))) for each in made.targets)
     return saved_plan(replace(made, targets=tuple(targets)))
 

@@ -13,10 +13,9 @@ from jsonschema import Draft202012Validator
 from reconciler.document.checksum import with_checksum
 from reconciler.document.compare import fingerprint
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import as_finding
 from reconciler.errors import PlanRefused
-from reconciler.model.item import Create
-from reconciler.model.plan import Problem, SectionPlan, TargetPlan
+from reconciler.model.item import Create, Finding, problem_at
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
@@ -52,9 +51,9 @@ def difference(place: Place, name: str) -> Create:
     return Create(Address(target, section, part, "thing", name), {}, ())
 
 
-def problem(place: Place) -> Problem:
+def problem(place: Place) -> Finding:
     target, section, part = place
-    return Problem(Address(target, section, part, "things"), "403 Forbidden")
+    return problem_at(Address(target, section, part, "things"), "403 Forbidden")
 
 
 def run(
@@ -67,7 +66,7 @@ def run(
     targets = []
     for target, sections in looked.items():
         if target in seen.hidden:
-            targets.append(TargetPlan(target, (SectionPlan("", problems=(problem((target, "", "")),)),)))
+            targets.append(TargetPlan(target, (SectionPlan("").saying(problem((target, "", ""))),)))
             continue
         planned = [
             SectionPlan(
@@ -78,7 +77,7 @@ def run(
                     if each not in seen.unread
                     for name in seen.present.get(each, ())
                 ),
-                problems=tuple(problem(each) for each in parts if each in seen.unread),
+                findings=tuple(problem(each) for each in parts if each in seen.unread),
             )
             for section, parts in sections.items()
         ]
@@ -128,17 +127,17 @@ def test_over_any_runs_a_difference_keeps_its_first_moment_until_a_run_looks_and
         now: dict[str, Place] = {}
         for place in readable:
             if place in found.unread:
-                now[fingerprint(as_finding(problem(place)))] = place
+                now[fingerprint(problem(place))] = place
             else:
                 now |= {fingerprint(difference(place, name)): place for name in found.present.get(place, ())}
         for target in {target for target, *_ in scope or ALL}:
             whole = (target, "", "")
             if target in found.hidden:
-                now[fingerprint(as_finding(problem(whole)))] = whole
+                now[fingerprint(problem(whole))] = whole
             else:
-                expected.pop(fingerprint(as_finding(problem(whole))), None)
+                expected.pop(fingerprint(problem(whole)), None)
         for place in readable:
-            expected.pop(fingerprint(as_finding(problem(place))), None) if place not in found.unread else None
+            expected.pop(fingerprint(problem(place)), None) if place not in found.unread else None
             for mark in [mark for mark, its in places_of.items() if its == place and mark not in now]:
                 if place not in found.unread:
                     expected.pop(mark, None)
@@ -234,7 +233,7 @@ def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_history_holds_addresses_and_no_values() -> None:
     place: Place = (Target(Level.PROJECT, EVIL), EVIL, EVIL)
     secret = Create(Address(*place, "token", EVIL), {"value": "glpat-secret"}, ())
-    planned = TargetPlan(place[0], (SectionPlan(EVIL, changes=(secret, secret), problems=(problem(place),)),), EVIL)
+    planned = TargetPlan(place[0], (SectionPlan(EVIL, changes=(secret, secret), findings=(problem(place),)),), EVIL)
     history = with_run(None, replace(about(EMPTY, [planned]), narrowed=False))
     text = save_history(history)
     assert text.isascii()
@@ -265,7 +264,7 @@ def test_a_history_holds_addresses_and_no_values() -> None:
                 "since": "2026-12-01T12:00:00Z",
                 "seen": "2026-12-01T12:00:00Z",
                 "changes": [mark, mark],
-                "problems": [fingerprint(as_finding(problem(place)))],
+                "problems": [fingerprint(problem(place))],
             }
         ],
     }

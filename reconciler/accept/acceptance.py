@@ -37,8 +37,9 @@ from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placing import Membership, is_merged
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
+from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, Problem
+from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
 from reconciler.model.targets import Key, Target
 
@@ -139,7 +140,7 @@ class _Accepting:
     kinds: Kinds
     closed: Mapping[str, str]
 
-    def run(self, revision: _Revision) -> tuple[Drafts, list[Problem]]:
+    def run(self, revision: _Revision) -> tuple[Drafts, list[Finding]]:
         """Return the edited documents, and what is left of the plan, each with the reason."""
         plan, live = self._plan(revision.manifests, self.drift.live)
         wishes, live = self._completed(self._wishes(plan, revision.manifests, live), revision.manifests, live)
@@ -256,7 +257,7 @@ class _Accepting:
             frontier = {place for group in groups if group & frontier for place in group} - reached
         return {place for place in reached if any(steps[0] == place[1] for steps in members.wishes.get(place[0], ()))}
 
-    def _left(self, plan: Plan, refused: Mapping[Difference, str], rungs: Mapping[Place, Rung]) -> Iterator[Problem]:
+    def _left(self, plan: Plan, refused: Mapping[Difference, str], rungs: Mapping[Place, Rung]) -> Iterator[Finding]:
         """Yield what is left of the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
@@ -264,9 +265,9 @@ class _Accepting:
             given_up = CONTRADICTION if rungs.get((target, section)) is Rung.REFUSED else ""
             reason = next((refused[place] for place in places if place in refused), given_up)
             reason = reason or problem.reason or CONTRADICTION
-            yield replace(problem, reason=reason, remedy=problem.remedy if reason == problem.reason else "")
+            yield replace(problem, reason=reason, fix=problem.fix if reason == problem.reason else "")
 
-    def _places(self, problem: Problem) -> Iterator[tuple[Key | None, str | None]]:
+    def _places(self, problem: Finding) -> Iterator[tuple[Key | None, str | None]]:
         """Yield the names and fields under which a difference may have been refused, the nearest first.
 
         A problem of a whole object may be about its former names.

@@ -11,9 +11,9 @@ from pathlib import Path
 from reconciler.export.completion import drawn
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
-from reconciler.model.item import Change, Update
+from reconciler.model.item import Change, Finding, Update, problem_at
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, Problem
+from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, LiveState
 from reconciler.model.targets import Target
 from reconciler.planning.planner import make_plan
@@ -62,11 +62,11 @@ class Drift:
         return {(t.target, s.kind) for t in self.desired.targets if t.target not in self._out for s in t.sections}
 
     @property
-    def held(self) -> Iterator[Problem]:
+    def held(self) -> Iterator[Finding]:
         """What cannot be accepted, whatever the manifests say."""
         yield from (p for p in self.plan.problems if (p.address.target, p.address.section) not in self.planned)
         created = (plan.target for plan in self.plan.targets if plan.creation)
-        yield from (Problem(target.address, TO_CREATE) for target in created)
+        yield from (problem_at(target.address, TO_CREATE) for target in created)
 
     @property
     def asked(self) -> Counter[Hashable]:
@@ -108,7 +108,7 @@ class Acceptance:
     texts: Mapping[Path, str]
     targets: int
     accepted: int
-    refused: tuple[Problem, ...]
+    refused: tuple[Finding, ...]
 
     def diff(self) -> Iterator[str]:
         """Yield the lines of a unified diff, as `git apply` reads it, each with its line break."""
@@ -131,23 +131,23 @@ def plan_again(
     return drawn(lambda known: make_plan(desired, known, kinds), live)
 
 
-def differences_of(plan: Plan) -> Iterator[Problem]:
+def differences_of(plan: Plan) -> Iterator[Finding]:
     """Yield what differs by a plan of sections, each as a problem: of an update, one for each field."""
     for target in plan.targets:
         for section in target.sections:
             yield from (*section.problems, *_as_problems(section.changes))
 
 
-def place(problem: Problem) -> Hashable:
+def place(problem: Finding) -> Hashable:
     """Return what a difference is about: the same before and after an edit."""
     return problem.address, problem.field
 
 
-def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
+def _as_problems(changes: Iterable[Change]) -> Iterator[Finding]:
     """Yield what is left of changes: of an update, one problem for each field."""
     for change in changes:
         for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
-            yield Problem(change.address, "", field_)
+            yield problem_at(change.address, "", field_)
 
 
 def _lines(text: str) -> list[str]:

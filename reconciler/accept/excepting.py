@@ -25,8 +25,8 @@ from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.placing import Drop
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Problem
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Key, Target
 
@@ -100,7 +100,7 @@ class _Excepting:
     deferral: Deferral
     closed: Mapping[str, str]
 
-    def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Problem]]:
+    def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
         """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
         taken_out = [*self._returned()]
@@ -135,7 +135,7 @@ class _Excepting:
             return any(target == compared.target for compared in self.drift.desired.targets)
         return (target, steps[0]) in self.drift.planned
 
-    def _is_meant(self, difference: Problem, broken: Iterable[tuple[Target, Steps]]) -> bool:
+    def _is_meant(self, difference: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
         """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
 
         An entry of a list has no steps of its own: without it, there is a difference that was none before.
@@ -154,7 +154,7 @@ class _Excepting:
         name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
         return target, (section, *name, *rest[1:])
 
-    def _edits(self, differences: Iterable[Problem], sound: Manifests) -> Iterator[Edit]:
+    def _edits(self, differences: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
         wholes = {whole.target: whole for whole in sound.stacks}
         fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
@@ -167,7 +167,7 @@ class _Excepting:
             document, beside = _documents(target, section, wholes[target], sound)
             yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
 
-    def _refusal(self, difference: Problem, sound: Manifests) -> str:
+    def _refusal(self, difference: Finding, sound: Manifests) -> str:
         """Return why a difference cannot be excepted; empty if it can."""
         target, section, part = difference.address.target, difference.address.section, difference.address.part
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
@@ -178,9 +178,9 @@ class _Excepting:
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
 
-    def _told(self, difference: Problem, reasons: Mapping[Hashable, str]) -> Problem:
+    def _told(self, difference: Finding, reasons: Mapping[Hashable, str]) -> Finding:
         reason = reasons.get(place(difference)) or difference.reason or CONTRADICTION
-        return replace(difference, reason=reason, remedy=difference.remedy if reason == difference.reason else "")
+        return replace(difference, reason=reason, fix=difference.fix if reason == difference.reason else "")
 
 
 def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> tuple[Document | None, Document]:

@@ -1,9 +1,10 @@
 """Carrying out a plan. Dry run is not calling this.
 
-`run` goes through the plan, wave by wave, and through each target: prepare, carry out, verify. `prepare` reads again
-what a write depends on, right before it. `once` creates nothing twice: `objects` says how the objects of sections are
-created, `creation` how groups and projects are. `imports` waits for what the service does afterwards, `verify` reads
-what was written, and `refusals` says why something was not. `targets` is what the runs of all targets share.
+`run` goes through the plan, wave by wave, and through each target: prepare, carry out, verify. `prepare` reads what a
+write depends on again, right before it, and `agree` says what goes then of what the plan shows. `once` creates nothing
+twice: `objects` says how the objects of sections are created, `creation` how groups and projects are. `imports` waits
+for what the service does afterwards, `verify` reads what was written, and `refusals` says why something was not.
+`targets` is what the runs of all targets share.
 """
 
 from reconciler.apply.outcomes import (

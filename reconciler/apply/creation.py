@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from reconciler.apply.agree import PLAN_WAS_EDITED
 from reconciler.apply.journal import recorded
 from reconciler.apply.once import CreateOnce
 from reconciler.apply.outcomes import RESULT_UNKNOWN, RUN_ENDED, Fate
 from reconciler.apply.refusals import why_not_created
 from reconciler.apply.targets import Targets
-from reconciler.apply.verify import PLAN_WAS_EDITED
 from reconciler.apply.waiting import VISIBLE_AFTER
 from reconciler.errors import (
     AnswerLost,

@@ -10,8 +10,9 @@ from reconciler.apply.last import naming
 from reconciler.apply.once import MAX_CREATE_ATTEMPTS, CreateOnce, elder
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.apply.sinks import NOT_DELIVERED, Delivery
-from reconciler.apply.verify import Reread, Verifier, collection_of
+from reconciler.apply.verify import CurrentObjects, Reread, Verifier, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, ServiceError
+from reconciler.live.discovery import project_numbers
 from reconciler.live.read import read_part
 from reconciler.model.diff import only
 from reconciler.model.endpoints import CREATED, SECTION, Collection, Existing, FieldIds, number_of
@@ -19,7 +20,7 @@ from reconciler.model.item import Change, Create, Outcome, Status, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Address, Key, Level
+from reconciler.model.targets import Address, Key, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +167,16 @@ class ObjectCreation:
         Return what came of it; nothing if no other has created it earlier.
         """
         objects = live[change.address.section, change.address.part]
-        new = [] if isinstance(objects, Unreadable) else objects.new(change)
-        first = elder((existing.id for existing in new), made.id)
-        if first is None:
+        if (
+            isinstance(objects, Unreadable)
+            or (first := elder((existing.id for existing in objects.new(change)), made.id)) is None
+        ):
             return ""
         reason = f"somebody else created the same object at the same time, ID {first}; this run's, ID {made.id}, "
         part = collection_of(change.address, self.kinds)
         if part.path_field == part.key:
-            elders = [existing for existing in new if (existing.id or 0) < made.id]
-            # Of a group, the projects are not known in which a rule names the elder.
-            if len(elders) > 1 or change.address.target.level is Level.GROUP:
+            elders = [existing for existing in objects.new(change) if (existing.id or 0) < made.id]
+            if len(elders) > 1 or self._reached(change, part, objects) != first:
                 return reason + "is still there: delete one of them"
             return self._elder_deleted(change, first, made, reason)
         reason += self._taken_back(change, made)
@@ -183,6 +184,12 @@ class ObjectCreation:
             instead = self.delivery.hand_over_other(change.address, first)
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
         return reason
+
+    def _reached(self, change: Create, part: Collection, live: CurrentObjects) -> int | None:
+        """Return the ID of the object that a request by the name of a new one reaches."""
+        leads_to, name = part.names.leads_to or (lambda _target, name, other: name == other), str(change.address.name)
+        names = ((number, str(record.names[0])) for number, record in live.by_id.items() if number is not None)
+        return min(number for number, other in names if leads_to(change.address.target, name, other))
 
     def _elder_deleted(self, change: Create, first: int, made: Made, reason: str) -> str:
         """Delete what somebody else has created at the same time, for a request by name takes that of the lowest ID.
@@ -200,10 +207,22 @@ class ObjectCreation:
         return ""
 
     def _naming_instead(self, change: Create, first: int, mine: int) -> Iterator[Request]:
-        """Yield the requests after which nothing in the target names an object, but another one of the same name."""
-        target = change.address.target
-        for part, field in naming(change.address.section, target.level, self.kinds):
-            live = read_part(self.verifier.lists, part, target, {}, self.verifier.number)
+        """Yield the requests after which nothing names an object, but another one of the same name.
+
+        Objects of the target may name it; where that is a group, those of the projects in it too.
+        """
+        above = change.address.target
+        places = [(above, self.verifier.number)]
+        if above.level is Level.GROUP:
+            numbers_below = project_numbers(above, self.verifier.lists)
+            places += [(Target(Level.PROJECT, number), number) for number in numbers_below]
+        everywhere = (
+            (target, number, part, field)
+            for target, number in places
+            for part, field in naming(change.address.section, target.level, self.kinds)
+        )
+        for target, number, part, field in everywhere:
+            live = read_part(self.verifier.lists, part, target, {}, number)
             if isinstance(live, Unreadable) and live.status != HTTPStatus.FORBIDDEN:  # as in an edition without them
                 raise LookupError(live.reason)
             eldest = {record.names[0]: record for record in reversed(live.own)} if isinstance(live, Objects) else {}

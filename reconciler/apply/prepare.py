@@ -15,20 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.outcomes import DONE_BEFORE, Fate
+from reconciler.apply.agree import PLAN_WAS_EDITED, as_declared, exceeding, is_possible, repeated, settled
+from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
-from reconciler.apply.verify import (
-    Reread,
-    Verifier,
-    collection_of,
-    forgery,
-    is_as_wanted,
-    stale_reason,
-    with_created,
-)
+from reconciler.apply.verify import Reread, Verifier, collection_of
 from reconciler.model.diff import resource_of
-from reconciler.model.endpoints import NO_SIBLINGS, Siblings
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import Resource, Wanted
@@ -36,7 +28,6 @@ from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Un
 from reconciler.model.targets import Key, Target
 from reconciler.planning.creation import references
 from reconciler.planning.earlier import Earlier
-from reconciler.planning.part import DeclaredPart
 from reconciler.planning.planner import plan_section
 
 
@@ -115,8 +106,7 @@ class Preparation:
         changes = repeatable(ready.open, self.kinds)
         if not changes:
             return ready
-        live = self.verifier.again(changes)
-        return ready.settling(stale((change, stale_reason(change, live)) for change in changes))
+        return ready.settling(repeated(changes, self.verifier.again(changes)))
 
     def _saved(self, ready: Ready) -> Ready:
         return self._compared(ready, ready.open)
@@ -134,19 +124,18 @@ class Preparation:
         refused = [change for change in ready.section.changes if id(change) in ready.settled]
         origins = {change.address: change.origin for change in shown}
         changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
-        problems = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
+        findings = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
         section = replace(
             planned,
             changes=(*changes, *deletions, *refused),
-            problems=(*problems, *ready.section.problems),
-            excepted=ready.section.excepted,
+            findings=(*findings, *ready.section.findings),
         )
         ready = Ready(section, ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
-        planned = replace(planned, excepted=ready.section.excepted)
+        planned = replace(planned, findings=(*planned.problems, *_not_problems(ready.section)))
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
     def planned_whole(self, section: Section) -> SectionPlan:
@@ -171,46 +160,41 @@ class Preparation:
         }
 
     def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
-        """Read again what changes of a saved plan are about.
-
-        What is as wanted was done before; what has moved otherwise since, or was edited, is refused.
-        """
+        """Read and plan again what changes of a saved plan are about, and settle those to which that does not lead."""
+        lacking = [(change, refers_above(change)) for change in changes]
+        ready = ready.settling(
+            Outcome(change, Status.STALE, f"{above} was not created, and this refers to it")
+            for change, above in lacking
+            if above
+        )
         live = self.verifier.again(changes)
-        siblings = {
-            part: NO_SIBLINGS if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
-            for part, objects in live.items()
-        }
         if self.options.stop.reason:  # nothing else is asked
             return ready
-        settled: list[Outcome] = []
-        for change in changes:
-            moved = stale_reason(change, live)
-            if moved and is_as_wanted(change, live):
-                settled.append(with_created(Outcome(change, Status.DONE, DONE_BEFORE), live))
-            else:
-                settled += stale([(change, moved or self._forgery(change, live, siblings))])
-        return ready.settling(settled)
+        shown = [change for change, above in lacking if not above]
+        edited = [change for change in shown if not is_possible(change, live, self.kinds)]
+        ready = ready.settling(Outcome(change, Status.STALE, PLAN_WAS_EDITED) for change in edited)
+        shown = [change for change in shown if change not in edited]
+        if not shown:
+            return ready
+        kind = self.kinds[ready.section.section]
+        return ready.settling(settled(shown, self._planned_from(shown, live), live, kind))
 
-    def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
-        """Return why a change of a saved plan must not be carried out although its object has not moved."""
-        lacking = refers_above(change)
-        if lacking:
-            return f"{lacking} was not created, and this refers to it"
-        objects = live[change.address.section, change.address.part]
-        part = self.kinds[change.address.section].part(change.address.part)
-        existing = (
-            None if isinstance(change, Create) or isinstance(objects, Unreadable) else objects.by_id.get(change.read.id)
-        )
-        section = Section(change.address.target, change.address.section, {})
-        before = {section.section: section.changes for section in self.target.sections}
-        related = siblings[change.address.section, change.address.part]
-        at = DeclaredPart(section, part, LiveState({}, {}), earlier=Earlier(here=before), siblings=related)
-        return forgery(change, existing, at, self.verifier.look_up)
-
-
-def stale(reasons: Iterable[tuple[Change, str]]) -> Iterator[Outcome]:
-    """Yield the outcomes of the changes that have a reason why they are out of date."""
-    return (Outcome(change, Status.STALE, reason) for change, reason in reasons if reason)
+    def _planned_from(self, shown: Sequence[Change], live: Reread) -> SectionPlan:
+        """Return what planning leads to now, from what changes want of their section."""
+        section, absences = as_declared(shown, live, self.kinds)
+        parts: dict[PartAddress, LivePart] = {}
+        for name in section.wanted:
+            part = live[section.kind, name]
+            parts[section.target, section.kind, name] = (
+                part if isinstance(part, Unreadable) else part.compared_anew(shown)
+            )
+        before = {own.section: own.changes for own in self.target.sections}
+        state = LiveState(parts, {}, absences=absences)
+        while True:
+            planned = plan_section(section, state, self.kinds, earlier=Earlier(here=before))
+            if not planned.lookups:
+                return planned
+            state = self.verifier.answer(state, planned.lookups)
 
 
 def planned_again(plan: Plan) -> list[Section]:
@@ -222,13 +206,8 @@ def planned_again(plan: Plan) -> list[Section]:
     return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
 
 
-def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
-    """Yield the outcomes of the changes of a section planned again which do more than the saved plan shows."""
-    reason = "it would do more than the saved plan shows, because a group above was changed; plan again"
-    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
-    for change in planned.changes:
-        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
-            yield Outcome(change, Status.STALE, reason)
+def _not_problems(section: SectionPlan) -> Iterator[Finding]:
+    return (finding for finding in section.findings if finding.code != "problem")
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
@@ -259,7 +238,3 @@ def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds
             wanted[address.part] = objects.setdefault(address.part, {})
             objects[address.part][address.name] = resource
     return Section(target, kind, wanted)
-
-
-def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:
-    return [change for change in changes if (change.address.section, change.address.part) == part]

@@ -12,9 +12,8 @@ from reconciler.errors import Refused, ServiceError
 from reconciler.model import entries
 from reconciler.model.diff import restorable
 from reconciler.model.endpoints import Collection, New
-from reconciler.model.item import Change, Update, makes_anew
+from reconciler.model.item import Change, Finding, Update, makes_anew
 from reconciler.model.kind import Part
-from reconciler.model.plan import Problem
 from reconciler.model.protocols import Request
 from reconciler.model.resource import Resource
 from reconciler.model.state import LiveState, Section
@@ -95,7 +94,7 @@ def _creation(change: Update, part: Collection, before: Resource, verifier: Veri
     at = DeclaredPart(Section(address.target, address.section, {}), part, LiveState({}, {}))
     ids, unanswered = ids_in(at, name, before)
     while unanswered:
-        lookups = [step for _, step in unanswered if not isinstance(step, Problem)]
+        lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
         if not lookups:
             raise LookupError(str(name))
         at = DeclaredPart(at.section, part, verifier.look_up(at.live, lookups))

@@ -1,47 +1,61 @@
 """Reading again: before a change, whether it is stale or forged; after it, whether the service has carried it out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-from pydantic import ValidationError
 
 from reconciler.apply.outcomes import Stop
 from reconciler.apply.targets import Numbers
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.live.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.live.records import look_up_names
-from reconciler.model.diff import as_before, as_read, called_alike, moved, numbers_of, resource_of
-from reconciler.model.endpoints import NO_SIBLINGS, Collection, Reading, Siblings, Singleton
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes, sentences
+from reconciler.model.diff import as_before, as_read, called_alike, numbers_of
+from reconciler.model.endpoints import Collection, Reading, Singleton
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Step
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
-from reconciler.planning.matching import Pair, by_birth
-from reconciler.planning.objects import plan_creation, plan_deletion, plan_pair, plan_settings
-from reconciler.planning.part import DeclaredPart
-from reconciler.planning.references import resolve, with_names
-
-PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
-
-MADE_ANEW = "it has changed since the plan was made: the entries of its lists have other IDs; make the plan again"
+from reconciler.planning.matching import by_birth
+from reconciler.planning.references import with_names
 
 
 class CurrentObjects:
     """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
 
     def __init__(self, part: Part, live: LiveRecord | Objects) -> None:
-        self._part = part
+        self._part, self._live = part, live
         objects = Objects((live,)) if isinstance(live, LiveRecord) else live
         self.by_id = {record.id: record for record in (*objects.own, *objects.promotable.values())}
         self._by_name: dict[Key | None, list[LiveRecord]] = {}
         for record in objects.own:
             for name in self._canonical(record.names):
                 self._by_name.setdefault(name, []).append(record)
+
+    @property
+    def model(self) -> type[Resource]:
+        """The model of the objects, or that of the settings at this level."""
+        return type(self._live.resource) if isinstance(self._live, LiveRecord) else self._part.model
+
+    def compared_anew(self, changes: Iterable[Change]) -> LiveRecord | Objects:
+        """Return the part as planning again takes it.
+
+        Fields that are not shown were forced, or go along with another; entries are called as in the plan.
+
+        Args:
+            changes: those that are planned again.
+        """
+        reads = {change.read.id: change.read for change in changes if not isinstance(change, Create)}
+
+        def anew(record: LiveRecord) -> LiveRecord:
+            record = replace(record, unshown={}) if record.unshown else record
+            return as_before(record, reads[record.id]) if record.id in reads and record.entries else record
+
+        if isinstance(self._live, LiveRecord):
+            return anew(self._live)
+        return replace(self._live, own=tuple(map(anew, self._live.own)))
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
@@ -51,21 +65,6 @@ class CurrentObjects:
     def taken(self, name: Key | None) -> list[LiveRecord]:
         """Return the objects of a name that only one may have; nothing where names need not be unique."""
         return self.named(name) if isinstance(self._part, Collection) and self._part.names.unique else []
-
-    def siblings(self, changes: Iterable[Change]) -> Siblings:
-        """Return the objects as they will be called, and those that will be created."""
-        if isinstance(self._part, Singleton) or not self._part.has_siblings:
-            return NO_SIBLINGS
-        mine = list(changes)
-        renamed = {
-            change.read.id: change.address.name
-            for change in mine
-            if isinstance(change, Update) and change.renamed_from is not None and change.address.name is not None
-        }
-        names = [change.address.name for change in mine if isinstance(change, Create)]
-        created = {self._part.identity(name): name for name in names if name is not None}
-        siblings = Siblings.of(self._part, self.by_id.values(), renamed)
-        return replace(siblings, created=created, covers=_covers(self._part, siblings, mine))
 
     def new(self, change: Create | Update) -> list[LiveRecord]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
@@ -98,19 +97,6 @@ class CurrentObjects:
         if isinstance(self._part, Singleton):
             return {None}
         return {self._part.identity(name) for name in names if name is not None}
-
-
-def _covers(part: Collection, siblings: Siblings, changes: Iterable[Change]) -> dict[Key, LiveRecord]:
-    """Return the covers that changes take for theirs and remove, as far as they are covers."""
-    covers: dict[Key, LiveRecord] = {}
-    for change in changes:
-        name, cover = change.address.name, part.writes.cover
-        if cover is None or name is None or isinstance(change, Delete):
-            continue
-        for record in siblings.named(cover.name(name)):
-            if cover.covered(record) and change.requests[-1].path.endswith(f"/{record.path_id}"):
-                covers[part.identity(name)] = record
-    return covers
 
 
 class Unasked(Unreadable):
@@ -197,22 +183,30 @@ class Verifier:
         Raises:
             LookupError: it is unknown; says why.
         """
-        for lookup in missing:
-            try:
-                if isinstance(lookup, Vocabulary):
-                    names = self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
-                    live = replace(live, names={**live.names, lookup: names})
-                else:
-                    number = self.numbers.of(lookup, self.lists)
-                    live = replace(live, ids={**live.ids, lookup: number})
-            except ServiceError as error:
-                self.stop.after(error)
-                raise LookupError(str(error)) from error
+        live = self.answer(live, missing)
         known = (*live.ids.items(), *live.names.items())
         unknown = [f"{lookup}: {answer.reason}" for lookup, answer in known if isinstance(answer, Obstacle)]
         if unknown:
             raise LookupError("; ".join(unknown))
         return live
+
+    def answer(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+        """Return live state with what planning lacks, or why that is unknown."""
+        ids, names = dict(live.ids), dict(live.names)
+        for lookup in missing:
+            try:
+                if isinstance(lookup, Vocabulary):
+                    names[lookup] = self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
+                else:
+                    ids[lookup] = self.numbers.of(lookup, self.lists)
+            except ServiceError as error:
+                self.stop.after(error)
+                unknown = Obstacle(self.target.address, str(error))
+                if isinstance(lookup, Vocabulary):
+                    names[lookup] = unknown
+                else:
+                    ids[lookup] = unknown
+        return replace(live, ids=ids, names=names)
 
     def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
@@ -262,128 +256,6 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
     if not isinstance(part, Collection):
         raise TypeError(f"nothing can be created in {address.section}.{address.part}")
     return part
-
-
-def stale_reason(change: Change, live: Reread) -> str:
-    """Return why a change is out of date; empty where it is not."""
-    objects = live[change.address.section, change.address.part]
-    if isinstance(objects, Unreadable):
-        return f"cannot be read again: {objects.reason}"
-    if isinstance(change, Create):
-        return "it exists now" if objects.new(change) else ""
-    former = change.renamed_from if isinstance(change, Update) else None
-    namesakes = objects.named(change.address.name)
-    record = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
-    if record is None:
-        return "it no longer exists"
-    since = moved(change.read, as_read(as_before(record, change.read)))
-    if since:
-        return f"it has changed since the plan was made: {since}"
-    return "its new name is taken now" if former is not None and namesakes else ""
-
-
-def is_as_wanted(change: Change, live: Reread) -> bool:
-    """Return whether a stale change has nothing left to do, by what the service shows for certain.
-
-    An earlier apply of the same plan has carried it out, or somebody else has.
-    """
-    objects = live[change.address.section, change.address.part]
-    if isinstance(objects, Unreadable):
-        return False
-    if isinstance(change, Delete):
-        return change.read.id not in objects.by_id and not objects.taken(change.address.name)
-    if unapplied(change, live):
-        return False
-    shown = objects.new(change) if isinstance(change, Create) or change.read.below else [objects.by_id[change.read.id]]
-    hidden = {name.partition(".")[0] for name in change.after} & shown[0].unshown.keys()
-    return len(shown) == 1 and shown[0].ours and not hidden
-
-
-def forgery(
-    change: Change,
-    record: LiveRecord | None,
-    at: DeclaredPart[Any],
-    look_up: Callable[[LiveState, Iterable[Lookup]], LiveState],
-) -> str:
-    """Return why planning what a change shows does not lead to that change; empty if it does. A plan is no credential.
-
-    Args:
-        change: of a saved plan; its object has not moved.
-        record: the object as it was read; None if it is to be created.
-        at: where the object is, with the other objects as the whole plan changes them.
-        look_up: adds what planning lacks, or raises `LookupError`.
-    """
-    try:
-        steps = _planned_anew(change, record, at)
-        while missing := [step for step in steps if isinstance(step, Reference | Vocabulary)]:
-            at = replace(at, live=look_up(at.live, missing))
-            steps = _planned_anew(change, record, at)
-    except LookupError as error:
-        return f"cannot be checked: {error}"
-    except (ValidationError, TypeError):
-        return PLAN_WAS_EDITED
-    anew = [_completed(step, change) for step in steps]
-    if anew == [change]:
-        return "" if _is_told(anew[0], change) else PLAN_WAS_EDITED
-    is_same = len(anew) == 1 and _without_entry_ids(anew[0]) == _without_entry_ids(change)
-    return MADE_ANEW if is_same else PLAN_WAS_EDITED
-
-
-def _is_told(step: Step, change: Change) -> bool:
-    """Return whether a change that promotes an object shows from where; what is told of people may be new since."""
-    if not isinstance(step, Update) or not step.read.below:
-        return True
-    return set(sentences(step, "hint")) <= set(sentences(change, "hint"))
-
-
-def _without_entry_ids(step: Step) -> Step:
-    """Return a change without the IDs of the entries that it removes: a plan does not show whether they are old."""
-    if not isinstance(step, Update):
-        return step
-    return replace(step, requests=tuple(replace(request, body=_unnumbered(request.body)) for request in step.requests))
-
-
-def _unnumbered(value: Json) -> Json:
-    match value:
-        case dict():
-            return {key: _unnumbered(field) for key, field in value.items() if key != "id" or "_destroy" not in value}
-        case list():
-            return [_unnumbered(entry) for entry in value]
-    return value
-
-
-def _planned_anew(change: Change, record: LiveRecord | None, at: DeclaredPart[Any]) -> Sequence[Step]:
-    name, part = change.address.name, at.part
-    # Fields that are not shown count as different: they were forced, or go along with another field.
-    record = record and replace(record, unshown={})
-    if record and not isinstance(change, Create):
-        record = as_before(record, change.read)
-    match change, part, record:
-        case Create(), Collection(), None if name is not None:
-            wanted = resource_of(part.model, change.after)
-            target_ids, unresolved = resolve(at, {name: wanted}, ())
-            return [*unresolved.values()] if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
-        case Update(), Singleton(), LiveRecord():
-            return plan_settings(at, resource_of(type(record.resource), change.after), record)
-        case Update(), Collection(), LiveRecord() if name is not None:
-            wanted = resource_of(type(record.resource), change.after)
-            known = part.identity(name) in {part.identity(spelling) for spelling in record.names}
-            return plan_pair(at, Pair(name, wanted, record, None if known else record.names[0]))
-        case Delete(), Collection(), LiveRecord():
-            return plan_deletion(at, record)
-    return ()
-
-
-def _completed(step: Step, change: Change) -> Step:
-    """Add what a change does not show and was decided when the plan was made."""
-    match step, change:
-        case Create(), Create():
-            return replace(step, replaces_ids=change.replaces_ids)
-        case Update(), Update():
-            return replace(step, read=change.read)
-        case Delete(), Delete():
-            return replace(step, read=change.read, successor_id=change.successor_id)
-    return step
 
 
 def unapplied(change: Change, live: Reread, made: int | None = None, *, certain: bool = True) -> str:

@@ -20,7 +20,7 @@ from reconciler.system import clock
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance, Deferral
     from reconciler.gitops.proposals import ProposalTarget
-    from reconciler.model.plan import Problem
+    from reconciler.model.item import Finding
 
 ACCEPT_BRANCH = "reconciler/accept"
 
@@ -262,17 +262,15 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
         return accept_all(drift, session.kinds, files)
 
 
-def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
+def refusals(refused: "Iterable[Finding]") -> Iterator[str]:
     """Yield each difference that stays, with its targets; if that is one target as a whole, with its place."""
-    from reconciler.document.tree import as_finding
     from reconciler.document.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, str]] = {}
     for problem in refused:
         target = problem.address.target
-        finding = as_finding(problem)
         is_whole = problem.address == target.address
-        text = reason_of(finding) if is_whole else problem_text(finding)
+        text = reason_of(problem) if is_whole else problem_text(problem)
         equal.setdefault(text, {})[str(target)] = f" ({problem.origin})" if is_whole and problem.origin else ""
     for text, targets in equal.items():
         first, *others = targets

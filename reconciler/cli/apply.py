@@ -334,6 +334,7 @@ def _limited(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
         next((each for each in (permissions if by_file else permissions[::-1]) if each is not None), None),
         allowed.max_changes if given.max_changes is None else given.max_changes,
         sink=flags.tokens_to is not None or flags.tokens_command is not None,
+        in_job=given.job is not None,
     )
     return replace(saved, limits=limits)
 
@@ -350,11 +351,10 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
     from reconciler.reports import render_plan
 
     given = session.given
-    advised = given.job.advised if given.job else str
     if saved.refusals:
         if not given.quiet and given.log_format == "text":
-            write_stderr(advised(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n")))
-        reasons = advised("\n".join(saved.refusals))
+            write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
+        reasons = "\n".join(saved.refusals)
         raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
     part = given.shard or (given.job.part if given.job and not saved.shard else None)
     if flags.plan_file is None or part is None:

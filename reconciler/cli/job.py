@@ -15,7 +15,6 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -91,7 +90,7 @@ def prepared(command: str, given: Given, own: dict[str, Any]) -> Given:
     if not in_job():
         return given
     if command == SHOW:
-        return replace(given, job=Job(keeping_history, partial(_publish_nothing, parts=1), advised))
+        return replace(given, job=Job(keeping_history, partial(_publish_nothing, parts=1)))
     reads = [value for value in (*own.values(), *own.get("files", ())) if isinstance(value, Path)]
     reads += [Path(given.retry_failed)] if given.retry_failed else []
     subject = _merged(own["files"]) if command == MERGE else command
@@ -110,7 +109,7 @@ def prepared(command: str, given: Given, own: dict[str, Any]) -> Given:
     publish = PUBLISHING.get(subject, _publish_nothing)
     parts = len(own.get("files", ())) or 1
     last_drift = BASELINE if is_baseline else None
-    return replace(given, job=Job(keeping_history, partial(publish, parts=parts), advised, part(), last_drift))
+    return replace(given, job=Job(keeping_history, partial(publish, parts=parts), part(), last_drift))
 
 
 def _merged(files: Sequence[Path]) -> str:
@@ -161,13 +160,6 @@ def holds_report(file: Path) -> bool:
     with suppress(ReconcilerError):
         return is_report(read_file(file))
     return False
-
-
-def advised(text: str) -> str:
-    """Return what `apply` says, with what there is in a job instead of an option: nobody types the job's script."""
-    return re.sub(
-        r"add --allow-deletes ([0-9]+)", r"start this job with the variable RECONCILER_ALLOW_DELETES=\1", text
-    )
 
 
 def _publish_nothing(_session: "Session", _document: "RunDocument", *, parts: int) -> None:

@@ -43,14 +43,12 @@ class Job:
     Attributes:
         keeping: what is around the writing of results: the histories of fleet pages.
         publish: tells others of a plan, once it is written; takes the run and the plan.
-        advised: returns what a command says with what there is in a job instead of an option.
         part: the part of the targets that the job handles, such as `2/5`; None for all of them.
         last_drift: where the report of the last run of this job is; None if nothing compares with that.
     """
 
     keeping: "Callable[[Given], AbstractContextManager[None]]"
     publish: Callable[[Any, Any], None]
-    advised: Callable[[str], str]
     part: str | None = None
     last_drift: Path | None = None
 

@@ -155,7 +155,7 @@ class Session:
         """Return the limits of a plan that is made now."""
         from reconciler.document.guard import Limits
 
-        return Limits(self.allow_deletes, self.given.max_changes)
+        return Limits(self.allow_deletes, self.given.max_changes, in_job=self.given.job is not None)
 
     @cached_property
     def allow_deletes(self) -> int | None:

@@ -31,9 +31,10 @@ from reconciler.live.caller import Caller
 from reconciler.live.crew import ask_each
 from reconciler.manifests import Manifests
 from reconciler.model.creation import ToCreate
+from reconciler.model.item import Finding
 from reconciler.model.kind import Archived, Needs
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, Problem, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Reader
 from reconciler.model.state import DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
@@ -175,7 +176,7 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     elif isinstance(record, Obstacle):
         fault = DoctorFinding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []
-    excepted = {plan.section for plan in planned.sections if plan.excepted and not plan.problems}
+    excepted = {plan.section for plan in planned.sections if any(plan.said("excepted")) and not any(plan.problems)}
     for section in target.sections:
         state = _check_section(section, record, context)
         if state.read is Permission.NO and section.kind in excepted:
@@ -257,9 +258,9 @@ def _obstacle_to_writing(
     return None
 
 
-def _problem(problem: Problem) -> DoctorFinding:
+def _problem(problem: Finding) -> DoctorFinding:
     address = problem.address
     name = f'"{address.name}"' if isinstance(address.name, str) else address.name
     about = address.title if name is None else f"{address.title} {name}"
     field = f".{problem.field}" if problem.field else ""
-    return DoctorFinding(Verdict.ERROR, f"{about}{field}", problem.reason, problem.remedy)
+    return DoctorFinding(Verdict.ERROR, f"{about}{field}", problem.reason, problem.fix)

@@ -34,6 +34,12 @@ class Limits:
     """How many changes are allowed; null for any number."""
     sink: Annotated[bool, Field(exclude=True)] = False
     """Whether there is a place for the values of tokens."""
+    in_job: Annotated[bool, Field(exclude=True)] = False
+    """Whether a job of GitLab CI makes the plan: a variable permits deletions there, and nobody types an option."""
+
+    def permitting(self, deletes: int) -> str:
+        """Return what permits a number of deletions."""
+        return f"RECONCILER_ALLOW_DELETES={deletes}" if self.in_job else f"--allow-deletes {deletes}"
 
 
 NO_LIMITS = Limits()
@@ -68,10 +74,11 @@ def _losses(
         (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
     )
     deletes = places.total()
-    loss, remedy = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
+    loss, permitting = f"it deletes {counted(deletes, 'object')}", limits.permitting(deletes)
+    remedy = f"start the apply job with the variable {permitting}" if limits.in_job else f"add {permitting}"
     if limits.allow_deletes is not None:
         if deletes > limits.allow_deletes:
-            yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
+            yield f"{loss}, more than {limits.permitting(limits.allow_deletes)}; {remedy}"
         return
     lost = [
         f"{places[place]} of {number} entries of {place[1]} of {place[0]}"

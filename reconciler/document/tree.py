@@ -1,28 +1,17 @@
 """The adapter between the engine's plan, which is a tree, and the flat list of items; the engine's issue deletes it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
-from typing import Any, Protocol, cast
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from reconciler.apply import CanaryRun
 from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen, is_about_run
-from reconciler.model.codes import code_of
-from reconciler.model.item import RESULT_UNKNOWN, Action, Change, ChangedBy, Finding, Item, Keep, Outcome, Status
+from reconciler.model.codes import code_of, place_of
+from reconciler.model.item import RESULT_UNKNOWN, Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import (
-    Excepted,
-    HiddenEntries,
-    InheritedObject,
-    Plan,
-    Problem,
-    Restored,
-    SectionPlan,
-    TargetPlan,
-    Unmanaged,
-    WidenedObject,
-)
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Reference, Section
 from reconciler.model.targets import Address, Target
@@ -69,7 +58,7 @@ def items_of(plan: Plan) -> Iterator[Item]:
             again = dependent.get((target.target, section.section))
             if again is not None:
                 yield _kept(again)
-            yield from _findings(target.target, section)
+            yield from sorted(section.findings, key=lambda finding: place_of(finding.code))
 
 
 def _kept(section: Section) -> Keep:
@@ -84,60 +73,6 @@ def _kept(section: Section) -> Keep:
 
 def _of_section(target: Target, section: str) -> Address:
     return Address(target, section, section, section)
-
-
-def _findings(target: Target, section: SectionPlan) -> Iterator[Finding]:
-    """Yield what a section of a plan says, as findings."""
-    yield from map(as_finding, section.problems)
-    for excepted in section.excepted:
-        data = {
-            "action": excepted.action,
-            "before": dict(excepted.before),
-            "after": dict(excepted.after),
-            "until": str(excepted.until),
-        }
-        yield Finding(excepted.address, "excepted", excepted.reason, data=data, origin=excepted.origin)
-    if section.not_applicable:
-        yield Finding(_of_section(target, section.section), "not_applicable", section.not_applicable)
-    for affected in section.widened:
-        yield Finding(affected.address, "widened", affected.reason)
-    for unmanaged in section.unmanaged:
-        yield _unmanaged(unmanaged)
-    for above in section.inherited:
-        yield Finding(above.address, "inherited", f"is inherited from {above.holder}", data={"holder": above.holder})
-    for hidden in section.hidden:
-        reason = f"keeps {hidden.field} that this token cannot see"
-        yield Finding(hidden.address, "hidden", reason, field=hidden.field)
-    for restored in section.restored:
-        yield Finding(
-            restored.address,
-            "restored",
-            "was changed and put back",
-            field=restored.field,
-            data={
-                "before": restored.before,
-                "meanwhile": restored.meanwhile,
-                "changed_by": dict(restored.changed_by.data),
-                "restored_by": dict(restored.restored_by.data),
-            },
-        )
-
-
-def as_finding(problem: Problem) -> Finding:
-    """Return a problem as an item."""
-    return Finding(problem.address, "problem", problem.reason, problem.remedy, problem.field, origin=problem.origin)
-
-
-def _unmanaged(unmanaged: Unmanaged) -> Finding:
-    known = {"ID": unmanaged.id, "owner": unmanaged.owner, "last used": unmanaged.last_used}
-    facts = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
-    data = {
-        "id": unmanaged.id,
-        "grants_access": unmanaged.grants_access,
-        "owner": unmanaged.owner,
-        "last_used": unmanaged.last_used,
-    }
-    return Finding(unmanaged.address, "unmanaged", f"is unmanaged{facts and f': {facts}'}", data=data)
 
 
 def rename(hint: RenameHint) -> Finding:
@@ -216,7 +151,7 @@ class _Parts:
 
     changes: list[Change] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    steps: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    findings: list[Finding] = field(default_factory=list)
     again: Keep | None = None
 
 
@@ -248,48 +183,9 @@ def _put(item: Item, sections: Mapping[tuple[Target, str], _Parts]) -> None:
                 sections[item.address.target, item.address.section].again = item
         case Finding():
             if item.where is not None:
-                sections[item.where.target, item.where.section].steps[item.code].append(_step(item, item.where))
+                sections[item.where.target, item.where.section].findings.append(item)
         case _:
             sections[item.address.target, item.address.section].changes.append(item)
-
-
-def _step(finding: Finding, where: Address) -> object:
-    """Return what a finding is in a section's plan; of one that the tree does not know, its sentence."""
-    read = STEPS.get(finding.code)
-    return finding.reason if read is None else read(finding, where)
-
-
-def _problem(finding: Finding, where: Address) -> Problem:
-    return Problem(where, finding.reason, finding.field, finding.fix, finding.origin)
-
-
-def _excepted(finding: Finding, where: Address) -> Excepted:
-    data = finding.data
-    action, until = cast("Action | None", data["action"]), date.fromisoformat(data["until"])
-    return Excepted(where, action, data["before"], data["after"], until, finding.reason, finding.origin)
-
-
-def _as_unmanaged(finding: Finding, where: Address) -> Unmanaged:
-    data = finding.data
-    return Unmanaged(where, data["id"], data["grants_access"], data["owner"], data["last_used"])
-
-
-def _restored(finding: Finding, where: Address) -> Restored:
-    data = finding.data
-    people = ChangedBy.of(data["changed_by"]), ChangedBy.of(data["restored_by"])
-    return Restored(where, finding.field, data["before"], data["meanwhile"], *people)
-
-
-STEPS: Mapping[str, Callable[[Finding, Address], object]] = {
-    "problem": _problem,
-    "excepted": _excepted,
-    "widened": lambda finding, where: WidenedObject(where, finding.reason),
-    "unmanaged": _as_unmanaged,
-    "inherited": lambda finding, where: InheritedObject(where, finding.data["holder"]),
-    "hidden": lambda finding, where: HiddenEntries(where, finding.field or ""),
-    "restored": _restored,
-}
-"""The steps of the tree, by the codes of the findings that stand for them."""
 
 
 def _target(own: Seen, sections: Mapping[tuple[Target, str], _Parts]) -> TargetPlan:
@@ -306,21 +202,8 @@ def _target(own: Seen, sections: Mapping[tuple[Target, str], _Parts]) -> TargetP
 
 
 def _section(name: str, number: int | None, parts: _Parts) -> SectionPlan:
-    steps = parts.steps
-    return SectionPlan(
-        name,
-        number or 0,
-        tuple(parts.changes),
-        outcomes=tuple(parts.outcomes),
-        problems=tuple(steps["problem"]),
-        unmanaged=tuple(steps["unmanaged"]),
-        excepted=tuple(steps["excepted"]),
-        not_applicable="".join(steps["not_applicable"]),
-        restored=tuple(steps["restored"]),
-        inherited=tuple(steps["inherited"]),
-        hidden=tuple(steps["hidden"]),
-        widened=tuple(steps["widened"]),
-    )
+    changes, outcomes, findings = tuple(parts.changes), tuple(parts.outcomes), tuple(parts.findings)
+    return SectionPlan(name, number or 0, changes, findings, outcomes=outcomes)
 
 
 def _dependent(keep: Keep, kinds: Kinds) -> Section:

@@ -521,7 +521,7 @@ def limit_notes(saved: RunDocument) -> Iterator[str]:
     """Yield the deletions allowed for a plan, if they are."""
     allowed = saved.limits.allow_deletes
     if allowed is not None:
-        yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
+        yield f"apply may delete up to {counted(allowed, 'object')}: {saved.limits.permitting(allowed)}"
 
 
 def canary_notes(report: RunDocument) -> Iterator[str]:

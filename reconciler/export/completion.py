@@ -37,7 +37,7 @@ def collected(
     wishes: dict[Target, Wishes] = {}
     for target in plan.targets:
         for section in target.sections:
-            if section.changes or section.problems:
+            if section.changes or any(section.problems):
                 wished = wishes.setdefault(target.target, blank())
                 wished.collect(section, declared[target.target, section.section], stacks[target.target], live)
     return wishes

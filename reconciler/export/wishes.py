@@ -12,9 +12,9 @@ from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, W
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Problem, SectionPlan
+from reconciler.model.plan import SectionPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
@@ -54,8 +54,8 @@ class Wishes:
         for change in plan.changes:
             drift.add(change)
         held: dict[Address, set[str]] = {}
-        for deviation in plan.excepted:
-            held.setdefault(deviation.address, set()).update(deviation.before, deviation.after)
+        for deviation in plan.said("excepted"):
+            held.setdefault(deviation.address, set()).update(deviation.data["before"], deviation.data["after"])
         for problem in plan.problems:
             drift.solve(problem, held.get(problem.address, set()))
 
@@ -122,7 +122,7 @@ class _Drift:
             case _:
                 self._add(part, name)
 
-    def solve(self, problem: Problem, excepted: Container[str]) -> None:
+    def solve(self, problem: Finding, excepted: Container[str]) -> None:
         """Wish for what makes a problem go away, where what is there can be declared, without some fields."""
         part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
@@ -135,7 +135,7 @@ class _Drift:
             self._solve_item(part, problem, declared.get(name), excepted)
 
     def _solve_item(
-        self, part: Collection, problem: Problem, wanted: Resource | None, excepted: Container[str]
+        self, part: Collection, problem: Finding, wanted: Resource | None, excepted: Container[str]
     ) -> None:
         name = problem.address.name
         former = [record for old in getattr(wanted, OLD_NAMES, ()) for record in self._named(part, old)]
@@ -154,7 +154,7 @@ class _Drift:
             case _:
                 self._refuse(name, problem.reason)
 
-    def _part(self, step: Create | Update | Delete | Problem) -> Any:
+    def _part(self, step: Create | Update | Delete | Finding) -> Any:
         """Return the endpoint that a step of the plan is about."""
         return self.kind.part(step.address.part)
 

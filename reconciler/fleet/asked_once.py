@@ -30,14 +30,14 @@ class AskedOnce:
         return self._reader.moved
 
     @property
-    def ids(self) -> dict[Reference, int]:
-        """The numeric IDs of the groups and projects that were asked for by path, or whose record shows the path."""
-        ids: dict[Reference, int] = {}
+    def records(self) -> dict[Reference, Mapping[str, Json]]:
+        """The records of the groups and projects that were asked for by path, or that show their path."""
+        records: dict[Reference, Mapping[str, Json]] = {}
         for path, answer in self._records.items():
             record = RECORD.fullmatch(path)
-            if record and isinstance(answer, dict) and type(answer.get("id")) is int and not record[2].isdigit():
-                ids[Reference(Level(record[1]), unquote(record[2]).casefold())] = answer["id"]
-        return ids
+            if record and isinstance(answer, dict) and not record[2].isdigit():
+                records[Reference(Level(record[1]), unquote(record[2]).casefold())] = answer
+        return records
 
     def get(self, path: str) -> Json:
         """See `Reader`. What could not be read is asked for again."""
@@ -48,10 +48,7 @@ class AskedOnce:
         number = self._reader.moved.get((level, unquote(record[2])))
         path = path if number is None else f"{level}s/{number}{query}"
         if path not in self._records:
-            answer = self._reader.get(path)
-            names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
-            urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
-            self._records |= dict.fromkeys((path, *urls), answer)
+            self._remember(level, path, query, self._reader.get(path))
         return self._records[path]
 
     def remembers(self, path: str) -> bool:
@@ -60,7 +57,10 @@ class AskedOnce:
 
     def recall(self, path: str) -> Json:
         """See `Reader`."""
-        return self._reader.recall(path)
+        record, answer = RECORD.fullmatch(path), self._reader.recall(path)
+        if record is not None:
+            self._remember(Level(record[1]), path, record[3] or "", answer)
+        return answer
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Reader`."""
@@ -73,3 +73,8 @@ class AskedOnce:
     def now(self) -> datetime:
         """See `FleetReader`."""
         return self._reader.now()
+
+    def _remember(self, level: Level, path: str, query: str, answer: Json) -> None:
+        names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
+        urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
+        self._records |= dict.fromkeys((path, *urls), answer)

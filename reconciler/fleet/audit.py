@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from reconciler.errors import Forbidden, ServiceError
 from reconciler.fleet.authors import Former, with_authors
 from reconciler.fleet.inventory import names
-from reconciler.fleet.restored import with_restored
+from reconciler.fleet.restored import find_restored
 from reconciler.fleet.survey import Added, FleetSurvey
 from reconciler.live.crew import ask_each
 from reconciler.model.audit import AuditEvent, read_event
@@ -51,17 +51,21 @@ def audit(run: FleetSurvey) -> Added:
     def since(moment: datetime, target: Target) -> list[AuditEvent]:
         return [event for event in events.get(target, ()) if event.time >= moment]
 
-    targets = run.plan.targets
+    plan = run.plan
     if who:
         former = _former(run)
-        targets = tuple(
+        targets = (
             with_authors(target, since(who, target.target), run.kinds, former.get(target.target, {}))
-            for target in targets
+            for target in plan.targets
         )
+        plan = replace(plan, targets=tuple(targets))
     if back:
         differing = {target.target: target for target in run.planned.targets}
-        targets = tuple(
-            with_restored(
+        plan = plan.with_findings(
+            finding
+            for target in run.plan.targets
+            if target.target in declared
+            for finding in find_restored(
                 target,
                 differing[target.target],
                 declared[target.target],
@@ -69,11 +73,8 @@ def audit(run: FleetSurvey) -> Added:
                 events=since(back, target.target),
                 kinds=run.kinds,
             )
-            if target.target in declared
-            else target
-            for target in targets
         )
-    return {"plan": replace(run.plan, targets=targets)}
+    return {"plan": plan}
 
 
 def _former(run: FleetSurvey) -> Mapping[Target, Former]:

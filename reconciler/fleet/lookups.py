@@ -1,16 +1,21 @@
-"""The stage that plans, looks up what planning lacks, and plans again until nothing is missing."""
+"""The stage that plans, looks up what planning lacks, and plans again until nothing is missing.
+
+It says of entries what the answers tell besides an ID.
+"""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.fleet.missing_targets import look_up_absent
 from reconciler.fleet.survey import Added, Survey
-from reconciler.live.records import with_lookups
+from reconciler.live.records import PATH_FIELDS, is_doomed, with_lookups
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Finding
 from reconciler.model.plan import Plan
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress
-from reconciler.model.targets import Identity, Target
+from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference
+from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.planning.creation import from_archives, with_arrivals
 from reconciler.planning.planner import NO_PLAN
 
@@ -30,7 +35,7 @@ def look_up(run: Survey) -> Added:
         live = replace(live, ids={**live.ids, **absent})
         live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader)
         plan = run.make(run.desired, live, run.kinds, plan)
-    return {"live": live, "planned": _arriving(plan, run.importing, archives)}
+    return {"live": live, "planned": _arriving(plan, run.importing, archives).with_findings(_doomed(run))}
 
 
 def _arriving(plan: Plan, importing: frozenset[Target], archives: Mapping[Identity, str]) -> Plan:
@@ -47,6 +52,46 @@ def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
         address: replace(part, unshown={}) if isinstance(part, LiveRecord) else part
         for address, part in live.parts.items()
     }
+
+
+def _doomed(run: Survey) -> Iterator[Finding]:
+    """Yield the entries for groups and projects that were asked for anyway, and whose deletion is scheduled.
+
+    What the service has renamed for that is found by no entry, and is a problem of the entries that come.
+    """
+    days = {
+        place: record["marked_for_deletion_on"]
+        for place, record in run.records.items()
+        if record.get("marked_for_deletion_on") and not is_doomed(str(record.get(PATH_FIELDS[place.level])))
+    }
+    for address, field, place in _named(run) if days else ():
+        if place in days:
+            about = f"{field}: {place} " if field else ""
+            reason = f"{about}has been scheduled for deletion since {days[place]}"
+            yield Finding(address, "doomed", reason, f"name another {place.level}, or restore it", field)
+
+
+def _named(run: Survey) -> Iterator[tuple[Address, str | None, Reference]]:
+    """Yield the groups and projects that declared objects name, each with the field; None for the object's name."""
+    for section in (section for target in run.desired.targets for section in target.sections):
+        for part in run.kinds[section.kind].parts:
+            wanted = section.wanted.get(part.name)
+            if isinstance(wanted, Mapping) and isinstance(part, Collection):
+                for name, resource in wanted.items():
+                    address = Address(section.target, section.kind, part.name, part.title, name)
+                    yield from ((address, *place) for place in _places(part, name, resource))
+
+
+def _places(part: Collection, name: Key, resource: Resource | None) -> Iterator[tuple[str | None, Reference]]:
+    if resource is None:
+        return
+    if part.names.level is not None:
+        yield None, Reference(part.names.level, str(part.identity(name)))
+    for field, listed in part.entries_of(resource):
+        subjects = (subject.identity for subject in listed if not isinstance(subject, str))
+        yield from ((field, Reference(Level.GROUP, str(called))) for who, called in subjects if who == "group")
+    for field, named, names in part.named_in(resource):
+        yield from ((field, Reference(Level.GROUP, called)) for called in names if not named.within)
 
 
 def _warn_of_unshown(desired: DesiredState, live: LiveState) -> None:

@@ -1,16 +1,16 @@
 """What was changed on the service and put back, in what manifests declare, by its audit events: never a guess. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from reconciler.fleet.authors import changed_by
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Update
+from reconciler.model.item import Finding, Update
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Restored, SectionPlan, TargetPlan
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, Section
@@ -37,7 +37,7 @@ class DeclaredValue:
     value: Json
 
 
-def with_restored(
+def find_restored(
     planned: TargetPlan,
     differing: TargetPlan,
     desired: DesiredTarget,
@@ -45,8 +45,8 @@ def with_restored(
     live: LiveState,
     events: Sequence[AuditEvent],
     kinds: Kinds,
-) -> TargetPlan:
-    """Return a target whose sections tell what was changed and put back.
+) -> Iterator[Finding]:
+    """Yield what was changed and put back in the sections of a target.
 
     Args:
         planned: of a plan.
@@ -58,21 +58,13 @@ def with_restored(
     """
     declared = {section.kind: section for section in desired.sections}
     differences = {section.section: section for section in differing.sections}
-    sections = (
-        replace(
-            section,
-            restored=tuple(_of_section(differences[section.section], declared[section.section], live, events, kinds)),
-        )
-        if section.section in declared
-        else section
-        for section in planned.sections
-    )
-    return replace(planned, sections=tuple(sections))
+    for name in (section.section for section in planned.sections if section.section in declared):
+        yield from _of_section(differences[name], declared[name], live, events, kinds)
 
 
 def _of_section(
     planned: SectionPlan, declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
-) -> Iterator[Restored]:
+) -> Iterator[Finding]:
     kind = kinds[declared.kind]
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
@@ -135,7 +127,7 @@ def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declare
     return same and field in (None, declared.field)
 
 
-def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Restored]:
+def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Finding]:
     """Yield each time that something was changed and put back.
 
     What an object was created with is no change of it: only what was as declared can be changed and put back. An entry
@@ -159,9 +151,13 @@ def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[
         was_declared = True
         if left:
             away, meanwhile = left
-            yield Restored(
-                declared.address, declared.field, declared.value, meanwhile, changed_by(away), changed_by(event)
-            )
+            data = {
+                "before": declared.value,
+                "meanwhile": meanwhile,
+                "changed_by": dict(changed_by(away).data),
+                "restored_by": dict(changed_by(event).data),
+            }
+            yield Finding(declared.address, "restored", "was changed and put back", field=declared.field, data=data)
             left = None
 
 

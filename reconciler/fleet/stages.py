@@ -75,11 +75,11 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
         NothingSelected: a path or a label that is selected is nobody's.
         UsageError: no target declares a section that is selected.
     """
-    reader = AskedOnce(run.reader)
-    run = replace(run, reader=reader)
+    run = replace(run, reader=AskedOnce(run.reader))
     for stage in stages:
         run = replace(run, **stage(run))
-    ids = {**reader.ids, **run.live.ids}
+    shown = {place: number for place, record in run.records.items() if type(number := record.get("id")) is int}
+    ids = {**shown, **run.live.ids}
     places = (Reference(target.target.level, str(target.target.ref).casefold()) for target in run.plan.targets)
     known = {place: number for place in places if isinstance(number := ids.get(place), int)}
     return replace(run, live=replace(run.live, ids=ids), plan=replace(run.plan, ids=known))

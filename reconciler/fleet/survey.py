@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.fleet.asked_once import AskedOnce
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.gitops.revision import Revision
 from reconciler.live.discovery import Discovery
@@ -18,9 +19,9 @@ from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import FleetReader
+from reconciler.model.protocols import FleetReader, Json
 from reconciler.model.shards import Shard
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference
 from reconciler.model.targets import Address, Target
 from reconciler.planning.planner import make_plan
 from reconciler.planning.renames import RenameHint
@@ -99,6 +100,11 @@ class Survey:
     def whole(self) -> DesiredState:
         """All that is declared, also beyond what is planned."""
         return self.desired
+
+    @property
+    def records(self) -> Mapping[Reference, Mapping[str, Json]]:
+        """The records of groups and projects that were asked for so far, by path in lower case."""
+        return self.reader.records if isinstance(self.reader, AskedOnce) else {}
 
     @property
     def early(self) -> EarlyParts:

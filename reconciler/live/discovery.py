@@ -135,6 +135,17 @@ def discover(
     return Discovery({group: members_by_group[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
 
 
+def project_numbers(group: Target, reader: Reader) -> list[int]:
+    """Return the IDs of the projects of a group that are not archived.
+
+    Raises:
+        ServiceError: they cannot be listed.
+    """
+    path = f"{group.url}projects"
+    members = (_member(entry, path, frozenset()) for entry in reader.pages(f"{path}?{GroupListing().query}"))
+    return [member.id for member in members if member.id is not None]
+
+
 class _Lists:
     """The lists of all groups, each page of them a task; and behind these tasks, readings of what was listed.
 

@@ -67,6 +67,7 @@ CODES: Mapping[str, Code] = {
     "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True, own_form=True),
     "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True, own_form=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
+    "doomed": Code("entry for a group or project that is to be deleted", "?"),
     # findings about the run
     "rename": Code("possible rename", own_form=True),
     "stays": Code("remark on the inventory", own_form=True),
@@ -80,6 +81,14 @@ CODES: Mapping[str, Code] = {
 }
 
 
+_PLACES = {name: place for place, name in enumerate(CODES)}
+
+
 def code_of(name: str) -> Code:
     """Return the row of a code; `UNKNOWN` if there is none."""
     return CODES.get(name, UNKNOWN)
+
+
+def place_of(name: str) -> int:
+    """Return the place of a code in the table; what has no row comes last."""
+    return _PLACES.get(name, len(_PLACES))

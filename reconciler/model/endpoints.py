@@ -379,7 +379,8 @@ class Listing:
         has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
             all of it.
         needs_numeric_id: whether its path needs the target's own numeric ID.
-        hides: what else counts for `Writes.most` that the list does not show, to be told where the service refuses one.
+        hides: what else counts for `Writes.most` that the list does not show, to be told where the plan reaches that
+            number, and where the service refuses one.
     """
 
     query: str | Mapping[Level, str] = ""

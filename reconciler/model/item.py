@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Json, Request
-from reconciler.model.targets import Address, Key
+from reconciler.model.targets import Address, Key, Target
 
 Action = Literal["create", "update", "delete"]
 
@@ -169,6 +169,17 @@ class Finding:
     field: str | None = None
     data: Mapping[str, Json] = dataclass_field(default_factory=lambda: NOTHING)
     origin: str = ""
+
+    @property
+    def address(self) -> Address:
+        """Where it is, as changes say it.
+
+        Raises:
+            ValueError: it is about the run.
+        """
+        if self.where is None:
+            raise ValueError(f"{self.code} is about the run")
+        return self.where
 
 
 class Status(StrEnum):
@@ -364,6 +375,45 @@ class ChangedBy:
     def of(cls, data: Mapping[str, Json]) -> "ChangedBy":
         """Read the data of a note."""
         return cls(data["name"], datetime.fromisoformat(data["time"]))
+
+
+def problem_at(where: Address, reason: str, field: str | None = None, fix: str = "", origin: str = "") -> Finding:
+    """Return something declared that cannot be planned; it holds up nothing but itself. See `Finding`."""
+    return Finding(where, "problem", reason, fix, field, origin=origin)
+
+
+def excepted_at(
+    where: Address, action: Action | None, before: Fields, after: Fields, *, until: date, reason: str, origin: str = ""
+) -> Finding:
+    """Return a change that exceptions hold back: it is not made before they have expired. See `ExceptedData`.
+
+    Args:
+        where: the object.
+        action, before, after, until: see `ExceptedData`.
+        reason: why the deviation is accepted.
+        origin: where the manifests declare the exception.
+    """
+    data = {"action": action, "before": dict(before), "after": dict(after), "until": str(until)}
+    return Finding(where, "excepted", reason, data=data, origin=origin)
+
+
+def unmanaged_at(
+    where: Address,
+    number: int | None = None,
+    grants_access: bool = False,
+    owner: str | None = None,
+    last_used: str | None = None,
+) -> Finding:
+    """Return a live object that no manifest mentions; it stays as it is. See `UnmanagedData`."""
+    known = {"ID": number, "owner": owner, "last used": last_used}
+    facts = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+    data = {"id": number, "grants_access": grants_access, "owner": owner, "last_used": last_used}
+    return Finding(where, "unmanaged", f"is unmanaged{facts and f': {facts}'}", data=data)
+
+
+def not_applicable_at(target: Target, section: str, reason: str) -> Finding:
+    """Return why a target cannot have a section, which is left out."""
+    return Finding(Address(target, section, section, section), "not_applicable", reason)
 
 
 def hints(*sentences: str) -> Iterator[Note]:

@@ -7,111 +7,15 @@ changes. `document.tree` makes both a flat list of items, and back: the engine's
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from itertools import islice
 
-from reconciler.model.diff import Fields
+from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Action, Change, ChangedBy, Create, Delete, Outcome, Status, Update
-from reconciler.model.protocols import Json
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update
 from reconciler.model.state import Lookup, Reference, Section
 from reconciler.model.targets import Address, Target
 
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something declared that cannot be planned; it holds up nothing but itself."""
-
-    address: Address
-    reason: str
-    """Why it cannot be planned."""
-    field: str | None = None
-    """The field it is about, or null for the whole object."""
-    remedy: str = ""
-    """The fix; empty if the reason contains it."""
-    origin: str = ""
-    """Where the manifests declare it, as path:line; empty if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unmanaged:
-    """A live object that no manifest mentions; it stays as it is."""
-
-    address: Address
-    id: int | None = None
-    """Its numeric ID, if it has one."""
-    grants_access: bool = False
-    """Whether somebody or something has access because of it."""
-    owner: str | None = None
-    """Username of its owner; null if unknown."""
-    last_used: str | None = None
-    """When it was last used, as the service reports it; null if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class InheritedObject:
-    """A live object of a target above that holds here too: it is never changed here, and never unmanaged."""
-
-    address: Address
-    holder: str
-    """Who has it, such as `a group above`."""
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenEntries:
-    """An object with a list of which the token cannot see all entries; no change removes these."""
-
-    address: Address
-    field: str
-    """The list, such as `groups`."""
-
-
-@dataclass(frozen=True, slots=True)
-class WidenedObject:
-    """A live object that holds for more than before once others are deleted, without a change of its own."""
-
-    address: Address
-    reason: str
-    """Which loss makes it so, and for what it holds then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Excepted:
-    """A change that exceptions hold back: it is not made before they have expired."""
-
-    address: Address
-    action: Action | None
-    """The change that is held back; null for something that could not be planned either."""
-    before: Fields
-    """The excepted fields, as they were read; of a deletion, all fields."""
-    after: Fields
-    """The excepted fields, as they are declared."""
-    until: date
-    """The last day, UTC; of several exceptions, the first to end."""
-    reason: str
-    """Why the deviation is accepted."""
-    origin: str = ""
-    """Where the manifests declare the exception, as path:line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Something declared that was changed on the service and put back: nothing is left to do."""
-
-    address: Address
-    field: str | None
-    """The field, or null for the whole object."""
-    before: Json
-    """The value before and after; of a whole object, whether it was there."""
-    meanwhile: Json
-    """The value in between; of a whole object, whether it was there."""
-    changed_by: ChangedBy
-    """Who changed it, and when."""
-    restored_by: ChangedBy
-    """Who put it back, and when."""
-
-
-Step = Change | Problem | Unmanaged | Excepted | InheritedObject | HiddenEntries | Lookup
+Step = Change | Finding | Lookup
 """One result of planning. A lookup is what must be asked for before its object can be planned."""
 
 
@@ -127,24 +31,23 @@ class SectionPlan:
     """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
     outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
     """One for each change, in the order of the plan."""
-    problems: tuple[Problem, ...] = ()
-    """Declared settings that cannot be planned."""
-    unmanaged: tuple[Unmanaged, ...] = ()
-    """Live objects that no manifest mentions; they stay as they are."""
-    excepted: tuple[Excepted, ...] = ()
-    """Changes that exceptions hold back, one each."""
-    not_applicable: str = ""
-    """Why the target cannot have the section, which is left out; empty if it can."""
-    restored: tuple[Restored, ...] = ()
-    """Declared settings that were changed and put back, for `drift --restored`."""
-    inherited: tuple[InheritedObject, ...] = ()
-    """Live objects of targets above that hold here too; they are changed there alone."""
-    hidden: tuple[HiddenEntries, ...] = ()
-    """Objects with entries that the token cannot see, which stay."""
-    widened: tuple[WidenedObject, ...] = ()
-    """Objects that hold for more once the plan is applied, though nothing of theirs is changed."""
+    findings: tuple[Finding, ...] = ()
+    """What is said of it: what cannot be planned, what is left out, and what stays."""
     lookups: frozenset[Lookup] = frozenset()
     """What must be asked for before the rest of the section can be planned; none in a plan that is shown."""
+
+    def said(self, code: str) -> Iterator[Finding]:
+        """Yield the findings that have a code."""
+        return (finding for finding in self.findings if finding.code == code)
+
+    @property
+    def problems(self) -> Iterator[Finding]:
+        """Declared settings that cannot be planned."""
+        return self.said("problem")
+
+    def saying(self, *findings: Finding) -> "SectionPlan":
+        """Return the section with more that is said of it."""
+        return replace(self, findings=(*self.findings, *findings)) if findings else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +88,7 @@ class TargetPlan:
         return (outcome for section in self.sections for outcome in section.outcomes)
 
     @property
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Finding]:
         """All problems."""
         return (problem for section in self.sections for problem in section.problems)
 
@@ -195,19 +98,19 @@ class TargetPlan:
         return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
     @property
-    def unmanaged(self) -> Iterator[Unmanaged]:
+    def unmanaged(self) -> Iterator[Finding]:
         """All live objects that stay as they are because no manifest mentions them."""
-        return (step for section in self.sections for step in section.unmanaged)
+        return (step for section in self.sections for step in section.said("unmanaged"))
 
     @property
-    def excepted(self) -> Iterator[Excepted]:
+    def excepted(self) -> Iterator[Finding]:
         """All changes that exceptions hold back."""
-        return (step for section in self.sections for step in section.excepted)
+        return (step for section in self.sections for step in section.said("excepted"))
 
     @property
-    def widened(self) -> Iterator[WidenedObject]:
-        """All objects that hold for more once others are deleted."""
-        return (affected for section in self.sections for affected in section.widened)
+    def findings(self) -> Iterator[Finding]:
+        """Whatever else is said."""
+        return (finding for section in self.sections for finding in section.findings)
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -217,7 +120,7 @@ class TargetPlan:
     @property
     def not_applicable(self) -> Iterator[SectionPlan]:
         """The sections that the target cannot have."""
-        return (section for section in self.sections if section.not_applicable)
+        return (section for section in self.sections if any(section.said("not_applicable")))
 
     def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
         """Return the target with the outcomes of its changes, given in their order."""
@@ -226,7 +129,10 @@ class TargetPlan:
         return replace(self, sections=tuple(sections))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
-        """Return the plan with the origins of changes and problems; a problem of all of it is where its document is."""
+        """Return the plan with the origins of changes, problems and remarks.
+
+        A problem of all of it is where its document is.
+        """
         sections = (
             replace(
                 section,
@@ -236,14 +142,20 @@ class TargetPlan:
                     )
                     for change in section.changes
                 ),
-                problems=tuple(
-                    replace(problem, origin=(section.section and origin(problem.address, problem.field)) or self.origin)
-                    for problem in section.problems
-                ),
+                findings=tuple(self._placed(finding, origin) for finding in section.findings),
             )
             for section in self.sections
         )
         return replace(self, sections=tuple(sections))
+
+    def _placed(self, finding: Finding, origin: Callable[[Address, str | None], str]) -> Finding:
+        """Return what is said with its place, if its code has one: of a problem of all of it, that of its document."""
+        if finding.code == "problem":
+            place = origin(finding.address, finding.field) if finding.address.section else ""
+            return replace(finding, origin=place or self.origin)
+        if finding.where and not code_of(finding.code).own_form:
+            return replace(finding, origin=origin(finding.where, finding.field) or finding.origin)
+        return finding
 
 
 def _ended(change: Change) -> str:
@@ -281,17 +193,17 @@ class Plan:
         return (change for target in self.targets for change in target.changes)
 
     @property
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Finding]:
         """All problems of all targets."""
         return (problem for target in self.targets for problem in target.problems)
 
     @property
-    def unmanaged(self) -> Iterator[Unmanaged]:
+    def unmanaged(self) -> Iterator[Finding]:
         """All unmanaged objects of all targets."""
         return (step for target in self.targets for step in target.unmanaged)
 
     @property
-    def excepted(self) -> Iterator[Excepted]:
+    def excepted(self) -> Iterator[Finding]:
         """All changes that exceptions hold back."""
         return (step for target in self.targets for step in target.excepted)
 
@@ -304,3 +216,23 @@ class Plan:
     def cost(self) -> int:
         """How many requests the changes take."""
         return sum(len(change.requests) for change in self.changes)
+
+    def with_findings(self, findings: Iterable[Finding]) -> "Plan":
+        """Return the plan with more that is said of its sections."""
+        said: dict[tuple[Target, str] | None, list[Finding]] = {}
+        for finding in findings:
+            place = (finding.where.target, finding.where.section) if finding.where else None
+            said.setdefault(place, []).append(finding)
+        if not said:
+            return self
+        targets = (
+            replace(
+                target,
+                sections=tuple(
+                    replace(section, findings=(*section.findings, *said.get((target.target, section.section), ())))
+                    for section in target.sections
+                ),
+            )
+            for target in self.targets
+        )
+        return replace(self, targets=tuple(targets))

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.endpoints import Collection, Named
-from reconciler.model.item import Change, Delete, Note, Update, hints
+from reconciler.model.item import Change, Delete, Finding, Note, Update, hints, problem_at
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Problem, SectionPlan, TargetPlan, WidenedObject
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Level, Target
@@ -144,12 +144,12 @@ def _keeping(section: SectionPlan, kept: Mapping[int | None, str]) -> SectionPla
     """Return a section that deletes less, with a problem for each object that stays."""
     ending = [change for change in section.changes if not gone_by([change]).isdisjoint(kept)]
     problems = [
-        Problem(change.address, kept[change.read.id], None, "solve that problem first")
+        problem_at(change.address, kept[change.read.id], None, "solve that problem first")
         for change in ending
         if isinstance(change, Update | Delete)
     ]
     changes = tuple(change for change in section.changes if change not in ending)
-    return replace(section, changes=changes, problems=(*section.problems, *problems))
+    return replace(section, changes=changes).saying(*problems)
 
 
 def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
@@ -172,10 +172,12 @@ def _with_widened(section: SectionPlan, bared: Sequence[LiveRecord], address: Ad
     """
     changed = {change.read.id for change in section.changes if isinstance(change, Update | Delete)}
     widened = (
-        WidenedObject(replace(address, name=record.names[0]), alone) for record in bared if record.id not in changed
+        Finding(replace(address, name=record.names[0]), "widened", alone)
+        for record in bared
+        if record.id not in changed
     )
     told = _told(section, {record.id: alone for record in bared})
-    return replace(told, widened=tuple(widened))
+    return replace(told, findings=(*told.findings, *widened))
 
 
 def _told(section: SectionPlan, words: dict[int | None, str]) -> SectionPlan:

@@ -7,8 +7,8 @@ from unicodedata import normalize
 
 from reconciler.model.absence import SHORT_SHA_LENGTH
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Note, Update, hints
-from reconciler.model.plan import Step, Unmanaged
+from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
+from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Reference
 from reconciler.model.targets import Key
@@ -107,6 +107,7 @@ def plan_matches(
         siblings, matches = with_siblings(at, matches, live)
         at = replace(at, siblings=replace(siblings, deleted=deleted, covers=covers))
     creations, created = _plan_missing(at, matches.missing, ids, len(live))
+    creations = _with_last_place(at.part, creations, len(live))
     at = replace(at, siblings=replace(at.siblings, created=created))
     updates = [step for pair in matches.pairs for step in _plan_pair(at, pair)]
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
@@ -203,6 +204,16 @@ def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
     return {part.identity(name): name for name in names if name is not None}
 
 
+def _with_last_place(part: Collection, steps: list[Step], count: int) -> list[Step]:
+    """Return the steps for missing objects; the one that reaches the service's limit says what counts unseen."""
+    created = [step for step in steps if isinstance(step, Create)]
+    if not part.listing.hides or not created or count + len(created) < part.writes.most:
+        return steps
+    remark = f"the last of {part.writes.most} that the service takes; {part.listing.hides}"
+    last = created[-1]
+    return [replace(step, notes=(*step.notes, *hints(remark))) if step is last else step for step in steps]
+
+
 def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[Step]:
     """Plan an object that exceeds the service's limit."""
     reason = f"cannot be created: the service takes at most {at.part.writes.most} in a {at.section.target.level}"
@@ -254,7 +265,7 @@ def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]
     grants_access = at.part.access is not None
     for record in sorted(matches.leftover, key=lambda record: str(record.names[0])):
         address = at.address(record.names[0])
-        steps.append(Unmanaged(address, record.id, grants_access, record.owner, record.last_used))
+        steps.append(unmanaged_at(address, record.id, grants_access, record.owner, record.last_used))
     return steps
 
 

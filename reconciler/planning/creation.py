@@ -114,5 +114,8 @@ def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
 def _unread(section: SectionPlan) -> SectionPlan:
     """Return a section with updates of which it is not known what was there before."""
     changes = (replace(change, before={}) if isinstance(change, Update) else change for change in section.changes)
-    excepted = (replace(exception, before={}) for exception in section.excepted)
-    return replace(section, changes=tuple(changes), excepted=tuple(excepted))
+    findings = (
+        replace(finding, data={**finding.data, "before": {}}) if finding.code == "excepted" else finding
+        for finding in section.findings
+    )
+    return replace(section, changes=tuple(changes), findings=tuple(findings))

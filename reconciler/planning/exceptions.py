@@ -6,13 +6,14 @@ An object with an excepted field is planned with and without it: the difference 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import TypeGuard
 
 from reconciler.model.diff import Fields, fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Action, Change, Create, Delete, Update
+from reconciler.model.item import Action, Change, Create, Delete, Finding, Update, excepted_at
 from reconciler.model.kind import Kind, Kinds, Part
-from reconciler.model.plan import Excepted, Problem, Step
+from reconciler.model.plan import Step
 from reconciler.model.resource import POLICIES, Resource, Wanted
 from reconciler.model.state import DesiredState, Lookup, Section
 from reconciler.model.targets import Key
@@ -54,7 +55,7 @@ class PartExceptions:
     def held_back(
         self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Sequence[Step]]
     ) -> Sequence[Step]:
-        """Plan an object, less what exceptions hold back of it, which is returned as `Excepted`.
+        """Plan an object, less what exceptions hold back of it, which is returned as findings `excepted`.
 
         Args:
             names: see `covering`.
@@ -70,9 +71,7 @@ class PartExceptions:
         lookups = [step for step in steps if isinstance(step, Lookup)]
         kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
         remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
-        told = [
-            replace(step, remedy=remedy) if isinstance(step, Problem) and step not in steps else step for step in kept
-        ]
+        told = [replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept]
         return [*told, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
     def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
@@ -110,7 +109,7 @@ def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple
     return tuple(dict.fromkeys(exception for part in held for exception in part)) if all(held) else ()
 
 
-def hold_back(problem: Problem, about: Exceptions) -> Excepted:
+def hold_back(problem: Finding, about: Exceptions) -> Finding:
     """Return what exceptions hold back of something that cannot be planned."""
     return _held(problem, None, {}, {problem.field: None} if problem.field else {}, about)
 
@@ -151,11 +150,15 @@ def _names(about: Exceptions, wanted: Resource) -> list[str]:
     return [name for name in declared if not excepted.isdisjoint((name, name.partition(".")[0]))]
 
 
-def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Excepted]:
+def _is_problem(step: Step) -> TypeGuard[Finding]:
+    return isinstance(step, Finding) and step.code == "problem"
+
+
+def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
     """Yield what the exceptions hold back: the steps less those that are kept."""
     made = {(change.action, change.address): change for change in kept if isinstance(change, Create | Update | Delete)}
     for step in steps:
-        if isinstance(step, Problem) and step not in kept:
+        if _is_problem(step) and step not in kept:
             yield hold_back(step, about)
         elif isinstance(step, Create | Update | Delete):
             before, after = _fields(step)
@@ -172,7 +175,9 @@ def _fields(change: Change) -> tuple[Fields, Fields]:
     return ({} if isinstance(change, Create) else change.before), ({} if isinstance(change, Delete) else change.after)
 
 
-def _held(step: Change | Problem, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Excepted:
+def _held(step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Finding:
     reasons = dict.fromkeys(exception.reason for exception in about)
     until = min(exception.until for exception in about)
-    return Excepted(step.address, action, before, after, until, "; ".join(reasons), about[0].origin)
+    return excepted_at(
+        step.address, action, before, after, until=until, reason="; ".join(reasons), origin=about[0].origin
+    )

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
-from reconciler.model.item import Create, Delete, Note, Update, hints, pages, unused_names
+from reconciler.model.item import Create, Delete, Finding, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Problem, Step
+from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Resource, Rotated, written_duration
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
@@ -153,7 +153,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     return [*steps, change]
 
 
-def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Problem | None:
+def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
     """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
     cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
     if not cover or len(cover) <= LONGEST_NAME:
@@ -242,7 +242,7 @@ class _Difference:
 
 def _applicable(
     at: DeclaredPart[PartType], name: Key | None, wanted: Resource, record: LiveRecord
-) -> tuple[_Difference | None, list[Problem]]:
+) -> tuple[_Difference | None, list[Finding]]:
     """Return the difference that can be applied, and a problem for each read-only or invalid field.
 
     The first is None if the result would be invalid, where the object is not so already.
@@ -340,7 +340,7 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     return None if writes.renames else _misled(at, pair.name, None)
 
 
-def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Problem]:
+def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
     """Return a problem for each field that differs and that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
@@ -361,7 +361,7 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
 
 def _path(
     at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
-) -> tuple[str, str] | Problem | Lookup:
+) -> tuple[str, str] | Finding | Lookup:
     """Return the collection's path for writes, and what is to be told; or why not, or the lookup that it takes.
 
     Args:
@@ -426,7 +426,7 @@ def _keepers(
     return _Keepers(users, bool(others)) if listed and set(others) <= {"admin"} else None
 
 
-def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Problem | Lookup | str:
+def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Finding | Lookup | str:
     """Return why the user behind the token may not write an object, or the lookup that tells; empty if they may.
 
     That only administrators may, a free edition keeps and does not enforce: it is told, and is no problem.

@@ -11,17 +11,18 @@ By their effect:
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from reconciler.model.item import Finding, not_applicable_at, problem_at
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Target
 from reconciler.planning.exceptions import hold_back
 
 
-def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Problem:
+def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Finding:
     """Return the problem that an obstacle is, of a field or of the whole."""
-    return Problem(obstacle.where, obstacle.reason, field, obstacle.remedy)
+    return problem_at(obstacle.where, obstacle.reason, field, obstacle.remedy)
 
 
 def without(desired: DesiredState, obstacles: Iterable[Obstacle]) -> DesiredState:
@@ -65,15 +66,14 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
     return replace(plan, targets=tuple(targets), dependent=dependent)
 
 
-def with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:
+def with_problems(target: TargetPlan, problems: Iterable[Finding]) -> TargetPlan:
     """Return a target with further problems, each in its section, which is added where the target has none."""
     sections = {section.section: section for section in target.sections}
-    by_section: dict[str, list[Problem]] = {}
+    by_section: dict[str, list[Finding]] = {}
     for problem in problems:
         by_section.setdefault(problem.address.section, []).append(problem)
     for name, added in by_section.items():
-        section = sections.get(name, SectionPlan(name))
-        sections[name] = replace(section, problems=(*section.problems, *added))
+        sections[name] = sections.get(name, SectionPlan(name)).saying(*added)
     return replace(target, sections=tuple(sections.values()))
 
 
@@ -101,10 +101,12 @@ def _closes(obstacle: Obstacle) -> bool:
 def _left_out(obstacle: Obstacle) -> SectionPlan:
     """Return a section that is not read."""
     if obstacle.effect == "not applicable":
-        return SectionPlan(obstacle.where.section, not_applicable=obstacle.reason)
-    if obstacle.effect == "excepted":
-        return SectionPlan(obstacle.where.section, excepted=(hold_back(as_problem(obstacle), obstacle.exceptions),))
-    return SectionPlan(obstacle.where.section, problems=(as_problem(obstacle),))
+        said = not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)
+    elif obstacle.effect == "excepted":
+        said = hold_back(as_problem(obstacle), obstacle.exceptions)
+    else:
+        said = as_problem(obstacle)
+    return SectionPlan(obstacle.where.section).saying(said)
 
 
 def _read_only(section: SectionPlan, obstacles: Collection[Obstacle]) -> SectionPlan:
@@ -112,4 +114,4 @@ def _read_only(section: SectionPlan, obstacles: Collection[Obstacle]) -> Section
     problems = [
         as_problem(obstacle) for obstacle in obstacles if obstacle.where.section == section.section and section.changes
     ]
-    return replace(section, changes=(), problems=(*section.problems, *problems)) if problems else section
+    return replace(section, changes=()).saying(*problems) if problems else section

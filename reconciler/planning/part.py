@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Generic, TypeVar
 
 from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Singleton
+from reconciler.model.item import Finding
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Problem
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState, PartAddress, Section
 from reconciler.model.targets import Address, Key
@@ -55,6 +55,6 @@ class DeclaredPart(Generic[PartType]):
         number = None if record.below else record.id
         return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
 
-    def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Problem:
+    def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Finding:
         """Return a problem of an object, or of the part itself."""
         return as_problem(Obstacle(self.address(name), reason, remedy), field=field)

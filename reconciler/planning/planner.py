@@ -8,20 +8,10 @@ from typing import Any
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import (
-    Excepted,
-    HiddenEntries,
-    InheritedObject,
-    Plan,
-    Problem,
-    SectionPlan,
-    Step,
-    TargetPlan,
-    Unmanaged,
-)
+from reconciler.model.plan import Plan, SectionPlan, Step, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (
     DesiredState,
@@ -114,7 +104,7 @@ def plan_target(
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
-        return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread))
+        return replace(empty, sections=(SectionPlan("").saying(problem), *unread))
     above = above or ChangesAbove(kinds)
     at_the_top = above.at_the_top(target)
     planned: dict[str, SectionPlan] = {}
@@ -176,7 +166,7 @@ def plan_section(
     return _section_plan(section.kind, count, [*unread.values(), *steps])
 
 
-def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Problem | Excepted:
+def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of a part that could not be read, unless exceptions hold back all of it."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
     held = at.exceptions.about_all(wanted, prune=at.section.prune)
@@ -186,11 +176,13 @@ def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Problem |
 def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
     """Yield what a list shows besides what is planned: objects of targets above, and entries that nobody can see."""
     for record, holder in objects.inherited:
-        yield InheritedObject(at.address(record.names[0]), holder.name)
+        reason = f"is inherited from {holder.name}"
+        yield Finding(at.address(record.names[0]), "inherited", reason, data={"holder": holder.name})
     gone = gone_by([step for step in steps if isinstance(step, Update | Delete)])
     for record, field in objects.hidden:
         if record.id not in gone:
-            yield HiddenEntries(at.address(record.names[0]), field)
+            reason = f"keeps {field} that this token cannot see"
+            yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
 
 
 def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
@@ -205,11 +197,7 @@ def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
         name,
         found,
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
-        problems=tuple(step for step in steps if isinstance(step, Problem)),
-        unmanaged=tuple(step for step in steps if isinstance(step, Unmanaged)),
-        excepted=tuple(step for step in steps if isinstance(step, Excepted)),
-        inherited=tuple(step for step in steps if isinstance(step, InheritedObject)),
-        hidden=tuple(step for step in steps if isinstance(step, HiddenEntries)),
+        tuple(step for step in steps if isinstance(step, Finding)),
         lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
 

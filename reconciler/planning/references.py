@@ -11,9 +11,8 @@ from reconciler.model.creation import ID_OF
 from reconciler.model.diff import fields_of, quoted, with_rows
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
 from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
-from reconciler.model.item import Change, Delete, Update, makes, makes_anew
+from reconciler.model.item import Change, Delete, Finding, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Problem
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import CALLER, Known, Lookup, Reference, Vocabulary
@@ -25,20 +24,20 @@ from reconciler.planning.part import DeclaredPart
 NO_OBJECT = 0
 """The ID of no object."""
 
-Unanswered = tuple[str, Problem | Lookup]
+Unanswered = tuple[str, Finding | Lookup]
 """A field with a name that is not known, and why, or the lookup to make."""
 
 
 def resolve(
     at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[LiveRecord]
-) -> tuple[dict[Key, int], dict[Key, Problem | Reference]]:
+) -> tuple[dict[Key, int], dict[Key, Finding | Reference]]:
     """Return the numeric IDs of the targets that names refer to; for names without one, the problem or the lookup.
 
     Both are empty where names are just names. A name that must not exist is looked up only where the service shows some
     objects by their IDs alone.
     """
     ids: dict[Key, int] = {}
-    unresolved: dict[Key, Problem | Reference] = {}
+    unresolved: dict[Key, Finding | Reference] = {}
     level = at.part.names.level
     if level is None:
         return ids, unresolved
@@ -221,7 +220,7 @@ def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: 
         yield f"{field}: {called} is {known.unfit[number]}, and counts for nothing until that ends"
 
 
-def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup) -> Problem | Lookup:
+def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup) -> Finding | Lookup:
     if isinstance(answer, Obstacle):
         return at.problem(name, answer.reason, answer.remedy, field=field)
     return answer
@@ -343,9 +342,9 @@ def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: 
     return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
 
 
-def losing(at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord) -> dict[str, Problem]:
+def losing(at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord) -> dict[str, Finding]:
     """Return a problem for each declared field that names what the plan deletes, although it changes nothing there."""
-    problems: dict[str, Problem] = {}
+    problems: dict[str, Finding] = {}
     for field, named, names in at.part.named_in(wanted):
         gone = gone_by([change for changes in _changes(at, named) for change in changes])
         ending = (row for row in record.entries.get(field, ()) if row.id in gone and row.shown in names)

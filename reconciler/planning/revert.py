@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from reconciler.model.diff import Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
-from reconciler.model.item import Create, Delete, Outcome, Update, hints
+from reconciler.model.item import Create, Delete, Finding, Outcome, Update, hints
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, Problem, Step, TargetPlan
+from reconciler.model.plan import Plan, Step, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
@@ -133,7 +133,7 @@ class WayBack:
 
 def former_values(
     at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
-) -> tuple[Resource, list[Problem]]:
+) -> tuple[Resource, list[Finding]]:
     """Return the former values of an object's fields that still are as an update left them, and why others have none.
 
     With them come the fields that the service no longer shows because of the update.
@@ -207,7 +207,7 @@ class _Objects:
         updated = [*self._as_they_were(_only(LiveRecord, created))]
         unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
         deleted = [*self._missing()]
-        problems = _only(Problem, [*created, *updated, *unreferred, *deleted])
+        problems = _only(Finding, [*created, *updated, *unreferred, *deleted])
 
         missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
         present = {name: self._as_before(change) for name, change in missing.items()}
@@ -247,7 +247,7 @@ class _Objects:
         namesakes = [] if self.part.secret_field else self._named(name)
         return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self) -> Iterator[LiveRecord | Problem]:
+    def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
         """Yield the objects that creations have made, if they still are as they were then."""
         for outcome in self.created:
             change, created, name = outcome.change, outcome.created, outcome.change.address.name
@@ -276,7 +276,7 @@ class _Objects:
         before = change.replaces_ids if isinstance(change, Create) else ()
         return [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
 
-    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Problem]:
+    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
         """Yield updated objects with the names and the fields that they had.
 
         Args:
@@ -293,7 +293,7 @@ class _Objects:
             else:
                 yield from self._as_it_was(change, record, going)
 
-    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Problem]:
+    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Finding]:
         name, present, former = change.address.name, record.names[0], change.renamed_from
         now = None
         if former is not None and not self._has_name(record, former):
@@ -313,7 +313,7 @@ class _Objects:
 
     def _without_referred(
         self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
-    ) -> Iterator[LiveRecord | Problem]:
+    ) -> Iterator[LiveRecord | Finding]:
         """Yield created objects less those to which others refer that stay: these stay too."""
         going = {id(record): record for record in unwanted}
         staying = [record for record in self.live if id(record) not in going]
@@ -336,7 +336,7 @@ class _Objects:
                 yield self.at.problem(record.names[0], reason, STAYS)
         yield from going.values()
 
-    def _missing(self) -> Iterator[Delete | Pair | Problem]:
+    def _missing(self) -> Iterator[Delete | Pair | Finding]:
         """Yield the deletions of objects that are created again, each under the name that the object will have.
 
         With them come the objects that a revert has created again, and not closed yet.
@@ -396,7 +396,7 @@ class _Objects:
         wanted, _ = restorable(self.part.model, change.before)
         return self._referring(wanted)
 
-    def _unknown(self, name: Key, change: Delete) -> Iterator[Problem]:
+    def _unknown(self, name: Key, change: Delete) -> Iterator[Finding]:
         """Yield the fields of a deleted object whose values this version does not know."""
         for field, value in change.read.fields.items():
             if field not in change.before:

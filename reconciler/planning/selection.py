@@ -8,9 +8,9 @@ from hashlib import blake2b
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
-from reconciler.model.item import Change, source_of
+from reconciler.model.item import Change, Finding, problem_at, source_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
@@ -233,7 +233,9 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
                 replace(
                     section,
                     changes=tuple(change for change in section.changes if id(change) in kept),
-                    widened=() if lost else section.widened,
+                    findings=tuple(finding for finding in section.findings if finding.code != "widened")
+                    if lost
+                    else section.findings,
                 )
                 for section in target.sections
             ),
@@ -272,7 +274,7 @@ def add_missing(
     """
     planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
     unmanaged = {step.address for step in plan.unmanaged}
-    missing: dict[Target, list[Problem]] = {}
+    missing: dict[Target, list[Finding]] = {}
     for address in sorted(
         addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
     ):
@@ -284,7 +286,7 @@ def add_missing(
         else:
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
-            missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN_DELETION))
+            missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
     targets = [with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
     targets += [with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
@@ -295,13 +297,22 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
     for section in target.sections:
         # A target that does not exist is created, whatever else is to be done of it.
         changes = tuple(change for change in section.changes if change.address in addresses or not section.section)
-        problems = tuple(
-            problem
-            for problem in section.problems
-            if problem.address in addresses or problem.address.name is None or not section.section
-        )
-        excepted = tuple(exception for exception in section.excepted if exception.address in addresses)
-        yield replace(section, changes=changes, problems=problems, excepted=excepted, widened=())
+        findings = tuple(finding for finding in section.findings if _is_kept(finding, addresses))
+        yield replace(section, changes=changes, findings=findings)
+
+
+def _not_widened(section: SectionPlan) -> tuple[Finding, ...]:
+    return tuple(finding for finding in section.findings if finding.code != "widened")
+
+
+def _is_kept(finding: Finding, addresses: Collection[Address]) -> bool:
+    match finding.code:
+        case "problem":
+            of_object = bool(finding.address.section) and finding.address.name is not None
+            return not of_object or finding.address in addresses
+        case "excepted":
+            return finding.address in addresses
+    return finding.code != "widened"
 
 
 def _spans(selection: RunSelection, address: Address) -> bool:

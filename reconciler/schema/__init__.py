@@ -5,6 +5,8 @@ Manifests come from the models of documents and kinds, everything else from its 
 
 import json
 from collections.abc import Collection, Mapping
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -173,6 +175,13 @@ def _describe_data(definitions: Schema) -> None:
 
 
 def _described(type_: type) -> Schema:
+    """Return the schema of a type, for the caller to change."""
+    return deepcopy(_described_once(type_))
+
+
+@cache
+def _described_once(type_: type) -> Schema:
+    """Return the schema of a type; it takes reading the source of each class in it."""
     described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
     return TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
 

@@ -18,6 +18,7 @@ case ${1:-} in
     ;;
   test)
     RECONCILER_ACCEPTANCE_URL=http://127.0.0.1:${RECONCILER_ACCEPTANCE_PORT:-8929}/api/v4
+    echo "acceptance: GitLab makes a token for an administrator, which takes some 20 seconds" >&2
     RECONCILER_ACCEPTANCE_TOKEN=$(make_token)
     export RECONCILER_ACCEPTANCE_URL RECONCILER_ACCEPTANCE_TOKEN
     cd "$here/../.."

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installation import LOST, Installation, World, wait_for_removal
+from tests.acceptance.installation import JOBS, LOST, Installation, World, wait_for_removal
 
 STATE = """
 users: [{username: root, admin: true, tokens: [root-token]}]
@@ -43,8 +43,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"installation: {remark}")
 
 
+def _tell(config: pytest.Config, text: str) -> None:
+    """Say at once what is done; one of several workers has no terminal."""
+    terminal, captured = map(config.pluginmanager.getplugin, ("terminalreporter", "capturemanager"))
+    if terminal is not None:
+        with captured.global_and_fixture_disabled():
+            terminal.write(f"\ninstallation: {text}\n", flush=True)
+
+
 @pytest.fixture(scope="session")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """The service of RECONCILER_ACCEPTANCE_URL, or a sandbox as deployed."""
     if "RECONCILER_ACCEPTANCE_URL" not in os.environ:
         with _sandbox(tmp_path_factory.mktemp("sandbox")) as installation:
@@ -56,8 +64,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # all is removed then too
     url, token = (os.environ[f"RECONCILER_ACCEPTANCE_{name}"] for name in ("URL", "TOKEN"))
     with Installation(url.rstrip("/"), token) as installation:
+        _tell(pytestconfig, f"looking what {url} has, in a group, a project and a user that are made for it")
         installation.look(tmp_path_factory.mktemp("look"))
+        _tell(pytestconfig, "looked; a test takes up to a minute")
         yield installation
+        _tell(pytestconfig, f"waiting for at most {JOBS} seconds until its jobs have removed what was deleted")
         left = wait_for_removal(installation)
         REMARKS.extend([*installation.remarks, *(f"its jobs have not removed {each} yet" for each in left)])
 

@@ -271,16 +271,31 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
 def test_who_starts_a_job_is_told_the_variable_that_permits_deletions(
     cli_runner: CliRunner, job: pytest.MonkeyPatch
 ) -> None:
-    cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(21)])
+    state = cli_runner.sandbox.state()
+    state["projects"][0]["milestones"] = [{"title": f"m{number}"} for number in range(21)]
+    cli_runner.sandbox.replace_state(state)
     cli_runner.project("{prune: [milestones], milestones: {}}")
     remedy = "it deletes 21 of 21 entries of milestones of project acme/api; "
     job.delenv("CI")
     assert f"{remedy}add --allow-deletes 21\n" in cli_runner("apply --yes").err
     job.setenv("CI", "true")
+    given(job, MERGE_REQUEST)
+    remedy += "start the apply job with the variable RECONCILER_ALLOW_DELETES=21"
     told = cli_runner("apply --yes").err
-    assert told.count(f"{remedy}start this job with the variable RECONCILER_ALLOW_DELETES=21\n") == 2
-    assert "--allow-deletes" not in told
+    assert told.count(f"{remedy}\n") == 2
+    assert f"apply will refuse this plan: {remedy}\n" in cli_runner("plan --out part.json").out
+    assert f"apply will refuse this plan: {remedy}\n" in cli_runner("merge part.json").out
+    job.setenv("RECONCILER_ALLOW_DELETES", "20")
+    more = remedy.replace(
+        "of 21 entries of milestones of project acme/api", "objects, more than RECONCILER_ALLOW_DELETES=20"
+    )
+    assert f"apply may delete up to 20 objects: RECONCILER_ALLOW_DELETES=20\napply will refuse this plan: {more}\n" in (
+        cli_runner("plan --report codequality=quality.json --report junit=junit.xml").out
+    )
     job.setenv("RECONCILER_ALLOW_DELETES", "21")
+    assert "apply may delete up to 21 objects: RECONCILER_ALLOW_DELETES=21\n" in cli_runner("plan").out
+    reports = [path.read_text() for path in (*Path(".reconciler").iterdir(), Path("quality.json"), Path("junit.xml"))]
+    assert not any("--allow-deletes" in text for text in (told, *notes(cli_runner), *reports))
     assert cli_runner("apply --yes").code == 0
 
 

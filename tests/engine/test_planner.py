@@ -238,7 +238,7 @@ def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
     def remedy(wanted: Mapping[str, object], *, prune: bool = False) -> list[str]:
         state = desired(section("milestones", wanted, prune=prune))
         found = live({MILESTONES: [milestone(1, "a", start_date="2026-11-01")]})
-        return [problem.remedy for problem in make_plan(state, found, RELEASE_KIND).problems]
+        return [problem.fix for problem in make_plan(state, found, RELEASE_KIND).problems]
 
     wanted = {"start_date": "2026-12-01"}
     assert remedy({"a": wanted}) == [

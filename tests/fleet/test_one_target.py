@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli_runner import CliRunner
+from tests.fleet.repository import Repository
 
 ALL = """\
 apiVersion: reconciler/v1
@@ -121,6 +122,32 @@ def test_nothing_is_asked_where_nothing_would_be_changed(cli_runner: CliRunner, 
     declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec=spec)
     assert cli_runner("plan").code == 0
     assert "GET projects/100" not in requests(cli_runner)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told", "asked"),
+    [
+        ("{milestones: {b: {}}}", True, ["GET projects/100", "GET projects/100/milestones"]),
+        ("{milestones: {}}", False, ["GET projects/100/milestones"]),
+        (
+            "{milestones: {}, trigger_tokens: {t: {}}}",
+            False,
+            ["GET projects/100/milestones", "GET projects/100/triggers"],
+        ),
+    ],
+    ids=["changes what both declare", "changes nothing", "changes what the other does not declare"],
+)
+def test_since_a_revision_that_has_the_other_document_it_is_told_where_a_change_might_be_made_twice(
+    cli_runner: CliRunner, git: Repository, spec: str, told: bool, asked: list[str]
+) -> None:
+    """The whole plan, which reads what the other one differs in, tells of both: the revision costs no request."""
+    declare(cli_runner, ("path", "path: acme/api"), spec="{milestones: {a: {}}}")
+    git.commit()
+    declare(cli_runner, ("number", "id: 100"), spec=spec)
+    twin = "! project 100: is the same project as project acme/api (manifests/path.yaml:1), ID 100: keep one"
+    assert (twin in cli_runner("plan --since HEAD").out) == told
+    assert requests(cli_runner) == asked
+    assert twin in cli_runner("plan").out
 
 
 def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> None:

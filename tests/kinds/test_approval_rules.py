@@ -146,7 +146,7 @@ def test_a_rule_is_as_it_was_where_one_of_its_names_is_unknown(engine: EngineDri
 def test_branches_of_a_project_without_a_repository_are_a_problem(engine: EngineDriver) -> None:
     service(engine, repository_enabled=False)
     (problem,) = engine.plan(rules({"any_approver": {"approvals_required": 1, "branches": ["stable"]}})).problems
-    assert (problem.field, problem.reason, problem.remedy) == (
+    assert (problem.field, problem.reason, problem.fix) == (
         "branches",
         f"cannot be checked: GET {BRANCHES}: 403 Forbidden",
         "switch the repository on if it is off, or leave `branches` out",
@@ -298,7 +298,8 @@ def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for
 
 
 def _widened(plan: Plan) -> list[tuple[Any, str]]:
-    return [(affected.address.name, affected.reason) for target in plan.targets for affected in target.widened]
+    said = (finding for target in plan.targets for finding in target.findings if finding.code == "widened")
+    return [(finding.where.name, finding.reason) for finding in said if finding.where]
 
 
 def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner) -> None:

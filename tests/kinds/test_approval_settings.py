@@ -308,7 +308,7 @@ def test_what_the_group_locks_in_the_same_plan_the_project_cannot_have(engine: E
     plan = engine.plan(group, wanted({AUTHOR: True, COMMITTER: False, RETAIN: True, SELECTIVE: True, AGAIN: False}))
     assert [str(change.requests[0]) for change in plan.changes] == [f"PUT {GROUP_URL}", f"PUT {URL}"]
     remedy = "which locks it here; change it there or leave the field out"
-    assert [f"{each.field}: {each.reason}; {each.remedy}" for each in plan.problems] == [
+    assert [f"{each.field}: {each.reason}; {each.fix}" for each in plan.problems] == [
         f"{AUTHOR}: group acme sets it to false in this plan, {remedy}",
         f"{AGAIN}: group acme sets it to true in this plan, {remedy}",
         f"{RETAIN}: group acme sets it to false in this plan, {remedy}",

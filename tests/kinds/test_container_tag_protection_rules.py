@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.kinds.container_tag_protection_rules import KIND, RULES
+from reconciler.model.item import sentences
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Level, Target
 from reconciler.service import Client
@@ -87,6 +88,22 @@ def test_the_service_counts_rules_that_no_list_shows(engine: EngineDriver) -> No
         "rules that make tags immutable count too, and no list shows them: see the section's page, or declare fewer"
     )
     assert failures(engine.apply(plan)) == [f"failed: tag protection rule ^v: POST {URL}: 422 {full}; {hidden}"]
+
+
+@pytest.mark.parametrize(("there", "told"), [(1, False), (2, True), (3, True)])
+def test_the_plan_says_where_hidden_rules_may_have_the_last_place(engine: EngineDriver, there: int, told: bool) -> None:
+    """The service's list shows no rule that makes tags immutable, so that the plan knows of none."""
+    put(engine, *(rule(f"^{number}") for number in range(there)), {PATTERN: "^hidden"})
+    plan = engine.plan(wanted({"^a": BOTH, "^b": BOTH, "^c": BOTH}))
+    hints = {change.address.name: [*sentences(change, "hint")] for change in plan.changes}
+    last = [
+        "the last of 5 that the service takes; rules that make tags immutable count too, and no list shows them: see the "
+        "section's page, or declare fewer"
+    ]
+    made = ["^a", "^b", "^c"][: 5 - there]
+    assert hints == {name: last if told and name == made[-1] else [] for name in made}
+    full = "422 Maximum number of protection rules have been reached" in "".join(failures(engine.apply(plan)))
+    assert full == told
 
 
 def test_a_rule_that_another_run_makes_at_the_same_time_is_not_made_twice(engine: EngineDriver) -> None:

@@ -129,7 +129,7 @@ def test_labels_of_a_saved_plan_that_cannot_be_checked_are_not_written(engine: E
     put(engine, labels=("new",))
     plan = engine.plan(wanted({"Roadmap": {"labels": ["new"]}}))
     for status, reason in (
-        (500, "stale: epic Roadmap: cannot be checked: groups/acme/labels?"),
+        (500, "stale: epic Roadmap: it cannot be planned: cannot be checked: GET groups/acme/labels"),
         (401, "skipped: epic Roadmap: the service refuses the token: 401 Unauthorized"),
     ):
         engine.sandbox.set_faults([{"kind": "status", "status": status, "match": "/labels"}])

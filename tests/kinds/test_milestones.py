@@ -228,13 +228,13 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
     plan = engine.plan(wanted)
     assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1", PROJECT]
     reason = "has one of this name, which no other below it may have; leave it out here, or choose another name"
-    assert [f"{each.address.name}: {each.reason}; {each.remedy}" for each in plan.problems] == [
+    assert [f"{each.address.name}: {each.reason}; {each.fix}" for each in plan.problems] == [
         f" 1.0: {group} {reason}",
         f"2.0: {group} {reason}",
     ]
-    assert [(section.found, len(section.unmanaged)) for target in plan.targets for section in target.sections] == [
-        (2, 0)
-    ]
+    assert [
+        (section.found, len([*section.said("unmanaged")])) for target in plan.targets for section in target.sections
+    ] == [(2, 0)]
     engine.apply(plan)
     assert engine.writes() == [f'POST {URL} {{"title": "1.1"}}', f"DELETE {URL}/4"]
 

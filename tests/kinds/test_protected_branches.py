@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.apply.verify import PLAN_WAS_EDITED
+from reconciler.apply.agree import PLAN_WAS_EDITED
 from reconciler.document.stored import load_plan, save
 from reconciler.kinds.protected_branches import trace
 from reconciler.live.read import read_part
@@ -283,11 +283,14 @@ def applied_at_once(engine: EngineDriver, *sections: Section, applies: int = 2) 
     return [line for outcomes in runs for line in failures(outcomes)]
 
 
-def test_of_two_applies_at_once_one_rule_stays_and_the_next_plan_is_empty(engine: EngineDriver) -> None:
+@pytest.mark.parametrize(("target", "owners"), [(API, "projects"), (ACME, "groups")], ids=["project", "group"])
+def test_of_two_applies_at_once_one_rule_stays_and_the_next_plan_is_empty(
+    engine: EngineDriver, target: Target, owners: str
+) -> None:
     service(engine)
-    wanted = branches({"main": {}})
+    wanted = branches({"main": {}}, target)
     assert applied_at_once(engine, wanted) == []
-    (rule,) = engine.sandbox.state()["projects"][0]["protected_branches"]
+    (rule,) = engine.sandbox.state()[owners][0]["protected_branches"]
     assert rule["id"] == 2
     again = engine.plan(wanted)
     assert (list(again.changes), list(again.problems)) == ([], [])
@@ -324,7 +327,7 @@ class Crowded(Client):
     rules: Sequence[dict[str, Any]] = ()
     """Approval rules that come with them."""
 
-    def __init__(self, sandbox: Sandbox, others: list[int], faults: list[dict[str, Any]]) -> None:
+    def __init__(self, sandbox: Sandbox, others: dict[int, str], faults: list[dict[str, Any]]) -> None:
         super().__init__(sandbox.api_url, "ada-token", clock=SwiftClock())
         self.sandbox, self.others, self.faults = sandbox, others, faults
 
@@ -333,47 +336,68 @@ class Crowded(Client):
         if request.method == "POST":
             state = self.sandbox.state()
             owner = state["projects" if request.path.startswith("projects") else "groups"][0]
-            owner["protected_branches"] += [{"id": number, "name": "main"} for number in self.others]
-            owner |= {"approval_rules": [*self.rules]} if self.rules else {}
+            owner["protected_branches"] += [{"id": number, "name": name} for number, name in self.others.items()]
+            state["projects"][0] |= {"approval_rules": [*self.rules]} if self.rules else {}
             self.sandbox.replace_state(state)
             self.sandbox.set_faults(self.faults)
         return answer
 
 
-def test_what_names_the_rule_of_another_run_names_this_run_s_before_that_one_goes(engine: EngineDriver) -> None:
+@pytest.mark.parametrize(("target", "owners"), [(API, "projects"), (ACME, "groups")], ids=["project", "group"])
+def test_what_names_the_rule_of_another_run_names_this_run_s_before_that_one_goes(
+    engine: EngineDriver, target: Target, owners: str
+) -> None:
     service(engine, {"id": 7, "name": "x"})
-    plan = engine.plan(branches({"main": {}}))
-    with Crowded(engine.sandbox, [1], []) as client:
+    plan = engine.plan(branches({"main": {}}, target))
+    with Crowded(engine.sandbox, {1: "main"}, []) as client:
         client.rules = [{"id": 30, "name": "QA", "users": ["eve"], "protected_branch_ids": [1, 7]}]
         assert failures(list(apply_plan(plan, client, KINDS, ApplyOptions()))) == []
-    project = engine.sandbox.state()["projects"][0]
-    assert sorted(rule["id"] for rule in project["protected_branches"]) == [7, 8]
-    assert [sorted(rule["protected_branch_ids"]) for rule in project["approval_rules"]] == [[7, 8]]
+    state = engine.sandbox.state()
+    assert {rule["id"] for rule in state[owners][0]["protected_branches"]} - {7} == {8}
+    assert [sorted(rule["protected_branch_ids"]) for rule in state["projects"][0]["approval_rules"]] == [[7, 8]]
+    writes = [line for line in engine.requests() if not line.startswith("GET")]
+    of_project = "projects/acme%2Fapi" if target == API else "projects/100"
+    now = '{"protected_branch_ids": [8, 7], "applies_to_all_protected_branches": false}'
+    assert writes == [f"PUT {of_project}/approval_rules/30 {now}", f"DELETE {target.url}protected_branches/main"]
 
 
 @pytest.mark.parametrize(
     ("target", "others", "faults", "told"),
     [
-        (API, [1, 2], [], ": delete one of them"),
-        (ACME, [1], [], ": delete one of them"),
+        (API, {1: "main", 2: "main"}, [], ": delete one of them"),
+        (ACME, {1: "main", 2: "main"}, [], ": delete one of them"),
+        (ACME, {1: "Mainline", 2: "main"}, [], ": delete one of them"),
         (
             API,
-            [1],
+            {1: "main"},
             [{"kind": "status", "status": 403, "method": "DELETE"}],
             f", for the other could not be deleted: DELETE {RULES}/main: 403 Forbidden",
         ),
         (
             API,
-            [1],
+            {1: "main"},
             [{"kind": "status", "status": 500, "method": "GET", "match": "approval_rules", "times": 99}],
             f", for the other could not be deleted: GET {RULES.replace('protected_branches', 'approval_rules')}: "
             "500 Internal Server Error",
         ),
+        (
+            ACME,
+            {1: "main"},
+            [{"kind": "status", "status": 403, "method": "GET", "match": "groups/acme/projects"}],
+            ", for the other could not be deleted: GET groups/acme/projects: 403 Forbidden",
+        ),
     ],
-    ids=["of three", "of a group", "not allowed", "unknown what names it"],
+    ids=[
+        "of three",
+        "of three of a group",
+        "a part of another name in a group",
+        "not allowed",
+        "unknown what names it",
+        "unknown where it is named",
+    ],
 )
 def test_rules_made_at_once_are_named_where_it_is_not_certain_which_would_go(
-    engine: EngineDriver, target: Target, others: list[int], faults: list[dict[str, Any]], told: str
+    engine: EngineDriver, target: Target, others: dict[int, str], faults: list[dict[str, Any]], told: str
 ) -> None:
     service(engine, {"id": 7, "name": "x"}, of_group=({"id": 8, "name": "xx"},))
     plan = engine.plan(branches({"main": {}}, target))
@@ -381,8 +405,8 @@ def test_rules_made_at_once_are_named_where_it_is_not_certain_which_would_go(
         (failed,) = failures(list(apply_plan(plan, client, KINDS, ApplyOptions())))
     engine.sandbox.set_faults([])
     assert failed == (
-        "failed: protected branch main: somebody else created the same object at the same time, ID 1; this run's, "
-        f"ID 9, is still there{told}"
+        "failed: protected branch main: somebody else created the same object at the same time, ID "
+        f"{min(number for number, name in others.items() if name == 'main')}; this run's, ID 9, is still there{told}"
     )
     assert len(engine.problems(branches({"main": {}}, target))) == 1
 

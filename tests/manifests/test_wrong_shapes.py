@@ -18,6 +18,8 @@ SHAPES: tuple[Any, ...] = (
     *([], [None], [[]], [{}], [1, "{name}"]),
     *({}, {"text": None}, {"text": False}, {"{path}": [1]}),
 )
+WITHIN: tuple[Any, ...] = (None, "{path}", [], [None], [{}], {}, {"{path}": [1]})
+"""One of each sort, for what is in a section: what scalars have in common is proved by sections that are one."""
 OTHER = b"apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/other}\nspec:\n  milestonez: {}\n"
 
 
@@ -91,11 +93,11 @@ def _written(document: Any) -> bytes:
     return json.dumps(document, default=str).encode()
 
 
-def _altered(value: Any, depth: int = 2) -> Iterator[Any]:
-    """Yield a section in each shape, with each of its fields, or those of its first item, in each shape."""
-    yield from SHAPES
+def _altered(value: Any, shapes: tuple[Any, ...] = SHAPES, depth: int = 2) -> Iterator[Any]:
+    """Yield a section in each shape, with each of its fields, or those of its first item, in one shape of each sort."""
+    yield from shapes
     for key in value if isinstance(value, dict) and depth else ():
-        yield from ({**value, key: other} for other in _altered(value[key], depth - 1))
+        yield from ({**value, key: other} for other in _altered(value[key], WITHIN, depth - 1))
         if isinstance(value[key], dict):
             break
 

@@ -14,8 +14,17 @@ from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
 from reconciler.model.diff import AsRead, Fields
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import (
+    Change,
+    Create,
+    Delete,
+    Update,
+    excepted_at,
+    not_applicable_at,
+    problem_at,
+    unmanaged_at,
+)
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports.history import History, with_run
@@ -142,7 +151,9 @@ def _approvals(project: Target, number: int) -> SectionPlan:
         fields["require_password_to_approve"] = False, True
     origin = "manifests/profiles/baseline.yaml:12"
     problems = (
-        Problem(at, "locked by group acme/web", "retain_approvals_on_push", "unlock it there or leave it out", origin),
+        problem_at(
+            at, "locked by group acme/web", "retain_approvals_on_push", "unlock it there or leave it out", origin
+        ),
     )
     return SectionPlan(
         "approval_settings",
@@ -155,7 +166,9 @@ def _approvals(project: Target, number: int) -> SectionPlan:
 def _rules(project: Target, number: int) -> SectionPlan:
     section = "container_repository_protection_rules"
     if number % 8 == 7:
-        return SectionPlan(section, not_applicable="the container registry is switched off")
+        return SectionPlan(section).saying(
+            not_applicable_at(project, section, "the container registry is switched off")
+        )
     at = _at(project, section, f"{project.ref}/prod*")
     after = {"minimum_access_level_for_push": "maintainer", "minimum_access_level_for_delete": "admin"}
     url = f"{project.url}registry/protection/repository/rules"
@@ -174,18 +187,18 @@ def _job_tokens(project: Target, number: int) -> SectionPlan:
     if number % 90 == 5:
         gone = _at(project, section, "acme/legacy/scripts", "projects")
         changes.append(_deleted(gone, 800 + number, {}, url, "manifests/sets/services.yaml:16"))
-    left = (Unmanaged(_at(project, section, "acme/legacy/tools", "projects"), 77, grants_access=True),)
-    return SectionPlan(section, 4, tuple(changes), (), left if number % 20 == 6 else ())
+    left = (unmanaged_at(_at(project, section, "acme/legacy/tools", "projects"), 77, grants_access=True),)
+    return SectionPlan(section, 4, tuple(changes), left if number % 20 == 6 else ())
 
 
 def _milestones(project: Target, number: int) -> SectionPlan:
     url = f"{project.url}milestones"
     if number % 200 == 150:
         reason = "cannot be read: 403 Forbidden; Reporter is needed, and the token has Guest"
-        problem = Problem(
+        problem = problem_at(
             Address(project, "milestones", "milestones", "milestones"),
             reason,
-            remedy="give the token's user the role Reporter in the project",
+            fix="give the token's user the role Reporter in the project",
             origin="manifests/profiles/baseline.yaml:30",
         )
         return SectionPlan("milestones", 0, (), (problem,))
@@ -207,16 +220,16 @@ def _milestones(project: Target, number: int) -> SectionPlan:
         lost = {"state": "active", "due_date": "2026-11-30", "description": "The last release of the old provider."}
         gone = _at(project, "milestones", f"Sprint {number // 40}")
         changes.append(_deleted(gone, 300 + number, lost, url, f"manifests/{project.ref}.yaml:14"))
-    excepted = Excepted(
+    excepted = excepted_at(
         _at(project, "milestones", "2026.12"),
         "update",
         {"due_date": "2027-02-26"},
         {"due_date": "2026-12-31"},
-        date(2027, 3, 1),
-        "Release is being re-planned, OPS-12",
-        f"manifests/{project.ref}.yaml:5",
+        until=date(2027, 3, 1),
+        reason="Release is being re-planned, OPS-12",
+        origin=f"manifests/{project.ref}.yaml:5",
     )
-    return SectionPlan("milestones", 6, tuple(changes), (), (), (excepted,) if number % 60 == 13 else ())
+    return SectionPlan("milestones", 6, tuple(changes), (excepted,) if number % 60 == 13 else ())
 
 
 def _triggers(project: Target, number: int) -> SectionPlan:
@@ -228,8 +241,8 @@ def _triggers(project: Target, number: int) -> SectionPlan:
         f"{project.url}triggers",
         "manifests/profiles/baseline.yaml:44",
     )
-    left = Unmanaged(_at(project, "trigger_tokens", "nightly"), 71, True, "brian", "2026-11-30T03:00:00Z")
-    return SectionPlan("trigger_tokens", 2, (deleted,) if number % 30 == 0 else (), (), (left,) * (number % 45 == 2))
+    left = unmanaged_at(_at(project, "trigger_tokens", "nightly"), 71, True, "brian", "2026-11-30T03:00:00Z")
+    return SectionPlan("trigger_tokens", 2, (deleted,) if number % 30 == 0 else (), (left,) * (number % 45 == 2))
 
 
 def _at(project: Target, section: str, name: Key, part: str = "") -> Address:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from reconciler.document.document import RunDocument
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ, noted
 from tests.render.samples import EMPTY, about
@@ -44,7 +44,7 @@ def hostile(text: str) -> RunDocument:
         Delete(address, {text: text}, (), READ),
     )
     section = SectionPlan(
-        text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
+        text, 1, changes, (problem_at(address, text, text, text, text), unmanaged_at(address, 1, True, text, text))
     )
     targets = (TargetPlan(target, (section,), text),)
     empty = replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1)

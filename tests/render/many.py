@@ -5,8 +5,8 @@ from datetime import timedelta
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
@@ -52,7 +52,11 @@ def target(number: int, problems: int) -> TargetPlan:
         READ,
     )
     read_only = (
-        (Problem(settings, "locked by group acme; unlock it there or leave the field out", "retain_approvals_on_push"),)
+        (
+            problem_at(
+                settings, "locked by group acme; unlock it there or leave the field out", "retain_approvals_on_push"
+            ),
+        )
         if number < problems
         else ()
     )
@@ -62,7 +66,7 @@ def target(number: int, problems: int) -> TargetPlan:
         target,
         (
             SectionPlan("approval_settings", 1, (flags,), read_only),
-            SectionPlan("milestones", 5, milestones, (), (Unmanaged(milestone(target, 9).address),)),
+            SectionPlan("milestones", 5, milestones, (unmanaged_at(milestone(target, 9).address),)),
             SectionPlan("trigger_tokens", 1, (gone,)),
         ),
         "manifests/projects.yaml:3",

@@ -20,8 +20,18 @@ from reconciler.document.document import PastApply, RunDocument
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, ChangedBy, Create, Delete, Update, with_note
-from reconciler.model.plan import Problem, Restored, SectionPlan, TargetPlan
+from reconciler.model.item import (
+    Change,
+    ChangedBy,
+    Create,
+    Delete,
+    Finding,
+    Update,
+    not_applicable_at,
+    problem_at,
+    with_note,
+)
+from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import render_plan
@@ -67,9 +77,9 @@ def planned(
             "d": Delete(address, {"state": "closed"}, (), READ),
         }
         changes = [differing[letter]] if letter in differing else []
-        problems = [Problem(address, "403 Forbidden", remedy="ask an owner")] if letter == "p" else []
-        fit = "it has no repository" if letter == "n" else ""
-        found.append(SectionPlan(name, 1, tuple(changes), tuple(problems), not_applicable=fit))
+        problems = [problem_at(address, "403 Forbidden", fix="ask an owner")] if letter == "p" else []
+        unfit = [not_applicable_at(target, name, "it has no repository")] if letter == "n" else []
+        found.append(SectionPlan(name, 1, tuple(changes), (*problems, *unfit)))
     return TargetPlan(target, tuple(found), path=path, labels=labels)
 
 
@@ -453,11 +463,16 @@ def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
     change = with_note(changes.changes[0], "changed_by", mona.data)
     scope = Address(API.target, "job_token_scope", "job_token_scope", "job token scope")
     entry = Address(API.target, "job_token_scope", "projects", "allowlisted project", "acme/lib")
+
+    def put_back(*, before: bool, by: ChangedBy, restored_by: ChangedBy) -> Mapping[str, Any]:
+        people = {"changed_by": by.data, "restored_by": restored_by.data}
+        return {"before": before, "meanwhile": not before, **people}
+
     restored = (
-        Restored(scope, "enabled", before=True, meanwhile=False, changed_by=mona, restored_by=ada),
-        Restored(entry, None, before=False, meanwhile=True, changed_by=mona, restored_by=mona),
+        Finding(scope, "restored", "", field="enabled", data=put_back(before=True, by=mona, restored_by=ada)),
+        Finding(entry, "restored", "", data=put_back(before=False, by=mona, restored_by=mona)),
     )
-    back = SectionPlan("job_token_scope", 1, restored=restored)
+    back = SectionPlan("job_token_scope", 1, findings=restored)
     api = replace(API, sections=(replace(changes, changes=(change,)), tokens, back))
     saved = replace(run(0, api, CLI), restored_since=NOON - 7 * DAY)
     html = page(saved, known(saved), LINKED)

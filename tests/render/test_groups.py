@@ -20,8 +20,8 @@ from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
 from reconciler.document.tree import make_report
 from reconciler.model.diff import Fields
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Change, Create, Delete, Finding, Update, excepted_at, problem_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import FORMATS, render_plan, render_report
@@ -42,7 +42,7 @@ def at(target: Target, section: str = "milestones", title: str = "milestone", na
     return Address(target, section, section, title, name)
 
 
-def planned(*entries: Change | Problem, unmanaged: Iterable[Unmanaged] = ()) -> Plan:
+def planned(*entries: Change | Finding, unmanaged: Iterable[Finding] = ()) -> Plan:
     """Return a plan of some changes and problems, a section a target."""
     targets = dict.fromkeys(entry.address.target for entry in entries)
     found = {each: [entry for entry in entries if entry.address.target == each] for each in targets}
@@ -55,9 +55,11 @@ def planned(*entries: Change | Problem, unmanaged: Iterable[Unmanaged] = ()) -> 
                     SectionPlan(
                         own[0].address.section,
                         0,
-                        tuple(entry for entry in own if not isinstance(entry, Problem)),
-                        tuple(entry for entry in own if isinstance(entry, Problem)),
-                        tuple(each for each in left if each.address.target == target),
+                        tuple(entry for entry in own if not isinstance(entry, Finding)),
+                        (
+                            *(entry for entry in own if isinstance(entry, Finding)),
+                            *(each for each in left if each.address.target == target),
+                        ),
                     ),
                 ),
             )
@@ -66,7 +68,7 @@ def planned(*entries: Change | Problem, unmanaged: Iterable[Unmanaged] = ()) -> 
     )
 
 
-def shown(*entries: Change | Problem, style: Style | None = None) -> list[str]:
+def shown(*entries: Change | Finding, style: Style | None = None) -> list[str]:
     """Return the lines about some changes and problems."""
     return render_plan(saved_plan(planned(*entries)), style=style or Style()).splitlines()[:-1]
 
@@ -90,7 +92,7 @@ def test_the_plan_of_the_contract_is_shown_as_it_says() -> None:
     projects = [project(f"acme/payments/{name}") for name in ("api", "lib", "web", *(f"x{i:02}" for i in range(24)))]
     settings = Address(projects[0], "approval_settings", "approval_settings", "approval settings")
     without_lib = [each for each in projects if each.ref not in {"acme/payments/lib", "acme/payments/x23"}][:23]
-    entries: list[Change | Problem] = [
+    entries: list[Change | Finding] = [
         Update(
             settings, {"allow_author_approval": True}, {"allow_author_approval": False}, (), READ,
             origin="manifests/api.yaml:12",
@@ -100,7 +102,7 @@ def test_the_plan_of_the_contract_is_shown_as_it_says() -> None:
             Delete(at(each, "trigger_tokens", "trigger token", "legacy-integration"), {}, (), READ)
             for each in without_lib
         ),
-        Problem(settings, LOCKED, "retain_approvals_on_push", origin="manifests/api.yaml:14"),
+        problem_at(settings, LOCKED, "retain_approvals_on_push", origin="manifests/api.yaml:14"),
     ]  # fmt: skip
     assert render_plan(saved_plan(planned(*entries))).splitlines() == [
         "27 projects                                                          (acme/payments/api, acme/payments/lib and 25 more)",
@@ -138,10 +140,10 @@ def test_verbose_text_shows_each_target_unless_groups_are_asked_for() -> None:
 
 
 def test_changes_of_the_same_targets_share_a_heading_and_the_largest_come_first() -> None:
-    entries: list[Change | Problem] = [
+    entries: list[Change | Finding] = [
         *(delete(each, "old") for each in PROJECTS[:3]),
         *(create(each, "new") for each in PROJECTS[:3]),
-        *(Problem(at(each, name="odd"), "cannot be read") for each in PROJECTS[:3]),
+        *(problem_at(at(each, name="odd"), "cannot be read") for each in PROJECTS[:3]),
         *(create(each, "most") for each in PROJECTS),
         *(create(Target(Level.GROUP, f"acme/{name}"), "groups") for name in "abc"),
         *(create(each, "others") for each in PROJECTS[1:]),
@@ -183,14 +185,16 @@ def test_what_is_deleted_and_what_is_excepted_counts_as_equal_too() -> None:
         '  - milestone "<path>/old"                    of: <path>'
     ]
 
-    def held(target: Target, before: str, after: str) -> Excepted:
-        return Excepted(at(target), "update", {"a": before}, {"a": after}, date(2027, 3, 1), f"see {target.ref}")
+    def held(target: Target, before: str, after: str) -> Finding:
+        return excepted_at(
+            at(target), "update", {"a": before}, {"a": after}, until=date(2027, 3, 1), reason=f"see {target.ref}"
+        )
 
     upper = [project(f"ACME/{name}") for name in ("API", "LIB", "WEB")]
     for targets, number in (PROJECTS[:3], 1), (upper, 3):
         befores = ["x" if number == 1 else str(each.ref).lower() for each in targets]
         plans = [
-            TargetPlan(each, (SectionPlan("milestones", excepted=(held(each, before, str(each.ref)),)),))
+            TargetPlan(each, (SectionPlan("milestones").saying(held(each, before, str(each.ref))),))
             for each, before in zip(targets, befores, strict=True)
         ]
         saved = saved_plan(Plan(tuple(plans)))
@@ -267,14 +271,16 @@ def test_two_equal_changes_of_one_target_are_two_lines() -> None:
 
 def test_problems_of_one_section_and_sentence_are_one_line() -> None:
     archived = [
-        Problem(at(each, name=name), "the project is archived", remedy="unarchive it", origin=f"m/{each.ref}.yaml:3")
+        problem_at(at(each, name=name), "the project is archived", fix="unarchive it", origin=f"m/{each.ref}.yaml:3")
         for each in PROJECTS[:3]
         for name in ("a", "b")
     ]
     assert shown(*archived)[1:] == [
         '  ! milestone "a" and 1 other: the project is archived; unarchive it     m/acme/payments/api.yaml:3 and 2 more'
     ]
-    own = [Problem(at(each, name=f"of {each.ref}"), f"{each.ref} is taken", origin="set.yaml:7") for each in PROJECTS]
+    own = [
+        problem_at(at(each, name=f"of {each.ref}"), f"{each.ref} is taken", origin="set.yaml:7") for each in PROJECTS
+    ]
     assert shown(*own)[1:] == ['  ! milestone "of <path>": <path> is taken     set.yaml:7']
     assert shown(*archived[:4]) == [
         "2 projects                                                           (acme/payments/api, acme/payments/lib)",
@@ -284,7 +290,7 @@ def test_problems_of_one_section_and_sentence_are_one_line() -> None:
     assert shown(*changes, *archived[:2])[0] == "project acme/payments/api"
 
 
-def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> RunDocument:
+def reported(*outcomes: Outcome, problems: Iterable[Finding] = ()) -> RunDocument:
     plan = planned(*(each.change for each in outcomes), *problems)
     by_target = [
         target.with_outcomes(each for each in outcomes if each.change.address.target == target.target)
@@ -303,7 +309,7 @@ def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> N
             for n, (each, ref) in enumerate(zip(PROJECTS, [f"acme%2Fpayments%2F{n}" for n in ("api", "lib")] + ["7", "8"], strict=True))
         ),
     ]  # fmt: skip
-    report = reported(*outcomes, problems=[Problem(at(each), "odd") for each in PROJECTS[:3]])
+    report = reported(*outcomes, problems=[problem_at(at(each), "odd") for each in PROJECTS[:3]])
     assert render_report(report).splitlines()[:-1] == [
         "4 projects                                                           (acme/payments/api, acme/payments/lib and 2 more)",
         '  + milestone "v0" and 3 others               failed: POST projects/<path>/milestones/<id>: 403 Forbidden',

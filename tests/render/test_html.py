@@ -16,8 +16,8 @@ from reconciler.document.document import BaselineShare, RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
-from reconciler.model.item import Create, Delete, Finding, Update
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Create, Delete, Finding, Update, not_applicable_at, problem_at, unmanaged_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
@@ -184,7 +184,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
 
 
 def planned(
-    *changes: Create | Update | Delete, problems: tuple[Problem, ...] = (), limits: Limits | None = None
+    *changes: Create | Update | Delete, problems: tuple[Finding, ...] = (), limits: Limits | None = None
 ) -> str:
     """Return the page of a plan for one project."""
     section = SectionPlan("milestones", 1, changes, problems)
@@ -193,7 +193,7 @@ def planned(
 
 AT = Address(API, "milestones", "milestones", "milestone", "x")
 NEW, CHANGED, GONE = Create(AT, {"a": 1}, ()), Update(AT, {"a": 1}, {"a": 2}, (), READ), Delete(AT, {"a": 1}, (), READ)
-LOCKED = Problem(AT, "locked by group acme", remedy="unlock it there")
+LOCKED = problem_at(AT, "locked by group acme", fix="unlock it there")
 
 
 @pytest.mark.parametrize(
@@ -385,16 +385,16 @@ def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_t
 
 
 def test_what_is_left_alone_has_cards_too() -> None:
-    def own(target: Target, *objects: Unmanaged) -> TargetPlan:
+    def own(target: Target, *objects: Finding) -> TargetPlan:
         sections = (
-            SectionPlan("milestones", 1, unmanaged=objects),
-            SectionPlan("epics", not_applicable="it is <archived>"),
+            SectionPlan("milestones", 1, (), objects),
+            SectionPlan("epics").saying(not_applicable_at(target, "epics", "it is <archived>")),
         )
         return TargetPlan(target, sections)
 
     token = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "old")
-    door = Unmanaged(token, 7, grants_access=True, owner="<bob>", last_used="2026-01-02")
-    other = replace(door, address=replace(token, target=LIB))
+    door = unmanaged_at(token, 7, grants_access=True, owner="<bob>", last_used="2026-01-02")
+    other = replace(door, where=replace(token, target=LIB))
     one = cards_of(render_plan(saved_plan(Plan((own(API, door), own(LIB)))), "html"))
     assert [(card["title"], card.get("remedy"), len(card["rows"])) for card in one] == [
         (
@@ -404,7 +404,7 @@ def test_what_is_left_alone_has_cards_too() -> None:
         ),
         ("epics: it is <archived>", None, 2),
     ]
-    page = render_plan(saved_plan(Plan((own(API, door, Unmanaged(AT)), own(LIB, other)))), "html", EACH)
+    page = render_plan(saved_plan(Plan((own(API, door, unmanaged_at(AT)), own(LIB, other)))), "html", EACH)
     texts = data_of(page)["texts"]
     assert [(card["title"], [texts[row[2]] for row in card["rows"]]) for card in cards_of(page)] == [
         (
@@ -567,8 +567,8 @@ def planned_with_remedy() -> RunDocument:
 
 
 def test_a_target_that_cannot_be_seen_has_a_line_of_its_own() -> None:
-    gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
+    gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
+    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
     assert 'data-section="">whole target</th>' in render_plan(saved_plan(plan), "html")
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reconciler.apply import Status
 from reconciler.document.document import RunDocument
-from reconciler.model.item import Create
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.item import Create, problem_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
@@ -71,7 +71,7 @@ def test_a_test_names_the_file_of_its_target() -> None:
 def test_no_string_breaks_the_document(text: str) -> None:
     target = Target(Level.PROJECT, text)
     address = Address(target, text, text, text, text)
-    section = SectionPlan(text, 1, (Create(address, {text: text}, ()),), (Problem(address, text, text),))
+    section = SectionPlan(text, 1, (Create(address, {text: text}, ()),), (problem_at(address, text, text),))
     document = render_plan(saved_plan(Plan((TargetPlan(target, (section,), text),))), "junit")
     root = read(document)
     assert [each.tag for each in root.iter()] == ["testsuites", "testsuite", "testcase", "error", "failure"]

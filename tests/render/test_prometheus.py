@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reconciler.apply import Outcome, Status
 from reconciler.document.document import Requests, RunDocument
 from reconciler.document.numbers import totals
-from reconciler.model.item import ACTIONS, Create
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.item import ACTIONS, Create, problem_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
 from tests.render.many import carried_out, many
@@ -191,9 +191,9 @@ def test_no_string_breaks_the_format(text: str) -> None:
     target = Target(Level.PROJECT, text)
     address = Address(target, text, text, text, text)
     sections = (
-        SectionPlan(text, 1, (Create(address, {text: text}, ()),), (Problem(address, text, text),)),
-        SectionPlan(text + "\x1b", 1, (), (Problem(address, text),)),
-        SectionPlan(text + "\\u001b", 1, (), (Problem(address, text),)),
+        SectionPlan(text, 1, (Create(address, {text: text}, ()),), (problem_at(address, text, text),)),
+        SectionPlan(text + "\x1b", 1, (), (problem_at(address, text),)),
+        SectionPlan(text + "\\u001b", 1, (), (problem_at(address, text),)),
     )
     saved = saved_plan(Plan((TargetPlan(target, sections),)))
     series = read(render_plan(saved, "prometheus"))

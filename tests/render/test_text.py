@@ -2,19 +2,20 @@
 
 from dataclasses import replace
 from datetime import date
+from itertools import groupby
 from unicodedata import category
 
 import pytest
 from hypothesis import given
 
 from reconciler.apply import Status
-from reconciler.document.document import RunDocument
+from reconciler.document.document import RunDocument, target_of
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import Change, Create, Delete, Update
-from reconciler.model.plan import Excepted, Plan, Problem, SectionPlan, TargetPlan, Unmanaged
+from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, unmanaged_at
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report, render_validation
@@ -95,8 +96,8 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     at = Address(API, "milestones", "milestones", "milestone", "a")
     update = Update(at, {"description": old, "list": ["z" * 90]}, {"description": new, "list": ["z" * 91]}, (), READ)
     changes = (Create(at, {"description": old}, ()), update, Delete(at, {"description": old}, (), READ))
-    held = Excepted(at, "update", {"description": old}, {"description": new}, date(2100, 1, 1), "later")
-    plan = Plan((TargetPlan(API, (SectionPlan("milestones", changes=changes, excepted=(held,)),)),))
+    held = excepted_at(at, "update", {"description": old}, {"description": new}, until=date(2100, 1, 1), reason="later")
+    plan = Plan((TargetPlan(API, (SectionPlan("milestones", 0, changes, (held,)),)),))
     text = render_plan(saved_plan(plan), style=Style(verbose=True))
     assert text.count(old) == 4
     assert text.count(new) == 2
@@ -216,8 +217,8 @@ def test_labels_tell_what_kind_of_name_a_name_is() -> None:
 
 
 def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
-    gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
+    gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
+    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
     assert render_plan(saved_plan(plan)).splitlines()[:2] == [
         "project acme/payments/api",
         "  ! project acme/payments/api: not found, or not visible to this token",
@@ -317,8 +318,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
         "x",
         0,
         (Create(name, {evil: evil}, ()),),
-        (Problem(name, evil, evil, evil, evil),),
-        (Unmanaged(name, 7, True, evil, evil),),
+        (problem_at(name, evil, evil, evil, evil), unmanaged_at(name, 7, True, evil, evil)),
     )
     text = render_plan(saved_plan(Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
     assert text.splitlines()[:5] == [
@@ -335,7 +335,8 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: RunDocument) -> None:
     text = render_plan(saved)
-    lines = [[*target.changes, *target.problems, *target.widened] for target in tree(saved).targets]
+    widened = {target: [*found] for target, found in groupby(saved.findings("widened"), target_of)}
+    lines = [[*each.changes, *each.problems, *widened.get(each.target, ())] for each in tree(saved).targets]
     shown = [own for own in lines if own]
     entries = [entry for own in lines for entry in own]
     notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved), *filter(None, [excepted_note(saved)])]

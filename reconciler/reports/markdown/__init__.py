@@ -254,7 +254,8 @@ def _all_of(targets: Sequence[Target]) -> str:
     """Return the targets of an entry of a list, shown by a click; empty if its line names them all."""
     if not _is_cut(targets):
         return ""
-    return f"  <details><summary>all {len(targets):,}</summary>\n\n  {_named(targets)}\n\n  </details>\n"
+    named = f"{MAX_NAMED_TARGETS} of" if len(targets) > MAX_NAMED_TARGETS else "all"
+    return f"  <details><summary>{named} {len(targets):,}</summary>\n\n  {_named(targets)}\n\n  </details>\n"
 
 
 def _which(targets: Sequence[Target], links: Links) -> str:
