@@ -136,16 +136,18 @@ def test_a_set_that_matches_nothing_is_doubtful(folder: Folder) -> None:
     folder.write(services_yaml=SERVICES)
     assert folder.read().warnings == ()
     assert [str(warning) for warning in folder.read().with_discovered({"acme": ACME[-1:]}).warnings] == [
-        "services.yaml:6:13: warning: `acme/services/**` includes no project; there are acme/other/y\n"
+        "services.yaml:6:13: warning: `acme/services/**` includes no project: correct or remove it; there are acme/other/y\n"
         '      include: ["acme/services/**", "acme/*"]\n                ^',
-        "services.yaml:6:33: warning: `acme/*` includes no project; there are acme/other/y\n"
+        "services.yaml:6:33: warning: `acme/*` includes no project: correct or remove it; there are acme/other/y\n"
         '      include: ["acme/services/**", "acme/*"]\n                                    ^',
     ]
     assert [warning.message for warning in folder.read().with_discovered({"acme": []}).warnings] == [
-        "set services matches no project"
+        "set services matches no project: correct `select`, or remove the set"
     ]
     folder.write(services_yaml=FEW.replace("}\nspec", ", exclude: ['**']}\nspec"))
-    assert [warning.message for warning in folder.read().warnings] == ["set few matches no project"]
+    assert [warning.message for warning in folder.read().warnings] == [
+        "set few matches no project: correct `select`, or remove the set"
+    ]
 
 
 def test_what_shows_only_once_the_projects_are_known(folder: Folder) -> None:
