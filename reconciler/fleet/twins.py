@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from reconciler.fleet.survey import Added, Survey
+from reconciler.fleet.survey import Added, Move, Survey
 from reconciler.live.records import look_up, look_up_paths
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Reference
@@ -30,16 +30,13 @@ def twins(run: Survey) -> Added:
         number = _number(declared.target, numbers)
         if number is not None:
             same.setdefault((declared.target.level, number), []).append(declared)
+    told = {target for target, move in run.moved.items() if move.doomed or not run.follow_moved}
     obstacles = (
-        Obstacle(
-            target.target.address,
-            _reason(target, number, alike, () if run.follow_moved else run.moved),
-            effect="read only",
-        )
+        Obstacle(target.target.address, _reason(target, number, alike, run.moved), effect="read only")
         for (_, number), alike in same.items()
         if len(alike) > 1
         for target in alike
-        if run.follow_moved or target.target not in run.moved  # else it is a problem already, with the path to write
+        if target.target not in told  # else it is a problem already
     )
     return {"obstacles": (*run.obstacles, *obstacles)}
 
@@ -95,9 +92,13 @@ def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
     return target.ref
 
 
-def _reason(target: DesiredTarget, number: int, alike: Sequence[DesiredTarget], moved: Collection[Target]) -> str:
-    former = next((other for other in alike if other.target in moved), None)
+def _reason(target: DesiredTarget, number: int, alike: Sequence[DesiredTarget], moved: Mapping[Target, Move]) -> str:
+    others = [other for other in alike if other is not target]
+    if target.target in moved:
+        origins = " and ".join(other.origin for other in others)
+        return f"moved to {moved[target.target]}, which is declared too ({origins}): correct this path first"
+    former = next((other for other in others if other.target in moved), None)
     if former is not None:
         return f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
-    others = " and ".join(f"{other.target} ({other.origin})" for other in alike if other is not target)
-    return f"is the same {target.target.level} as {others}, ID {number}: keep one of these documents"
+    named = " and ".join(f"{other.target} ({other.origin})" for other in others)
+    return f"is the same {target.target.level} as {named}, ID {number}: keep one of these documents"

@@ -141,6 +141,8 @@ def idle(
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each glob of a set that includes no project, or if the set selects none.
 
+    The archived projects that it leaves out count: that they are archived may change.
+
     Args:
         title: of the set.
         select: what it selects.
@@ -150,16 +152,23 @@ def idle(
     """
     if discovered is None and select.group:
         return
-    folded = {path.casefold() for path in offered}
     projects = (discovered or {}).get(select.group)
+    archived = [] if discovered is None else [*archived_left_out(select, discovered)]
+    known = [*offered, *archived]
+    folded = {path.casefold() for path in known}
     unmatched = [
-        Diagnostic(("select", "include", index), f"`{glob}` includes no project; there are {_some(offered)}", "warning")
+        Diagnostic(
+            ("select", "include", index),
+            f"`{glob}` includes no project: correct or remove it; there are {_some(offered)}",
+            "warning",
+        )
         for index, glob in enumerate(select.include if offered else ())
-        if not Globs([glob]).match_any(offered, folded)
+        if not Globs([glob]).match_any(known, folded)
     ]
     yield from unmatched
-    if not (unmatched or selected or isinstance(projects, Obstacle)):
-        yield Diagnostic(("select",), f"{title} matches no project", "warning", at_key=True)
+    if not (unmatched or selected or archived or isinstance(projects, Obstacle)):
+        message = f"{title} matches no project: correct `select`, or remove the set"
+        yield Diagnostic(("select",), message, "warning", at_key=True)
 
 
 def _some(paths: Sequence[str]) -> str:

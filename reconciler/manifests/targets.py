@@ -24,6 +24,7 @@ from reconciler.manifests.stack.sections import PRUNE, SectionSpec, level_error
 from reconciler.manifests.stack.trace import find
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Listed, Section
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import unknown
@@ -65,6 +66,7 @@ class Composition:
         member: what a list of projects shows of it; None where none was read.
         own: its own document, if it has one.
         parts: the sets that select it, by priority, then its own document.
+        complete: whether the parts are all that the manifests have for it.
     """
 
     target: Target
@@ -72,6 +74,7 @@ class Composition:
     member: Member | None
     own: DeclaredTarget | None = None
     parts: list[Contribution] = field(default_factory=list)
+    complete: bool = True
 
     @property
     def sets(self) -> list[Contribution]:
@@ -141,7 +144,8 @@ def _compose(
     for name, own in documents.items():
         contribution, errors = _of_document(own, targets[name], index)
         targets[name].parts.append(contribution)
-        for diagnostic in errors:
+        targets[name].complete = _is_complete(targets[name], index, discovered)
+        for diagnostic in (*errors, *_unlisted(own, targets[name], index, discovered)):
             diagnostics.add(own.layer.document, diagnostic)
     return sorted(targets.values(), key=lambda composition: composition.target.order)
 
@@ -152,6 +156,40 @@ def _composition(
     """Return a target without its parts."""
     path = target.ref if isinstance(target.ref, str) else path
     return Composition(target, path, there.get(path.casefold()) if path else None, own)
+
+
+def _is_complete(composition: Composition, index: Index, discovered: Discovered | None) -> bool:
+    """Return whether a target with a document has all the parts that the manifests have for it.
+
+    Before the discovery, sets that name groups apply to each path below them. Afterwards, they apply to what the lists
+    show: a project that has moved, is archived, or was deleted has lost them.
+    """
+    if discovered is None:
+        return not (composition.target.level is Level.PROJECT and composition.nameless and index.groups)
+    return composition.member is not None and not composition.member.archived
+
+
+def _unlisted(
+    own: DeclaredTarget, composition: Composition, index: Index, discovered: Discovered | None
+) -> Iterator[Diagnostic]:
+    """Yield a warning about a document that has only exceptions, for a project that the list of its group lacks.
+
+    Nothing is read of such a project, so no stage notices that it is not there.
+    """
+    path = own.target.ref
+    if own.target.level is not Level.PROJECT or not isinstance(path, str) or not own.exceptions or own.creation:
+        return
+    lists = [
+        group
+        for group, projects in (discovered or {}).items()
+        if path.casefold().startswith(f"{group}/".casefold()) and not isinstance(projects, Obstacle)
+    ]
+    is_read = any(layer.sections for part in composition.parts for layer in part.layers)
+    if lists and composition.member is None and not is_read:
+        archived = "" if lists[-1] in index.groups_with_archived else "archived, "
+        fate = f"it may have been {archived}moved, renamed or deleted"
+        message = f"group {lists[-1]} lists no project {path}: {fate}; correct the path, or remove this document"
+        yield Diagnostic(("metadata", "path"), message, "warning")
 
 
 def _offer(
@@ -289,7 +327,7 @@ def _desired(composition: Composition, whole: Stack, today: date | None, diagnos
     exceptions: tuple[DeclaredException, ...] = ()
     sections = tuple(_sections(whole, diagnostics))
     if own is not None and own.exceptions:
-        exceptions, problems = read_exceptions(own.exceptions, whole, today)
+        exceptions, problems = read_exceptions(own.exceptions, whole, today, complete=composition.complete)
         for problem in problems:
             diagnostics.add(own.layer.document, problem)
     labels = {name: label for part in composition.parts for name, label in part.labels.items()}

@@ -1,5 +1,7 @@
 """Projects that have moved: read at their new path, reported, and not written to without --follow-moved."""
 
+from typing import Any
+
 import pytest
 
 from reconciler.model.protocols import Request
@@ -179,3 +181,175 @@ def test_a_project_that_a_set_lists_is_followed(cli_runner: CliRunner) -> None:
     api, lib, *_ = cli_runner.sandbox.state()["projects"]
     assert [[each["title"] for each in project["milestones"]] for project in (api, lib)] == [["b"], ["b"]]
     assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
+
+
+OWN = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/api
+  exceptions:
+    - {section: milestones, item: v1, until: 2999-01-01, reason: x}
+    - {section: milestones, until: 2999-01-01, reason: x}
+spec: {trigger_tokens: {a: null}}
+"""
+
+ONLY_EXCEPTIONS = OWN.replace("{trigger_tokens: {a: null}}", "{}")
+
+ALL = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme, exclude: ["*/lib", "*/web", "**/cli"]}
+spec: {milestones: {v1: {}}}
+"""
+
+WITH_ARCHIVED = """\
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: archived too}
+select: {group: acme, include: ["*/lib"], archived: true}
+spec: {milestones: {}}
+"""
+
+LISTS_NONE = (
+    "manifests/project.yaml:4:9: warning: group acme lists no project acme/api: it may have been {}; correct the path, or "
+    "remove this document\n      path: acme/api\n            ^\n"
+)
+
+
+def test_exceptions_of_a_project_that_has_moved_are_not_told(cli_runner: CliRunner) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    cli_runner.write("manifests/set.yaml", ALL)
+    cli_runner.write("manifests/project.yaml", OWN)
+    done = cli_runner("plan")
+    assert (done.code, done.out, done.err) == (
+        3,
+        "project acme/api\n  ! project acme/api: moved to acme/gateway (ID 100); use its new path in the manifest, or add "
+        "--follow-moved     manifests/project.yaml:1\n"
+        "project acme/gateway\n  ! project acme/gateway: is declared by its former path acme/api too "
+        "(manifests/project.yaml:1): correct that path first     manifests/set.yaml:1\n"
+        "Plan: 2 problems. 4 requests were made to plan.\n",
+        "project acme/api has moved to acme/gateway (ID 100)\n",
+    )
+
+
+@pytest.mark.parametrize("follow", ["", "--follow-moved"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"path": "partners/gateway", "renamed_from": ["acme/api"]},
+        {"path": "partners/gateway"},
+        {"path": "acme/api-deletion_scheduled-100", "marked_for_deletion_on": "2026-11-20"},
+        {"archived": True},
+    ],
+    ids=["moved", "gone", "doomed", "archived"],
+)
+def test_a_document_with_only_exceptions_for_a_project_that_its_group_does_not_list(
+    cli_runner: CliRunner, changes: dict[str, Any], follow: str
+) -> None:
+    cli_runner.service(**changes)
+    cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', ""))
+    cli_runner.write("manifests/project.yaml", ONLY_EXCEPTIONS)
+    cli_runner.sandbox.clear_log()
+    done = cli_runner(f"plan {follow}")
+    assert (done.code, done.out, done.err) == (
+        0,
+        'project acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
+        "Plan: 1 to create. 1 write to apply; 2 requests were made to plan.\n",
+        LISTS_NONE.format("archived, moved, renamed or deleted"),
+    )
+    cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', "") + WITH_ARCHIVED)
+    known = cli_runner(f"plan {follow}")
+    told = "" if "archived" in changes else LISTS_NONE.format("moved, renamed or deleted")
+    assert (known.code, known.err) == (0, told)
+
+
+def test_exceptions_of_a_project_whose_group_cannot_be_listed_are_not_told(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/set.yaml", ALL)
+    cli_runner.write("manifests/project.yaml", ONLY_EXCEPTIONS)
+    cli_runner.sandbox.set_faults([{"kind": "not-json", "match": "/groups/acme/projects", "method": "GET"}])
+    done = cli_runner("plan")
+    assert (done.code, done.err) == (3, "")
+    assert done.out.startswith("group acme\n  ! group acme: the projects of group acme cannot be listed (")
+
+
+def test_exceptions_of_a_project_named_by_its_id_are_told_once_its_sets_are_known(cli_runner: CliRunner) -> None:
+    typing_error = "    - {section: milestones, item: v2, until: 2999-01-01, reason: x}\n"
+    by_id = ONLY_EXCEPTIONS.replace("path: acme/api", "id: 100").replace("spec", f"{typing_error}spec")
+    cli_runner.write("manifests/set.yaml", ALL)
+    cli_runner.write("manifests/project.yaml", by_id)
+    assert cli_runner("validate").err == ""
+    assert cli_runner("plan").err == (
+        "manifests/project.yaml:8:35: warning: `v2` is not declared: this exception has no effect unless the inventory "
+        "lists it\n" + typing_error.replace("    -", "        -") + f"{' ' * 38}^\n"
+    )
+
+
+def test_the_group_of_a_project_that_is_to_be_created_need_not_list_it(cli_runner: CliRunner) -> None:
+    fresh = ONLY_EXCEPTIONS.replace("acme/api", "acme/fresh").replace("spec:", "create: {}\nspec:")
+    cli_runner.write("manifests/project.yaml", fresh)
+    cli_runner.write("manifests/set.yaml", ALL)
+    assert cli_runner("plan").err == ""
+    cli_runner.write("manifests/set.yaml", ALL.replace("exclude: [", "exclude: [acme/fresh, "))
+    has_no_effect = "warning: milestones is not declared: this exception has no effect\n"
+    assert cli_runner("plan").err == (
+        f"manifests/project.yaml:6:17: {has_no_effect}"
+        "        - {section: milestones, item: v1, until: 2999-01-01, reason: x}\n                    ^\n"
+        f"manifests/project.yaml:7:17: {has_no_effect}"
+        "        - {section: milestones, until: 2999-01-01, reason: x}\n                    ^\n"
+    )
+
+
+def test_a_glob_for_a_project_that_has_moved_is_to_be_corrected(cli_runner: CliRunner) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    only = ALL.replace('exclude: ["*/lib", "*/web", "**/cli"]', "include: [acme/api, acme/lib]")
+    cli_runner.write("manifests/set.yaml", only)
+    cli_runner.project("{trigger_tokens: {a: null}}")
+    done = cli_runner("plan")
+    assert (done.code, done.out, done.err) == (
+        3,
+        "project acme/api\n  ! project acme/api: moved to acme/gateway (ID 100); use its new path in the manifest, or add "
+        '--follow-moved     manifests/project.yaml:1\nproject acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
+        "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
+        "manifests/set.yaml:4:33: warning: `acme/api` includes no project: correct or remove it; there are acme/gateway, "
+        "acme/lib, acme/web, ...\n    select: {group: acme, include: [acme/api, acme/lib]}\n"
+        "                                    ^\nproject acme/api has moved to acme/gateway (ID 100)\n",
+    )
+
+
+def test_a_set_whose_projects_are_all_archived_is_not_warned_of(cli_runner: CliRunner) -> None:
+    cli_runner.service(archived=True)
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    cli_runner.write("manifests/set.yaml", ALL + WITH_ARCHIVED)
+    assert cli_runner("plan").err == ""
+    cli_runner.write("manifests/set.yaml", ALL.replace("exclude:", "include: [acme/api], exclude:") + WITH_ARCHIVED)
+    assert cli_runner("plan").err == ""
+
+
+def test_of_two_former_paths_each_is_to_be_corrected(cli_runner: CliRunner) -> None:
+    cli_runner.service(renamed_from=["acme/old", "acme/older"])
+    cli_runner.project("{milestones: {b: {}}}", "acme/older", "manifests/older.yaml")
+    done = cli_runner("plan --follow-moved")
+    moved = (
+        "  ! project {0}: moved to acme/api (ID 100), which is declared too ({1}): correct this path first     {2}\n"
+    )
+    assert (done.code, done.out) == (
+        3,
+        f"project acme/old\n{moved.format('acme/old', 'manifests/older.yaml:1', 'manifests/project.yaml:1')}"
+        f"project acme/older\n{moved.format('acme/older', 'manifests/project.yaml:1', 'manifests/older.yaml:1')}"
+        "Plan: 2 problems. 5 requests were made to plan.\n",
+    )
+
+
+def test_a_project_that_is_to_be_deleted_is_told_once_though_it_has_two_documents(cli_runner: CliRunner) -> None:
+    doomed = "acme/api-deletion_scheduled-100"
+    cli_runner.service(path=doomed, renamed_from=["acme/old"], marked_for_deletion_on="2026-11-20")
+    by_id = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 100}\nspec: {milestones: {b: {}}}\n"
+    cli_runner.write("manifests/id.yaml", by_id)
+    done = cli_runner("plan --follow-moved")
+    assert done.code == 3
+    assert [line.partition(";")[0] for line in done.out.splitlines() if line.startswith("  ! project acme/old")] == [
+        f"  ! project acme/old: scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) until then"
+    ]

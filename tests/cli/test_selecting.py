@@ -120,7 +120,7 @@ def test_an_exclusion_that_leaves_nobody_is_in_order(cli_runner: CliRunner, line
     without = cli_runner("drift --exclude acmex/**")
     assert (without.code, without.err) == (
         0,
-        "manifests/set.yaml:4:1: warning: set some matches no project\n    select: {group: acmex}\n    ^\n"
+        "manifests/set.yaml:4:1: warning: set some matches no project: correct `select`, or remove the set\n    select: {group: acmex}\n    ^\n"
         "--exclude acmex/** matches no target\n",
     )
     assert cli_runner("drift --target acmex/**").err.startswith(

@@ -227,7 +227,7 @@ def test_an_event_that_is_not_as_expected_is_passed_over() -> None:
 
 
 def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_number(cli_runner: CliRunner) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)  # than the apply, by the clock of this machine
+    later = datetime.now(UTC) + timedelta(hours=1)
     fleet(cli_runner, "owner", now=later.isoformat())
     repository(cli_runner.folder)
     spec = "{approval_rules: {any_approver: {approvals_required: 1}}}"
@@ -235,6 +235,12 @@ def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_num
         "manifests/all.yaml", f"{MANIFESTS.partition('---')[2].partition('spec:')[0].strip()}\nspec: {spec}\n"
     )
     assert cli_runner("apply --yes").code == 0
+    path = json.loads(cli_runner("drift --format json").out)["targets"][0]["ref"]
+    cli_runner.write(
+        "manifests/group.yaml",
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {milestones: {a: {}}}\n",
+    )
+    assert cli_runner("apply --yes --target acme").code == 0
     with Client(cli_runner.sandbox.api_url, "ada-token") as client:
         [rule] = client.pages("projects/100/approval_rules")
     as_mona(cli_runner, ("DELETE", f"projects/100/approval_rules/{rule['id']}", None))
@@ -242,10 +248,4 @@ def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_num
     assert (done.code, done.err) == (2, "")
     assert f", by Mona Lee, {later:%Y-%m-%d %H:%M} UTC" in done.out
     assert "Mona" not in cli_runner("drift --who --no-inventory").out
-    path = json.loads(cli_runner("drift --format json").out)["targets"][0]["ref"]
-    cli_runner.write(
-        "manifests/group.yaml",
-        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {milestones: {a: {}}}\n",
-    )
-    assert cli_runner("apply --yes --target acme").code == 0
     assert ", by Mona Lee, " in cli_runner(f"drift --who --target {path}").out

@@ -125,8 +125,8 @@ def test_a_set_that_matches_nothing_is_warned_of_once(cli_runner: CliRunner) -> 
     done = cli_runner("plan")
     assert done.code == 0
     assert [line.partition("warning: ")[2] for line in done.err.splitlines() if "warning" in line] == [
-        "set few matches no project",
-        "`*/none` includes no project; there are acme/api, acme/lib, acme/web, ...",
+        "set few matches no project: correct `select`, or remove the set",
+        "`*/none` includes no project: correct or remove it; there are acme/api, acme/lib, acme/web, ...",
     ]
 
 

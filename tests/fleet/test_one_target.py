@@ -179,7 +179,17 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     declare(cli_runner, ("former", "path: acme/old"), other)
     done = cli_runner("plan --follow-moved")
     assert done.code == 3
-    assert done.out.count("ID 100: keep one of these documents     manifests/") == 2
+    file, ref = other[0], other[1].partition(" ")[2]
+    parts = [
+        "project acme/old\n  ! project acme/old: moved to acme/api (ID 100), which is declared too "
+        f"(manifests/{file}.yaml:1): correct this path first     manifests/former.yaml:1\n",
+        f"project {ref}\n  ! project {ref}: is declared by its former path acme/old too (manifests/former.yaml:1): "
+        f"correct that path first     manifests/{file}.yaml:1\n",
+    ]
+    assert (
+        done.out
+        == f"{''.join(parts if file == 'number' else parts[::-1])}Plan: 2 problems. 4 requests were made to plan.\n"
+    )
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
@@ -192,15 +202,18 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
         spec="{approval_settings: {require_reauthentication_to_approve: true}}",
     )
     done = cli_runner("plan --follow-moved")
-    twins = "  ! project {}: is the same project as project {}, ID 100: keep one of these documents     manifests/"
-    assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
-    assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
-    assert "\nPlan: 2 problems. " in done.out
-    moved = cli_runner("plan").out
-    assert moved.count("! project acme/old: ") == moved.count("! project acme/old: moved to acme/api (ID 100); ") == 1
-    waits = "is declared by its former path acme/old too (manifests/former.yaml:1): correct that path first"
-    assert f"  ! project acme/api: {waits}     manifests/all.yaml:1\n" in moved
-    assert "keep one of these" not in moved
+    waits = (
+        "project acme/api\n  ! project acme/api: is declared by its former path acme/old too (manifests/former.yaml:1): "
+        "correct that path first     manifests/all.yaml:1\nproject acme/old\n  ! project acme/old: moved to acme/api (ID 100)"
+    )
+    ends = "     manifests/former.yaml:1\nPlan: 2 problems. {} requests were made to plan.\n"
+    first = ", which is declared too (manifests/all.yaml:1): correct this path first"
+    assert (done.code, done.out) == (3, f"{waits}{first}{ends.format(6)}")
+    done = cli_runner("plan")
+    assert (done.code, done.out) == (
+        3,
+        f"{waits}; use its new path in the manifest, or add --follow-moved{ends.format(5)}",
+    )
 
 
 def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:

@@ -71,8 +71,8 @@ def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> No
     read = folder.read()
     assert read.index.groups == ()
     assert [(str(target.target), target.origin) for target in read.desired.targets] == [
-        ("project Other/X", "few.yaml:1"),
-        ("project acme/services/api", "few.yaml:1"),
+        ("project Other/X", "few.yaml:4"),
+        ("project acme/services/api", "few.yaml:4"),
     ]
     assert read.of(read.desired.targets[0].target).spec == {
         "prune": ["job_token_scope"],
@@ -87,7 +87,7 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
     assert read.index.groups == ("acme",)
     read = read.with_discovered({"acme": ACME})
     assert [(str(target.target), target.origin, dict(target.labels)) for target in read.desired.targets] == [
-        ("project Other/X", "few.yaml:1", {}),
+        ("project Other/X", "few.yaml:4", {}),
         ("project acme/Services/API", "api.yaml:1", {"tier": "one", "team": "payments"}),
         ("project acme/services/deep/web", "services.yaml:1", {"tier": "one", "team": "core"}),
         ("project acme/top", "services.yaml:1", {"tier": "one", "team": "core"}),
@@ -136,16 +136,18 @@ def test_a_set_that_matches_nothing_is_doubtful(folder: Folder) -> None:
     folder.write(services_yaml=SERVICES)
     assert folder.read().warnings == ()
     assert [str(warning) for warning in folder.read().with_discovered({"acme": ACME[-1:]}).warnings] == [
-        "services.yaml:6:13: warning: `acme/services/**` includes no project; there are acme/other/y\n"
+        "services.yaml:6:13: warning: `acme/services/**` includes no project: correct or remove it; there are acme/other/y\n"
         '      include: ["acme/services/**", "acme/*"]\n                ^',
-        "services.yaml:6:33: warning: `acme/*` includes no project; there are acme/other/y\n"
+        "services.yaml:6:33: warning: `acme/*` includes no project: correct or remove it; there are acme/other/y\n"
         '      include: ["acme/services/**", "acme/*"]\n                                    ^',
     ]
     assert [warning.message for warning in folder.read().with_discovered({"acme": []}).warnings] == [
-        "set services matches no project"
+        "set services matches no project: correct `select`, or remove the set"
     ]
     folder.write(services_yaml=FEW.replace("}\nspec", ", exclude: ['**']}\nspec"))
-    assert [warning.message for warning in folder.read().warnings] == ["set few matches no project"]
+    assert [warning.message for warning in folder.read().warnings] == [
+        "set few matches no project: correct `select`, or remove the set"
+    ]
 
 
 def test_what_shows_only_once_the_projects_are_known(folder: Folder) -> None:

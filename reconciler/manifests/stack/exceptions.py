@@ -23,7 +23,7 @@ NO_EFFECT = ": this exception has no effect"
 
 
 def read_exceptions(
-    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date | None
+    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date | None, *, complete: bool
 ) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
     """Return the exceptions of a target's own document, and their errors and warnings.
 
@@ -31,6 +31,7 @@ def read_exceptions(
         declared: as its document writes them, by their positions there.
         whole: the layers of the target.
         today: the day, UTC; None to say nothing of exceptions that end.
+        complete: whether these are all layers; else nobody knows which exceptions have no effect.
     """
     exceptions: list[DeclaredException] = []
     diagnostics: list[Diagnostic] = []
@@ -41,7 +42,7 @@ def read_exceptions(
             continue
         exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
         exceptions.append(exception)
-        idle = list(_idle(exception, whole))
+        idle = list(_idle(exception, whole)) if complete else []
         warnings = (*idle, *([] if idle else _locked(exception, whole)))
         diagnostics += [each.below(*ABOVE, number) for each in warnings]
         diagnostics += () if today is None else endings(number, exception.until, today)
