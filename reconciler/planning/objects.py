@@ -291,7 +291,7 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     if at.objects is None:
         return None
     holder, promotable = at.objects.taken.get(identity), at.objects.promotable.get(identity)
-    if holder is not None:
+    if holder is not None and (holder.is_below or identity not in at.earlier.freed):
         reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
@@ -329,7 +329,7 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     """Return why an object cannot get the name that it will have, or keep it; None if it can."""
     if pair.former is None:
         return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
-    taken = _taken(at, pair.name)
+    taken = _taken(at, pair.name) or _taken_over(at, pair)
     if taken is not None:
         return taken
     writes, fixed = at.part.writes, at.part.names.fixed
@@ -338,6 +338,15 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     if reason is not None:
         return Obstacle(at.address(pair.name), reason)
     return None if writes.renames else _misled(at, pair.name, None)
+
+
+def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return why an object cannot be renamed that a group above takes over in this plan; None if none does."""
+    taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
+    if taker is None:
+        return None
+    reason = f'{taker.where.target} takes over "{pair.former}" in this plan, which leaves none to rename'
+    return Obstacle(at.address(pair.name), reason, "leave `renamed_from` out")
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:

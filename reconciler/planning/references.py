@@ -308,19 +308,25 @@ def _ids_for(
     """
     changes, above = _changes(at, named)
     gone = gone_by(changes) | gone_by(above)
-    left = [number for number in shown if number not in gone]
+    shows = [number for number in shown if number not in gone]
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
     if not named.within and at.live.created(Level.GROUP, name):
         return ({ID_OF: f"group {name}"},)
-    known = Known({name: tuple(left)}) if left else _known(at, named, name)
+    if shows:
+        return shows
+    known = _known(at, named, name)
     if not isinstance(known, Mapping):
         return known
     numbers = known.get(name, ())
-    left = [number for number in numbers if number not in gone]
-    new = next((change for change in above if change.address.name == name and makes(change)), None)
-    if new and not left and not numbers:
-        return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
+    owners = [
+        str(change.address.target).casefold() for change in above if change.address.name == name and makes(change)
+    ]
+    # A name that the target and a group above it both have stands for both.
+    left: list[Json] = [
+        *(number for number in numbers if number not in gone),
+        *({CREATED: name, SECTION: named.section, OWNER: owner} for owner in owners),
+    ]
     return left or _missing(at, named, name, is_gone=bool(numbers))
 
 
