@@ -36,6 +36,7 @@ class Earlier:
         locks: by field, the value that groups above lock it to, and why it can have no other.
         taken: by identity, why a name cannot be given, since an object of a group above gets it.
         freed: the identities of the names that objects of groups above give up before, and that are free here then.
+        ended: by what a rule may name, such as `("user", "bot")`, why it has this name only before the run, or after.
         here: the changes of the sections before it in its target: see `Relations.named`.
         at_the_top: those of the topmost group above, whose objects may be named too.
         broken: the objects of all these sections that have a problem, by section and name.
@@ -44,6 +45,7 @@ class Earlier:
     locks: Mapping[str, tuple[Json, Obstacle]] = field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = field(default_factory=dict)
     freed: frozenset[Key] = frozenset()
+    ended: Mapping[tuple[str, Key], Obstacle] = field(default_factory=dict)
     here: Changes = field(default_factory=dict)
     at_the_top: Changes = field(default_factory=dict)
     broken: frozenset[tuple[str, Key | None]] = frozenset()
@@ -62,10 +64,14 @@ class ChangesAbove:
         self._anywhere: set[str] = set()
         self._taken: dict[tuple[str, str], dict[Key, Obstacle]] = {}
         self._freed: dict[tuple[str, str], set[Key]] = {}
+        self._ended: dict[tuple[str, Key], Obstacle] = {}
         self._at_the_top: dict[str, Changes] = {}
 
     def add(self, planned: TargetPlan) -> None:
-        """Add the changes of a target, if it is a group."""
+        """Add the changes of a target, if it is a group, and those of users, wherever they are."""
+        for section in planned.sections:
+            for change in section.changes if section.section else ():
+                self._end(change)
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
@@ -88,6 +94,22 @@ class ChangesAbove:
                 }
             else:
                 self._anywhere.add(section.section)
+
+    def _end(self, change: Change) -> None:
+        """Add why rules cannot name somebody whom a change deletes or renames: members have the old name until then."""
+        part = self._kinds[change.address.section].part(change.address.part)
+        if not isinstance(part, Collection) or part.names.who is None or isinstance(change, Create):
+            return
+        old, new = change.read.names[0], change.address.name or ""
+        if isinstance(change, Delete):
+            obstacle = Obstacle(
+                change.address, f'this plan deletes the {part.title} "{old}"', "leave it out, or keep it"
+            )
+            self._ended |= {(part.names.who, name): obstacle for name in (part.identity(old), change.read.id or 0)}
+        elif change.renamed_from is not None:
+            reason = f'this plan renames the {part.title} "{old}" to "{new}"'
+            obstacle = Obstacle(change.address, reason, "apply that first, and name it by its new name then")
+            self._ended |= {(part.names.who, part.identity(name)): obstacle for name in (old, new)}
 
     def _take(self, group: str, section: SectionPlan) -> None:
         """Add the names that a group's section gives to its objects, or ends, and that are taken or free below it."""
@@ -136,7 +158,7 @@ class ChangesAbove:
         broken = frozenset(
             (name, problem.address.name) for name, planned in here.items() for problem in planned.problems
         )
-        return Earlier(locks, taken, freed, changes, at_the_top, broken)
+        return Earlier(locks, taken, freed, self._ended, changes, at_the_top, broken)
 
     @property
     def ends_some_at_the_top(self) -> bool:

@@ -19,7 +19,7 @@ from reconciler.planning.earlier import ANOTHER_NAME
 from reconciler.planning.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, PartType
-from reconciler.planning.references import ids_in, losing, unrelated_fields, with_names
+from reconciler.planning.references import ending_fields, ids_in, losing, unrelated_fields, with_names
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
@@ -92,6 +92,7 @@ def plan_creation(
         *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
         *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
         *dict(unrelated_fields(at, name, wanted)).values(),
+        *dict(ending_fields(at, name, wanted)).values(),
     ]
     if refused:
         return refused
@@ -127,7 +128,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     changing = only(wanted, after) if after else NO_FIELDS
     comes = become(record.resource, changing, record.unknown) if anew else changing
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
-    if anew and unanswered:
+    ending = dict(ending_fields(at, name, comes if anew else wanted))
+    fixed |= ending
+    if anew and (ending or unanswered):
         return [*fixed.values(), *(step for _, step in unanswered)]
     record = with_names(record, ids.numbers) if ids.numbers else record
     possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})

@@ -21,6 +21,9 @@ from reconciler.planning.creation import archive_around
 from reconciler.planning.matching import Matches, crowd
 from reconciler.planning.part import DeclaredPart
 
+USERS = ROSTERS["user"].suffix
+"""The list that has the users whom fields name."""
+
 NO_OBJECT = 0
 """The ID of no object."""
 
@@ -120,6 +123,20 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
+def ending_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
+    """Yield a problem for each field that names somebody whom the plan deletes or renames."""
+    ended = at.earlier.ended
+    lists: list[tuple[str, list[tuple[str, Key]]]] = []
+    if ended:
+        entries = at.part.entries_of(wanted)
+        lists += ((field, [one.identity for one in listed if not isinstance(one, str)]) for field, listed in entries)
+        users = ((field, names) for field, named, names in at.part.named_in(wanted) if named.within == USERS)
+        lists += ((field, [("user", called) for called in names]) for field, names in users)
+    for field, listed in lists:
+        for obstacle in dict.fromkeys(ended[one] for one in listed if one in ended):
+            yield field, at.problem(name, obstacle.reason, obstacle.remedy, field=field)
+
+
 def _circle(siblings: Siblings, field: str, start: Key) -> str:
     """Return the names through which an object would refer to itself; empty if it would not."""
     if (field, start) not in siblings.circular:
@@ -198,7 +215,7 @@ def ids_in(
                 unanswered.append((field, _step(at, name, field, left)))
                 continue
             named_ids[field, called] = left
-            if named.within == ROSTERS["user"].suffix:
+            if named.within == USERS:
                 remarks += (line for number in left for line in _remarks(at, "user", called, number, field))
     return FieldIds(numbers, named_ids, tuple(dict.fromkeys(remarks))), unanswered
 

@@ -16,7 +16,8 @@ elsewhere.
 
 1. No kind renames or deletes a group: its entry in an allowlist is what goes. `test_doomed_entries` has groups that
    somebody deletes, `test_moved` those that somebody moves.
-2. No kind manages members or invitations: they change by other hands, as in `test_entries`.
+2. No kind manages members or invitations: they change by other hands, as in `test_entries`. A membership ends with its
+   service account: `test_a_rule_names_no_member_whom_the_run_deletes_or_renames`.
 """
 
 import json
@@ -33,6 +34,7 @@ from reconciler.model.targets import Level, Target
 from tests.building import ACME, API, KINDS, section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import PREFIX, EngineDriver, failures
+from tests.kinds.out_of_band import user_in
 from tests.render.samples import saved_plan, tree
 from tests.states import a_small_service
 
@@ -428,6 +430,78 @@ def test_a_name_that_a_group_keeps_after_all_is_not_given(engine: EngineDriver, 
         else 'failed: milestone M: POST projects/acme%2Fapi/milestones: 400 Failed to create milestone {:title=>["already '
         'being used for another group or project milestone."]}'
     )
+
+
+BY_BOT: Fields = {
+    "invited_groups": [{"group_id": 20, "role": "developer"}],
+    "protected_branches": [
+        {"id": 1, "name": "main", "merge_access_levels": [{"id": 1, "access_level": 30, "user": "bot"}]},
+        {"id": 2, "name": "old", "push_access_levels": [{"id": 2, "access_level": 30, "user": "bot"}]},
+    ],
+}
+"""A project whose branch rules name a service account, which is a member by an invited group."""
+
+LACKING = "the project has no member {}, or none that this token can see; add the user to the project, or correct the username"
+
+ROBOT = '"robot"'
+
+
+@pytest.mark.parametrize("is_saved", [False, True], ids=["fresh", "saved"])
+@pytest.mark.parametrize(
+    ("accounts", "reason"),
+    [
+        ({"bot": None}, 'this plan deletes the service account "bot"; leave it out, or keep it'),
+        (
+            {"robot": {"renamed_from": "bot"}},
+            'this plan renames the service account "bot" to "robot"; apply that first, and name it by its new name then',
+        ),
+    ],
+    ids=["deleted", "renamed"],
+)
+def test_a_rule_names_no_member_whom_the_run_deletes_or_renames(
+    engine: EngineDriver, accounts: Fields, reason: str, *, is_saved: bool
+) -> None:
+    """The service forgets whom it deletes, and shows whom it renames by the new name: no plan would be empty then."""
+    state = a_small_service(engine.sandbox.state()["instance"]["dialect"])
+    user_in(state)["admin"] = True
+    # In the sandbox, accounts are no users: one of the same name is the member.
+    state["users"].append({"id": 901, "username": "bot"})
+    state["instance"]["service_accounts"] = [{"id": 900, "username": "bot", "name": "Bot", "email": "bot@example.org"}]
+    state["groups"].append({"id": 20, "path": "bots", "members": [{"user": "bot", "role": "developer"}]})
+    state["projects"][0] |= BY_BOT
+    engine.sandbox.replace_state(state)
+    sections = (
+        section("service_accounts", accounts, Target(Level.INSTANCE)),
+        branches(
+            {
+                "main": {"allowed_to_merge": [{"user": "bot"}]},
+                "new": {"renamed_from": "old"},
+                "robots": {"allowed_to_merge": [{"user": "bob"}, {"user": "robot"}]},
+                "number": {"allowed_to_merge": [{"user": 900}]},
+                "people": {"allowed_to_merge": [{"user": "bob"}, "maintainer"]},
+            }
+        ),
+        rules({"a": {"approvals_required": 1, "users": ["bob", "bot"], "branches": ["main"]}}),
+    )
+    plan = planned(engine, sections, is_saved=is_saved)
+    told = [
+        f"{each.address.title} {each.address.name}, {each.field}: {each.reason}; {each.fix}" for each in plan.problems
+    ]
+    is_deleted = "bot" in accounts
+    assert sorted(told) == sorted(
+        [
+            f"protected branch main, allowed_to_merge: {reason}",
+            f"protected branch new, allowed_to_push: {reason}",
+            f"protected branch number, allowed_to_merge: {reason if is_deleted else LACKING.format('with the ID 900')}",
+            f"protected branch robots, allowed_to_merge: {LACKING.format(ROBOT) if is_deleted else reason}",
+            f"approval rule a, users: {reason}",
+        ]
+    )
+    assert failures(engine.apply(plan, recheck=is_saved)) == []
+    assert [line.partition(" {")[0] for line in engine.writes()] == [
+        "DELETE users/900" if is_deleted else "PATCH service_accounts/900",
+        "POST projects/acme%2Fapi/protected_branches",
+    ]
 
 
 OTHER_TEAM = """\
