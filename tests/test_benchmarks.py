@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.bench import TINY, Bench
 from benchmarks.figures import Figure, Results
 from benchmarks.fleet import LINES, PARTS, manifest, project, write_state
-from benchmarks.rows import ROWS
+from benchmarks.rows import ROWS, exporting, rendering, sections
 from benchmarks.rows.peers import PEERS
 from benchmarks.running import Failed
 from benchmarks.tables import BEGIN, END, README, RESULTS, lines, text, write, write_json
@@ -32,7 +32,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_each_row_measures(name: str, bench: Bench) -> None:
+def test_each_row_measures(name: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each of these takes processes of its own, and other tests prove what the commands do.
+    monkeypatch.setattr(rendering, "FORMATS", ("text", "html"))
+    monkeypatch.setattr(sections, "SORTS", {"deletions": sections.SORTS["deletions"]})
+    monkeypatch.setattr(exporting, "WAYS", {way: exporting.WAYS[way] for way in (exporting.NEW, exporting.EXISTING)})
     figures = ROWS[name](bench)
     assert figures[0].unit == UNITS.get(name, "")
     assert all(figure.value >= 0 for figure in figures)

@@ -18,7 +18,7 @@ from tests.states import a_small_service
 pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
-FEW, MANY = 4, 16
+FEW, MANY = 5, 20
 
 Plain = dict[str, Any]
 World = Callable[[int], tuple[list[Plain], Plain]]

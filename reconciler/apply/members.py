@@ -7,12 +7,13 @@ and tags, and drops them from approval rules without a word (GitLab 18.9). At th
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.apply.prepare import Preparation, declared_by
+from reconciler.apply.prepare import Preparation
 from reconciler.model.endpoints import Collection
 from reconciler.model.entries import ROSTERS
-from reconciler.model.item import Create, Delete, Outcome, Status, Update
+from reconciler.model.item import Change, Delete, Outcome, Status
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.state import Unreadable
 
 SETTLED_AFTER = 5
 """Seconds to wait before the second try: the job mostly takes less."""
@@ -34,18 +35,16 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
     return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
 
 
-def planned_once_more(outcomes: Iterable[Outcome], preparation: Preparation, kinds: Kinds) -> tuple[SectionPlan, ...]:
+def planned_once_more(outcomes: Iterable[Outcome], preparation: Preparation) -> tuple[SectionPlan, ...]:
     """Return the plan of what is still to be made of some changes, by section; without what cannot be read."""
-    by_section: dict[str, list[Create | Update]] = {}
-    for change in [outcome.change for outcome in outcomes if not isinstance(outcome.change, Delete)]:
-        by_section.setdefault(change.address.section, []).append(change)
+    by_section: dict[str, list[Change]] = {}
+    for outcome in outcomes:
+        by_section.setdefault(outcome.change.address.section, []).append(outcome.change)
     sections: list[SectionPlan] = []
     for changes in by_section.values():
-        try:
-            planned = preparation.planned_whole(declared_by(changes, changes[0].address.target, kinds))
-        except LookupError:
-            continue
-        sections.append(planned)
+        live = preparation.verifier.again(changes)
+        if not any(isinstance(part, Unreadable) for part in live.values()):
+            sections.append(preparation.planned_from(changes, live))
     return tuple(sections)
 
 

@@ -19,13 +19,10 @@ from reconciler.apply.agree import PLAN_WAS_EDITED, as_declared, exceeding, is_p
 from reconciler.apply.outcomes import Fate
 from reconciler.apply.targets import Targets, refers_above
 from reconciler.apply.verify import Reread, Verifier, collection_of
-from reconciler.model.diff import resource_of
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
-from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
-from reconciler.model.targets import Key, Target
 from reconciler.planning.creation import references
 from reconciler.planning.earlier import Earlier
 from reconciler.planning.planner import plan_section
@@ -116,10 +113,13 @@ class Preparation:
         shown = [change for change in ready.open if not isinstance(change, Delete)]
         if not shown:
             return ready
-        try:
-            planned = self.planned_whole(declared_by(shown, self.target.target, self.kinds))
-        except LookupError as error:
-            return ready.settling(Outcome(change, Status.FAILED, str(error)) for change in shown)
+        live = self.verifier.again(shown)
+        unread = next((part for part in live.values() if isinstance(part, Unreadable)), None)
+        if unread is not None:
+            return ready.settling(
+                Outcome(change, Status.FAILED, f"cannot be read: {unread.reason}") for change in shown
+            )
+        planned = self.planned_from(shown, live)
         deletions = [change for change in ready.open if isinstance(change, Delete)]
         refused = [change for change in ready.section.changes if id(change) in ready.settled]
         origins = {change.address: change.origin for change in shown}
@@ -137,21 +137,6 @@ class Preparation:
         planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
         planned = replace(planned, findings=(*planned.problems, *_not_problems(ready.section)))
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
-
-    def planned_whole(self, section: Section) -> SectionPlan:
-        """Read a section, and plan it with all that this takes.
-
-        Raises:
-            LookupError: something cannot be read.
-        """
-        live = LiveState(self._parts(section), {})
-        for part in live.unread(section).values():
-            raise LookupError(f"cannot be read: {part.reason}")
-        planned = plan_section(section, live, self.kinds)
-        while planned.lookups:
-            live = self.verifier.look_up(live, planned.lookups)
-            planned = plan_section(section, live, self.kinds)
-        return planned
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
         return {
@@ -177,16 +162,22 @@ class Preparation:
         if not shown:
             return ready
         kind = self.kinds[ready.section.section]
-        return ready.settling(settled(shown, self._planned_from(shown, live), live, kind))
+        return ready.settling(settled(shown, self.planned_from(shown, live, forced=True), live, kind))
 
-    def _planned_from(self, shown: Sequence[Change], live: Reread) -> SectionPlan:
-        """Return what planning leads to now, from what changes want of their section."""
+    def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> SectionPlan:
+        """Return what planning leads to now, from what changes want of their section.
+
+        Args:
+            shown: the changes.
+            live: the parts that they are about, as they were read.
+            forced: whether fields that are not shown count as different: they were forced, or go along with another.
+        """
         section, absences = as_declared(shown, live, self.kinds)
         parts: dict[PartAddress, LivePart] = {}
         for name in section.wanted:
             part = live[section.kind, name]
             parts[section.target, section.kind, name] = (
-                part if isinstance(part, Unreadable) else part.compared_anew(shown)
+                part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
             )
         before = {own.section: own.changes for own in self.target.sections}
         state = LiveState(parts, {}, absences=absences)
@@ -222,19 +213,3 @@ def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
 def refers_to_new(change: Change) -> bool:
     """Return whether the requests of a change lack the ID of a target that a run creates."""
     return any(True for request in change.requests for _ in references(request.body))
-
-
-def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds) -> Section:
-    """Return what creations and updates of one section declare of it."""
-    wanted: dict[str, Wanted] = {}
-    objects: dict[str, dict[Key, Resource | None]] = {}
-    kind = ""
-    for change in changes:
-        address, kind = change.address, change.address.section
-        resource = resource_of(kinds[kind].part(address.part).model, change.after)
-        if address.name is None:
-            wanted[address.part] = resource
-        else:
-            wanted[address.part] = objects.setdefault(address.part, {})
-            objects[address.part][address.name] = resource
-    return Section(target, kind, wanted)

@@ -97,7 +97,7 @@ def _creation(change: Update, part: Collection, before: Resource, verifier: Veri
         lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
         if not lookups:
             raise LookupError(str(name))
-        at = DeclaredPart(at.section, part, verifier.look_up(at.live, lookups))
+        at = DeclaredPart(at.section, part, verifier.answer(at.live, lookups))
         ids, unanswered = ids_in(at, name, before)
     path = address.target.url + (part.writes.suffix or part.suffix)
     new = New(part, address.target, path, name, before, ids=ids)

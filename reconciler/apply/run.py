@@ -306,7 +306,7 @@ class TargetRun:
         """Plan what may succeed by now once more, and carry it out."""
         places = self.delayed
         preparation = Preparation(self.target, self.targets, self.verifier, {})
-        sections = planned_once_more([self.attempts[place].outcome for place in places], preparation, self.kinds)
+        sections = planned_once_more([self.attempts[place].outcome for place in places], preparation)
         run = TargetRun(replace(self.target, sections=sections), self.kinds, self.targets, self._referring)
         run.run(())
         self.verifier.read_last |= run.verifier.read_last

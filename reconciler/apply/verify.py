@@ -39,23 +39,22 @@ class CurrentObjects:
         """The model of the objects, or that of the settings at this level."""
         return type(self._live.resource) if isinstance(self._live, LiveRecord) else self._part.model
 
-    def compared_anew(self, changes: Iterable[Change]) -> LiveRecord | Objects:
-        """Return the part as planning again takes it.
-
-        Fields that are not shown were forced, or go along with another; entries are called as in the plan.
+    def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> LiveRecord | Objects:
+        """Return the part with the entries of its lists called as in some changes: another token may see other names.
 
         Args:
             changes: those that are planned again.
+            forced: whether fields that are not shown count as different.
         """
         reads = {change.read.id: change.read for change in changes if not isinstance(change, Create)}
 
-        def anew(record: LiveRecord) -> LiveRecord:
-            record = replace(record, unshown={}) if record.unshown else record
+        def called(record: LiveRecord) -> LiveRecord:
+            record = replace(record, unshown={}) if forced and record.unshown else record
             return as_before(record, reads[record.id]) if record.id in reads and record.entries else record
 
         if isinstance(self._live, LiveRecord):
-            return anew(self._live)
-        return replace(self._live, own=tuple(map(anew, self._live.own)))
+            return called(self._live)
+        return replace(self._live, own=tuple(map(called, self._live.own)))
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
@@ -176,19 +175,6 @@ class Verifier:
     def secrets(self, part: Collection, address: Address) -> list[tuple[LiveRecord, str]]:
         """See `Lists.secrets`."""
         return self.lists.secrets(part, address, self.number)
-
-    def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-        """Return live state with what planning lacks.
-
-        Raises:
-            LookupError: it is unknown; says why.
-        """
-        live = self.answer(live, missing)
-        known = (*live.ids.items(), *live.names.items())
-        unknown = [f"{lookup}: {answer.reason}" for lookup, answer in known if isinstance(answer, Obstacle)]
-        if unknown:
-            raise LookupError("; ".join(unknown))
-        return live
 
     def answer(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
         """Return live state with what planning lacks, or why that is unknown."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from shlex import join
-from typing import Annotated, Final, Literal, cast
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, Field, NonNegativeInt
@@ -366,8 +366,6 @@ def target_of(item: Item) -> Target:
 
 def address_of(item: Item) -> Address:
     """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
-    if isinstance(item, Finding):
-        return cast("Address", item.where)
     return item.change.address if isinstance(item, Outcome) else item.address
 
 
