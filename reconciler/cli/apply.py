@@ -374,7 +374,7 @@ def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "froze
     return (
         frozenset()
         if flags.canary is None
-        else selected_targets(plan_of(saved, session.kinds), read_canary(flags.canary))
+        else selected_targets(plan_of(saved, session.kinds), read_canary(flags.canary), session.kinds)
     )
 
 

@@ -90,7 +90,7 @@ ACCOUNTS = Collection(
     key="username",
     decode=decode,
     listing=Listing(query="order_by=id&sort=asc", complete=complete),
-    names=Names(error=key_error, canonical=str.casefold, taken=USERNAME_TAKEN),
+    names=Names(error=key_error, canonical=str.casefold, taken=USERNAME_TAKEN, who="user"),
     writes=Writes(method="PATCH"),
     deletion=Deletion(suffix="users", prunable=False, fades=True, lost="its memberships, tokens and contributions"),
     losses=losses,

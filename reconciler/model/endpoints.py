@@ -415,6 +415,7 @@ class Names:
             names otherwise than as a whole: then it takes the one with the lowest ID. None where it does not.
         arrange: for objects that have no name but their place among all, which changes when others come and go: returns
             what is wanted as names of what is live. None where objects have names.
+        who: what the objects are in the lists of rules that name them; None where none does.
     """
 
     unique: bool = True
@@ -430,6 +431,7 @@ class Names:
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
         None
     )
+    who: entries.Who | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from reconciler.model.diff import quoted
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Change, Create, Update
+from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import SectionPlan, TargetPlan
@@ -35,6 +35,8 @@ class Earlier:
     Attributes:
         locks: by field, the value that groups above lock it to, and why it can have no other.
         taken: by identity, why a name cannot be given, since an object of a group above gets it.
+        freed: the identities of the names that objects of groups above give up before, and that are free here then.
+        ended: by what a rule may name, such as `("user", "bot")`, why it has this name only before the run, or after.
         here: the changes of the sections before it in its target: see `Relations.named`.
         at_the_top: those of the topmost group above, whose objects may be named too.
         broken: the objects of all these sections that have a problem, by section and name.
@@ -42,6 +44,8 @@ class Earlier:
 
     locks: Mapping[str, tuple[Json, Obstacle]] = field(default_factory=dict)
     taken: Mapping[Key, Obstacle] = field(default_factory=dict)
+    freed: frozenset[Key] = frozenset()
+    ended: Mapping[tuple[str, Key], Obstacle] = field(default_factory=dict)
     here: Changes = field(default_factory=dict)
     at_the_top: Changes = field(default_factory=dict)
     broken: frozenset[tuple[str, Key | None]] = frozenset()
@@ -59,10 +63,15 @@ class ChangesAbove:
         self._changed: set[str] = set()
         self._anywhere: set[str] = set()
         self._taken: dict[tuple[str, str], dict[Key, Obstacle]] = {}
+        self._freed: dict[tuple[str, str], set[Key]] = {}
+        self._ended: dict[tuple[str, Key], Obstacle] = {}
         self._at_the_top: dict[str, Changes] = {}
 
     def add(self, planned: TargetPlan) -> None:
-        """Add the changes of a target, if it is a group."""
+        """Add the changes of a target, if it is a group, and those of users, wherever they are."""
+        for section in planned.sections:
+            for change in section.changes if section.section else ():
+                self._end(change)
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
@@ -86,27 +95,70 @@ class ChangesAbove:
             else:
                 self._anywhere.add(section.section)
 
-    def _take(self, group: str, section: SectionPlan) -> None:
-        """Add the names that a group's section gives to its objects, and that are taken below it then."""
-        for change in section.changes:
-            part = self._kinds[section.section].part(change.address.part)
-            given = isinstance(change, Create) or (
-                isinstance(change, Update) and bool(change.renamed_from is not None or change.read.below)
+    def _end(self, change: Change) -> None:
+        """Add why rules cannot name somebody whom a change deletes or renames: members have the old name until then."""
+        part = self._kinds[change.address.section].part(change.address.part)
+        if not isinstance(part, Collection) or part.names.who is None or isinstance(change, Create):
+            return
+        old, new = change.read.names[0], change.address.name or ""
+        if isinstance(change, Delete):
+            obstacle = Obstacle(
+                change.address, f'this plan deletes the {part.title} "{old}"', "leave it out, or keep it"
             )
-            if given and isinstance(part, Collection) and part.listing.unique_below and change.address.name is not None:
-                names = self._taken.setdefault((section.section, group.casefold()), {})
-                reason = TAKEN_ABOVE.format(f"group {group}")
-                names[part.identity(change.address.name)] = Obstacle(change.address, reason, ANOTHER_NAME)
+            self._ended |= {(part.names.who, name): obstacle for name in (part.identity(old), change.read.id or 0)}
+        elif change.renamed_from is not None:
+            reason = f'this plan renames the {part.title} "{old}" to "{new}"'
+            obstacle = Obstacle(change.address, reason, "apply that first, and name it by its new name then")
+            self._ended |= {(part.names.who, part.identity(name)): obstacle for name in (old, new)}
+
+    def _take(self, group: str, section: SectionPlan) -> None:
+        """Add the names that a group's section gives to its objects, or ends, and that are taken or free below it."""
+        place = section.section, group.casefold()
+        for change in section.changes:
+            given, ended = self._unique_below(change)
+            for name in given:
+                obstacle = Obstacle(change.address, TAKEN_ABOVE.format(f"group {group}"), ANOTHER_NAME)
+                self._taken.setdefault(place, {})[name] = obstacle
+            self._freed.setdefault(place, set()).update(ended)
+
+    def _unique_below(self, change: Change) -> tuple[set[Key], set[Key]]:
+        """Return the identities that a change gives to an object, and those that it ends; none where both may have one.
+
+        A promotion gives its name to an object of the group.
+        """
+        part = self._kinds[change.address.section].part(change.address.part)
+        if not (isinstance(part, Collection) and part.listing.unique_below and change.address.name is not None):
+            return set(), set()
+        name = part.identity(change.address.name)
+        match change:
+            case Create():
+                return {name}, set()
+            case Delete():
+                return set(), {name}
+            case Update() if change.renamed_from is not None:
+                return {name}, {part.identity(change.renamed_from)}
+        return {name} if change.read.below else set(), set()
+
+    def givers(self, planned: TargetPlan) -> Iterator[str]:
+        """Yield the groups above a project, such as `group acme`, that give up names which its objects get."""
+        for path in planned.target.groups_above if planned.target.level is Level.PROJECT else ():
+            for section in planned.sections:
+                freed = self._freed.get((section.section, path), set())
+                if any(not freed.isdisjoint(self._unique_below(change)[0]) for change in section.changes if freed):
+                    yield f"group {path}"
 
     def before(self, section: Section, at_the_top: Changes, here: Mapping[str, SectionPlan]) -> Earlier:
         """Return what was added that decides what is possible in a section, given the sections before it."""
         locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
         taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
+        # Groups are carried out side by side, and all of them before the projects.
+        is_later = section.target.level is Level.PROJECT
+        freed = frozenset(name for names in self._above(section, self._freed) for name in names if is_later)
         changes = {name: planned.changes for name, planned in here.items()}
         broken = frozenset(
             (name, problem.address.name) for name, planned in here.items() for problem in planned.problems
         )
-        return Earlier(locks, taken, changes, at_the_top, broken)
+        return Earlier(locks, taken, freed, self._ended, changes, at_the_top, broken)
 
     @property
     def ends_some_at_the_top(self) -> bool:

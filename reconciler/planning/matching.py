@@ -121,24 +121,47 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
         former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
         claimed |= {id(record) for record in (*namesakes, *renamed)}
-        former = ", ".join(f'"{old}"' for old in former_names)
-        match namesakes, renamed:
-            case [], []:
-                missing[name] = resource
-            case [record], []:
-                pairs.append(Pair(name, resource, record))
-            case [], [record]:
-                pairs.append(Pair(name, resource, record, record.names[0]))
-            case _, []:
-                conflicts[name] = Conflict(resource, crowd(namesakes), ONE_NAME, namesakes)
-            case [], _:
-                names = f"the former name{'s' * (len(former_names) > 1)} {former}"
-                conflicts[name] = Conflict(resource, crowd(renamed, names), ONE_NAME)
-            case _:
-                reason = f"both this name and the former {former} are live; delete one of them"
-                conflicts[name] = Conflict(resource, reason)
+        others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
+        conflict = _conflict(resource, namesakes, renamed, former_names, others)
+        if conflict is not None:
+            conflicts[name] = conflict
+        elif namesakes:
+            pairs.append(Pair(name, resource, namesakes[0]))
+        elif renamed:
+            pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
+        else:
+            missing[name] = resource
     leftover = tuple(record for record in live if id(record) not in claimed)
     return Matches(tuple(pairs), missing, conflicts, leftover)
+
+
+def _conflict(
+    wanted: Resource,
+    namesakes: tuple[LiveRecord, ...],
+    renamed: Sequence[LiveRecord],
+    former_names: Sequence[Key],
+    others: Sequence[Key],
+) -> Conflict | None:
+    """Return why it is not known which live object a wanted one is; None if it is known, or none is live.
+
+    Args:
+        wanted: the declared fields.
+        namesakes: the live objects of its name.
+        renamed: those of its former names.
+        former_names: the former names that live objects have.
+        others: those of them that other wanted objects have.
+    """
+    if others:
+        reason = f'the former name "{others[0]}" is that of another declared one'
+        return Conflict(wanted, reason, "leave it out of `renamed_from`, or leave that one out")
+    if len(namesakes) + len(renamed) <= 1:
+        return None
+    if not renamed:
+        return Conflict(wanted, crowd(namesakes), ONE_NAME, namesakes)
+    former = ", ".join(f'"{old}"' for old in former_names)
+    if not namesakes:
+        return Conflict(wanted, crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME)
+    return Conflict(wanted, f"both this name and the former {former} are live; delete one of them")
 
 
 def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:

@@ -19,7 +19,7 @@ from reconciler.planning.earlier import ANOTHER_NAME
 from reconciler.planning.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.part import DeclaredPart, PartType
-from reconciler.planning.references import ids_in, losing, unrelated_fields, with_names
+from reconciler.planning.references import ending_fields, ids_in, losing, unrelated_fields, with_names
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
@@ -92,6 +92,7 @@ def plan_creation(
         *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
         *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
         *dict(unrelated_fields(at, name, wanted)).values(),
+        *dict(ending_fields(at, name, wanted)).values(),
     ]
     if refused:
         return refused
@@ -127,7 +128,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     changing = only(wanted, after) if after else NO_FIELDS
     comes = become(record.resource, changing, record.unknown) if anew else changing
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
-    if anew and unanswered:
+    ending = dict(ending_fields(at, name, comes if anew else wanted))
+    fixed |= ending
+    if anew and (ending or unanswered):
         return [*fixed.values(), *(step for _, step in unanswered)]
     record = with_names(record, ids.numbers) if ids.numbers else record
     possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})
@@ -291,7 +294,7 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     if at.objects is None:
         return None
     holder, promotable = at.objects.taken.get(identity), at.objects.promotable.get(identity)
-    if holder is not None:
+    if holder is not None and (holder.is_below or identity not in at.earlier.freed):
         reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
@@ -329,7 +332,7 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     """Return why an object cannot get the name that it will have, or keep it; None if it can."""
     if pair.former is None:
         return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
-    taken = _taken(at, pair.name)
+    taken = _taken(at, pair.name) or _taken_over(at, pair)
     if taken is not None:
         return taken
     writes, fixed = at.part.writes, at.part.names.fixed
@@ -338,6 +341,15 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     if reason is not None:
         return Obstacle(at.address(pair.name), reason)
     return None if writes.renames else _misled(at, pair.name, None)
+
+
+def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return why an object cannot be renamed that a group above takes over in this plan; None if none does."""
+    taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
+    if taker is None:
+        return None
+    reason = f'{taker.where.target} takes over "{pair.former}" in this plan, which leaves none to rename'
+    return Obstacle(at.address(pair.name), reason, "leave `renamed_from` out")
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:

@@ -21,6 +21,9 @@ from reconciler.planning.creation import archive_around
 from reconciler.planning.matching import Matches, crowd
 from reconciler.planning.part import DeclaredPart
 
+USERS = ROSTERS["user"].suffix
+"""The list that has the users whom fields name."""
+
 NO_OBJECT = 0
 """The ID of no object."""
 
@@ -120,6 +123,20 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
+def ending_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
+    """Yield a problem for each field that names somebody whom the plan deletes or renames."""
+    ended = at.earlier.ended
+    lists: list[tuple[str, list[tuple[str, Key]]]] = []
+    if ended:
+        entries = at.part.entries_of(wanted)
+        lists += ((field, [one.identity for one in listed if not isinstance(one, str)]) for field, listed in entries)
+        users = ((field, names) for field, named, names in at.part.named_in(wanted) if named.within == USERS)
+        lists += ((field, [("user", called) for called in names]) for field, names in users)
+    for field, listed in lists:
+        for obstacle in dict.fromkeys(ended[one] for one in listed if one in ended):
+            yield field, at.problem(name, obstacle.reason, obstacle.remedy, field=field)
+
+
 def _circle(siblings: Siblings, field: str, start: Key) -> str:
     """Return the names through which an object would refer to itself; empty if it would not."""
     if (field, start) not in siblings.circular:
@@ -198,7 +215,7 @@ def ids_in(
                 unanswered.append((field, _step(at, name, field, left)))
                 continue
             named_ids[field, called] = left
-            if named.within == ROSTERS["user"].suffix:
+            if named.within == USERS:
                 remarks += (line for number in left for line in _remarks(at, "user", called, number, field))
     return FieldIds(numbers, named_ids, tuple(dict.fromkeys(remarks))), unanswered
 
@@ -333,19 +350,25 @@ def _ids_for(
     """
     changes, above = _changes(at, named)
     gone = gone_by(changes) | gone_by(above)
-    left = [number for number in shown if number not in gone]
+    shows = [number for number in shown if number not in gone]
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
     if not named.within and at.live.created(Level.GROUP, name):
         return ({ID_OF: f"group {name}"},)
-    known = Known({name: tuple(left)}) if left else _known(at, named, name)
+    if shows:
+        return shows
+    known = _known(at, named, name)
     if not isinstance(known, Mapping):
         return known
     numbers = known.get(name, ())
-    left = [number for number in numbers if number not in gone]
-    new = next((change for change in above if change.address.name == name and makes(change)), None)
-    if new and not left and not numbers:
-        return ({CREATED: name, SECTION: named.section, OWNER: str(new.address.target).casefold()},)
+    owners = [
+        str(change.address.target).casefold() for change in above if change.address.name == name and makes(change)
+    ]
+    # A name that the target and a group above it both have stands for both.
+    left: list[Json] = [
+        *(number for number in numbers if number not in gone),
+        *({CREATED: name, SECTION: named.section, OWNER: owner} for owner in owners),
+    ]
     return left or _missing(at, named, name, is_gone=bool(numbers))
 
 

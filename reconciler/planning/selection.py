@@ -16,6 +16,7 @@ from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import closest, listed
 from reconciler.planning.creation import needs, owners
+from reconciler.planning.earlier import ChangesAbove
 from reconciler.planning.obstacles import with_problems
 
 FORGOTTEN_DELETION = "not done before and no longer declared: it stays"
@@ -141,20 +142,25 @@ def read_canary(text: str) -> RunSelection:
     return RunSelection(labels=((key, value),)) if labelled else RunSelection(targets=Globs((text,)))
 
 
-def selected_targets(plan: Plan, selection: RunSelection) -> frozenset[Target]:
+def selected_targets(plan: Plan, selection: RunSelection, kinds: Kinds) -> frozenset[Target]:
     """Return the targets of a plan that a selection selects by path and label, and those that they need.
 
-    These are targets that are created for their sake, and groups in which an object is created to which they refer.
+    These are targets that are created for their sake, and groups in which an object is created to which they refer, or
+    which give up a name that they get.
     """
+    above = ChangesAbove(kinds)
+    for target in plan.targets:
+        above.add(target)
     by_name = {str(target.target).casefold(): target for target in plan.targets}
     created = {name for name, target in by_name.items() if target.creation is not None}
     chosen = {target.target: target for target in plan.targets if selects(selection, target)}
     todo = [*chosen.values()]
     while todo:
-        changes = [*todo.pop().changes]
+        current = todo.pop()
+        changes = [*current.changes]
         names = created.intersection(name for change in changes for name in needs(change))
         groups = (name for change in changes for request in change.requests for name in owners(request.body))
-        names |= by_name.keys() & groups
+        names |= by_name.keys() & {*groups, *above.givers(current)}
         needed = [by_name[name] for name in names if by_name[name].target not in chosen]
         chosen |= {target.target: target for target in needed}
         todo += needed

@@ -401,6 +401,24 @@ def _document(kind: str, path: str, spec: str) -> str:
     return f"apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{path: {path}}}\nspec: {{{spec}}}\n"
 
 
+def test_a_group_that_gives_up_a_name_for_the_sake_of_the_canary_goes_along(cli_runner: CliRunner) -> None:
+    """Without it, the service would refuse the canary's milestone: the group still had one of this name."""
+    state = cli_runner.sandbox.state()
+    state["groups"][0]["milestones"] = [{"id": 1, "title": "M"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/lib.yaml", _document("Project", "acme/lib", "milestones: {M: {}, x: {}}"))
+    cli_runner.write("manifests/acme.yaml", _document("Group", "acme", "milestones: {N: {renamed_from: M}}"))
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --yes --concurrency 1 --canary acme/lib")
+    assert (done.code, done.err) == (0, "")
+    assert writes(cli_runner) == [
+        "PUT groups/acme/milestones/1",
+        *["POST projects/acme%2Flib/milestones"] * 2,
+        *created("api"),
+        *created("web"),
+    ]
+
+
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_a_canary_deletes_last_what_projects_outside_of_it_name(cli_runner: CliRunner, is_refused: bool) -> None:
     """The branch rule of the group goes once no approval rule is for it alone, or stays."""

@@ -55,5 +55,22 @@ def test_an_object_that_several_may_be_is_a_conflict_and_none_of_them_is_left_ov
     }
 
 
+def test_a_former_name_of_another_wanted_object_is_a_conflict_and_that_one_keeps_its_object() -> None:
+    wanted: dict[Key, Resource] = {
+        "A": Item(),
+        "new": Item(renamed_from=("old", "a")),
+        "here": Item(renamed_from=("a",)),
+        "self": Item(renamed_from=("Self",)),
+        "nowhere": Item(renamed_from=("new",)),
+    }
+    reason = 'the former name "A" is that of another declared one'
+    assert matched(wanted, found(1, "a"), found(2, "here"), found(3, "old"), found(4, "other")) == {
+        "pairs": [("A", 1, None)],
+        "missing": ["self", "nowhere"],
+        "leftover": [4],
+        "conflicts": [("new", reason, 0), ("here", reason, 0)],
+    }
+
+
 def test_one_object_of_several_names_is_one_object() -> None:
     assert matched({"Acme/Lib": Item()}, found(7, "acme/lib", "ACME/lib"))["pairs"] == [("Acme/Lib", 7, None)]
