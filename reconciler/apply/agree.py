@@ -67,13 +67,24 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
             items.setdefault(address.name, _rotated(part.model.model_construct(), NEVER))
     for name, items in objects.items():
         part = kinds[address.section].part(name)
-        wanted[name] = {**_covers(part, changes, live[address.section, name]), **items}
+        wanted[name] = {**_in_order(part, changes, live[address.section, name]), **items}
     return Section(address.target, address.section, wanted), absences
 
 
-def _covers(part: Part, changes: Iterable[Change], objects: CurrentObjects | Unreadable) -> dict[Key, Resource | None]:
-    """Return the covers that no change takes along: they are declared, and in order, so that no plan shows them."""
-    if isinstance(part, Singleton) or part.writes.cover is None or isinstance(objects, Unreadable):
+def _in_order(
+    part: Part, changes: Iterable[Change], objects: CurrentObjects | Unreadable
+) -> dict[Key, Resource | None]:
+    """Return what must be declared besides, in order, so that no plan shows it.
+
+    It decides what planning makes of the rest: covers that no change takes along, and all objects that have no name but
+    their place among the others.
+    """
+    if isinstance(part, Singleton) or isinstance(objects, Unreadable):
+        return {}
+    if part.names.arrange:
+        gone = {change.read.id for change in changes if isinstance(change, Delete)}
+        return {record.names[0]: part.model() for number, record in objects.by_id.items() if number not in gone}
+    if part.writes.cover is None:
         return {}
     taken = {request.path.rpartition("/")[2] for change in changes for request in change.requests}
     covers = filter(part.writes.cover.covered, objects.by_id.values())

@@ -8,7 +8,7 @@ import pytest
 from reconciler.errors import NotFound
 from tests.building import section
 from tests.cli_runner import CliRunner
-from tests.engine_driver import EngineDriver
+from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import project_in, rewriting
 
 URL = "projects/100/error_tracking/client_keys"
@@ -33,6 +33,17 @@ def test_the_life_of_client_keys(engine: EngineDriver) -> None:
     assert kept(engine) == [3]
     assert engine.step(section("error_tracking_client_keys", {})) == []
     assert engine.step(wanted(0, prune=True)) == [f"DELETE {URL}/3"]
+
+
+def test_a_saved_plan_of_client_keys_is_carried_out_as_it_shows(engine: EngineDriver) -> None:
+    def saved(count: int) -> list[str]:
+        plan = engine.plan(wanted(count, prune=True))
+        assert failures(engine.apply(plan, recheck=True)) == []
+        return engine.writes()
+
+    assert saved(2) == [f"POST {URL} {{}}"] * 2
+    assert saved(3) == [f"POST {URL} {{}}"]
+    assert saved(1) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
 
 
 def test_the_address_of_a_new_key_is_delivered_and_appears_nowhere_else(engine: EngineDriver) -> None:
