@@ -122,9 +122,9 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
         claimed |= {id(record) for record in (*namesakes, *renamed)}
         others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
-        conflict = _conflict(resource, namesakes, renamed, former_names, others)
-        if conflict is not None:
-            conflicts[name] = conflict
+        doubt = _doubt(namesakes, renamed, former_names, others)
+        if doubt is not None:
+            conflicts[name] = Conflict(resource, *doubt)
         elif namesakes:
             pairs.append(Pair(name, resource, namesakes[0]))
         elif renamed:
@@ -135,17 +135,12 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
     return Matches(tuple(pairs), missing, conflicts, leftover)
 
 
-def _conflict(
-    wanted: Resource,
-    namesakes: tuple[LiveRecord, ...],
-    renamed: Sequence[LiveRecord],
-    former_names: Sequence[Key],
-    others: Sequence[Key],
-) -> Conflict | None:
-    """Return why it is not known which live object a wanted one is; None if it is known, or none is live.
+def _doubt(
+    namesakes: tuple[LiveRecord, ...], renamed: Sequence[LiveRecord], former_names: Sequence[Key], others: Sequence[Key]
+) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
+    """Return what a `Conflict` says of the live objects that a wanted one may be; None if there is at most one.
 
     Args:
-        wanted: the declared fields.
         namesakes: the live objects of its name.
         renamed: those of its former names.
         former_names: the former names that live objects have.
@@ -153,15 +148,15 @@ def _conflict(
     """
     if others:
         reason = f'the former name "{others[0]}" is that of another declared one'
-        return Conflict(wanted, reason, "leave it out of `renamed_from`, or leave that one out")
+        return reason, "leave it out of `renamed_from`, or leave that one out", ()
     if len(namesakes) + len(renamed) <= 1:
         return None
     if not renamed:
-        return Conflict(wanted, crowd(namesakes), ONE_NAME, namesakes)
+        return crowd(namesakes), ONE_NAME, namesakes
     former = ", ".join(f'"{old}"' for old in former_names)
     if not namesakes:
-        return Conflict(wanted, crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME)
-    return Conflict(wanted, f"both this name and the former {former} are live; delete one of them")
+        return crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME, ()
+    return f"both this name and the former {former} are live; delete one of them", "", ()
 
 
 def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:

@@ -92,7 +92,7 @@ def plan_creation(
         *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
         *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
         *dict(unrelated_fields(at, name, wanted)).values(),
-        *dict(ending_fields(at, name, wanted)).values(),
+        *(dict(ending_fields(at, name, wanted)).values() if at.earlier.ended else ()),
     ]
     if refused:
         return refused
@@ -128,7 +128,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     changing = only(wanted, after) if after else NO_FIELDS
     comes = become(record.resource, changing, record.unknown) if anew else changing
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
-    ending = dict(ending_fields(at, name, comes if anew else wanted))
+    ending = dict(ending_fields(at, name, comes if anew else wanted)) if at.earlier.ended else {}
     fixed |= ending
     if anew and (ending or unanswered):
         return [*fixed.values(), *(step for _, step in unanswered)]

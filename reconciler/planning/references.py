@@ -126,15 +126,18 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
 def ending_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
     """Yield a problem for each field that names somebody whom the plan deletes or renames."""
     ended = at.earlier.ended
-    lists: list[tuple[str, list[tuple[str, Key]]]] = []
-    if ended:
-        entries = at.part.entries_of(wanted)
-        lists += ((field, [one.identity for one in listed if not isinstance(one, str)]) for field, listed in entries)
-        users = ((field, names) for field, named, names in at.part.named_in(wanted) if named.within == USERS)
-        lists += ((field, [("user", called) for called in names]) for field, names in users)
-    for field, listed in lists:
-        for obstacle in dict.fromkeys(ended[one] for one in listed if one in ended):
+    for field, listed in _subjects_in(at.part, wanted):
+        for obstacle in (ended[one] for one in listed if one in ended):
             yield field, at.problem(name, obstacle.reason, obstacle.remedy, field=field)
+
+
+def _subjects_in(part: Collection, wanted: Resource) -> Iterator[tuple[str, Sequence[tuple[str, Key]]]]:
+    """Yield each set field that names users, groups or keys, with their identities; see `Subject.identity`."""
+    for field, listed in part.entries_of(wanted):
+        yield field, [one.identity for one in listed if not isinstance(one, str)]
+    for field, named, names in part.named_in(wanted):
+        if named.within == USERS:
+            yield field, [("user", called) for called in names]
 
 
 def _circle(siblings: Siblings, field: str, start: Key) -> str:
