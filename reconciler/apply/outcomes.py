@@ -14,6 +14,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
+from reconciler.system import clock
 
 TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
@@ -215,6 +216,7 @@ class ApplyOptions:
         canary: targets that come before all others, which are begun only if all is done and in order there.
         failures: ends the run at too many failures; None for any number.
         wait: seconds to wait for imports.
+        now: returns the time, by which the canary is told.
         own_tokens: our own tokens besides those of the environment, which go to no other service.
     """
 
@@ -227,4 +229,5 @@ class ApplyOptions:
     canary: Collection[Target] = frozenset()
     failures: FailureLimit | None = None
     wait: float = 1800
+    now: Callable[[], datetime] = clock.now
     own_tokens: Collection[str] = frozenset()

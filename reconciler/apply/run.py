@@ -49,7 +49,6 @@ from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request, Service
 from reconciler.model.state import LivePart, PartAddress, Section, Unreadable
 from reconciler.model.targets import Level, Target
-from reconciler.system import clock
 
 LOG = logging.getLogger(__name__)
 
@@ -87,11 +86,11 @@ class Application:
         first, later = self._stages()
         changes = sum(1 for target in self._busy for _ in target.changes)
         options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
-        began = clock.now()
+        began = options.now()
         self._carry_out(first)
         if options.canary:
             tried = tuple(target.target for target in self._plan.targets if target.target in options.canary)
-            self.canary = CanaryRun(tried, not self._sick(), began, clock.now())
+            self.canary = CanaryRun(tried, not self._sick(), began, options.now())
             options.write_log.canary(len(tried), in_order=self.canary.in_order)
         if not self._sick():
             self._carry_out(later)

@@ -494,6 +494,7 @@ def _options(
         canary=_canary(session, flags, saved),
         failures=None if limit is None else FailureLimit(limit, planned),
         wait=duration("--wait", flags.wait).total_seconds(),
+        now=session.now,
         own_tokens=tokens_of(session.given),
     )
 

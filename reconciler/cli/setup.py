@@ -19,7 +19,6 @@ from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import reading_token
 from reconciler.cli.stdout import write_stdout
-from reconciler.system import clock
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis, PipelineProject, ServiceCheck
@@ -66,7 +65,8 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     from reconciler.model.wording import counted
 
     with session.client(brisk=True, only_reads=read_only) as client:
-        service = check_service(client, client.api_url, clock.today(), exposed=exposes_token(client.api_url))
+        url = client.api_url
+        service = check_service(client, url, lambda: client.now().date(), exposed=exposes_token(url))
     if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
         return Diagnosis(service)
     try:
@@ -89,12 +89,12 @@ def _check_pipeline(session: Session) -> "Diagnosis":
     project = _pipeline_project()
     with session.client(brisk=True) as client:
         url, exposed = client.api_url, exposes_token(client.api_url)
-        service = check_service(client, url, clock.today(), exposed=exposed)
+        service = check_service(client, url, lambda: client.now().date(), exposed=exposed)
         findings = check_pipeline(client, project) if service.usable else ()
     reading = reading_token()
     if reading is not None and service.usable:
         with session.client(brisk=True, only_reads=True) as client:
-            read = check_service(client, url, clock.today(), exposed=exposed)
+            read = check_service(client, url, lambda: client.now().date(), exposed=exposed)
         findings = (*findings, *check_read_token(read))
     return Diagnosis(service, pipeline=findings)
 

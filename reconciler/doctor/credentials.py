@@ -1,7 +1,7 @@
 """The service and the token: three requests show whether the service can be used, and what the token may do."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
@@ -68,13 +68,13 @@ JOB_TOKEN = Token(
 )
 
 
-def check_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> ServiceCheck:
+def check_service(reader: Reader, api_url: str, today: Callable[[], date], *, exposed: bool = False) -> ServiceCheck:
     """Check the service and the token; ask no further once a response rules everything else out.
 
     Args:
         reader: the service.
         api_url: its URL.
-        today: the day on which expiry is judged.
+        today: returns the day by which expiry is judged, once the service was asked.
         exposed: whether the token is sent unencrypted.
     """
     warning = DoctorFinding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
@@ -92,7 +92,7 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
         yield DoctorFinding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
 
-def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
+def _check(reader: Reader, api_url: str, today: Callable[[], date]) -> ServiceCheck:
     record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:
@@ -109,7 +109,7 @@ def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
         return ServiceCheck(api_url, token=token, findings=(reached,))
     owner, fields = _ask(reader, OWNER), record if isinstance(record, dict) else {}
     caller = caller_of(owner if isinstance(owner, dict) else {}, fields, reader)
-    token = _token(record, owner, caller, today)
+    token = _token(record, owner, caller, today())
     if isinstance(answer, ServiceError):
         return ServiceCheck(
             api_url,

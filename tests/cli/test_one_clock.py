@@ -115,3 +115,22 @@ def test_the_history_of_a_fleet_page_goes_by_the_service_s_clock(cli_runner: Cli
     assert cli_runner("drift --report fleet=fleet.html").err == ""
     runs = json.loads(Path("fleet.history.json").read_text())["runs"]
     assert [run["at"] for run in runs] == ["2026-06-15T12:00:00Z", "2026-06-16T12:00:00Z"]
+
+
+def test_a_token_expires_by_the_service_s_clock(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
+    state["users"][1]["tokens"] = [
+        {"token": "ada-token", "name": "ci", "expires_at": f"{NOW.date() + timedelta(days=3)}"}
+    ]
+    cli_runner.sandbox.replace_state(state)
+    assert (
+        "  warning  expiry                                    2026-06-18, in 3 days; renew it in time\n"
+        in cli_runner("doctor").out
+    )
+
+
+def test_a_canary_is_as_long_as_the_service_says(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {v1: {}}}")
+    assert cli_runner("apply --yes --canary acme/api --report json=report.json").code == 0
+    canary = json.loads(Path("report.json").read_text())["canary"]
+    assert {canary["started_at"][:10], canary["finished_at"][:10]} == {f"{NOW.date()}"}

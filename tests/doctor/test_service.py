@@ -273,7 +273,7 @@ def test_a_port_for_https_that_is_spoken_to_without(cli_runner: CliRunner) -> No
 
 def test_a_service_that_goes_silent() -> None:
     error = AnswerLost("GET personal_access_tokens/self", "the answer was lost")
-    (finding,) = check_service(Telling(token=error), "https://host.test/api/v4", TODAY).findings
+    (finding,) = check_service(Telling(token=error), "https://host.test/api/v4", lambda: TODAY).findings
     assert (finding.said, finding.remedy) == (f"not usable now: {error}", "try again later")
 
 
@@ -337,7 +337,7 @@ class Telling(Answering):
 
 def tokens_lines(**answers: Json) -> list[str]:
     """Return the findings about the token."""
-    front = check_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
+    front = check_service(Telling(**answers), "https://host.test/api/v4", lambda: date(2026, 1, 1))
     return [line(finding) for finding in front.token.findings]
 
 
@@ -377,7 +377,7 @@ def test_a_token_that_says_it_is_over_is_believed() -> None:
 
 def test_a_version_may_be_kept_back() -> None:
     def said(**answers: Json) -> list[str]:
-        front = check_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
+        front = check_service(Telling(**answers), "https://host.test/api/v4", lambda: date(2026, 1, 1))
         return [line(finding) for finding in front.findings]
 
     assert said() == ["ok reachable: yes", "ok version: 1.0, edition not reported"]
