@@ -13,7 +13,6 @@ from reconciler.model.entries import ROSTERS
 from reconciler.model.item import Change, Delete, Outcome, Status
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import SectionPlan, TargetPlan
-from reconciler.model.state import Unreadable
 
 SETTLED_AFTER = 5
 """Seconds to wait before the second try: the job mostly takes less."""
@@ -36,16 +35,12 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
 
 
 def planned_once_more(outcomes: Iterable[Outcome], preparation: Preparation) -> tuple[SectionPlan, ...]:
-    """Return the plan of what is still to be made of some changes, by section; without what cannot be read."""
+    """Return the plan of what is still to be made of some changes, by section."""
     by_section: dict[str, list[Change]] = {}
     for outcome in outcomes:
         by_section.setdefault(outcome.change.address.section, []).append(outcome.change)
-    sections: list[SectionPlan] = []
-    for changes in by_section.values():
-        live = preparation.verifier.again(changes)
-        if not any(isinstance(part, Unreadable) for part in live.values()):
-            sections.append(preparation.planned_from(changes, live))
-    return tuple(sections)
+    again = preparation.verifier.again
+    return tuple(preparation.planned_from(changes, again(changes)) for changes in by_section.values())
 
 
 def once_more(outcome: Outcome, again: TargetPlan) -> Outcome:

@@ -154,10 +154,6 @@ class Vocabulary:
         """The path of the list."""
         return (self.target.url + self.suffix).rstrip("/")
 
-    def __str__(self) -> str:
-        """The path."""
-        return self.path
-
 
 CALLER = Vocabulary(Target(Level.USER, None), "user", "username")
 """The user behind the token, as a list of one."""

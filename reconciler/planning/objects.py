@@ -12,7 +12,7 @@ from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existin
 from reconciler.model.item import Create, Delete, Finding, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Step
-from reconciler.model.resource import LiveRecord, Resource, Rotated, written_duration
+from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, written_duration
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 from reconciler.planning.earlier import ANOTHER_NAME
@@ -291,9 +291,8 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     identity = at.part.identity(name)
     if identity in at.earlier.taken:
         return at.earlier.taken[identity].at(at.address(name))
-    if at.objects is None:
-        return None
-    holder, promotable = at.objects.taken.get(identity), at.objects.promotable.get(identity)
+    objects = at.objects or Objects()
+    holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None and (holder.is_below or identity not in at.earlier.freed):
         reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)

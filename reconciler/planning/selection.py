@@ -307,10 +307,6 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
         yield replace(section, changes=changes, findings=findings)
 
 
-def _not_widened(section: SectionPlan) -> tuple[Finding, ...]:
-    return tuple(finding for finding in section.findings if finding.code != "widened")
-
-
 def _is_kept(finding: Finding, addresses: Collection[Address]) -> bool:
     match finding.code:
         case "problem":

@@ -248,7 +248,7 @@ def test_losing_much_must_be_meant(cli_runner: CliRunner) -> None:
     assert cli_runner("apply --yes --allow-deletes 11 --max-changes 11").code == 0
 
 
-def test_a_failed_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None:
+def test_a_stale_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {taken: {}, a: {}}}")
     assert cli_runner("plan --out plan.json").code == 0
     state = cli_runner.sandbox.state()
@@ -259,10 +259,10 @@ def test_a_failed_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None
     assert done.out == (
         "project acme/api\n"
         '  + milestone "a"                             done\n'
-        '  + milestone "taken"                         failed: POST projects/acme%2Fapi/milestones: 400 Failed to create '
-        'milestone {:title=>["already being used for another group or project milestone."]}\n'
-        "Applied: 1 created, 1 failed. "
-        "4 requests made.\n"
+        '  + milestone "taken"                         stale: it cannot be planned: group acme has one of this name, which '
+        "no other below it may have\n"
+        "Applied: 1 created, 1 stale. "
+        "3 requests made.\n"
     )
 
 

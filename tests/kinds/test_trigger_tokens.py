@@ -255,6 +255,25 @@ def test_a_token_that_is_too_old_gets_a_successor_and_goes_in_a_later_run(engine
     assert engine.step(wanted(ROTATED)) == []
 
 
+def test_a_saved_plan_of_a_rotation_makes_one_successor_however_often_it_is_applied(engine: EngineDriver) -> None:
+    put_due(engine)
+    plan = engine.plan(wanted(ROTATED))
+    assert failures(engine.apply(plan, recheck=True)) == []
+    assert engine.writes() == [f'POST {URL} {{"description": "nightly"}}']
+    value = value_of(engine, 2)
+    assert engine.tokens == {"nightly": value}
+    engine.tokens.clear()
+    assert failures(engine.apply(plan, recheck=True)) == []
+    assert engine.writes() == []
+    assert engine.tokens == {"nightly": value}
+    put_due(engine, token("nightly", id=2, owner="bob"))
+    assert failures(engine.apply(plan, recheck=True)) == [
+        "stale: trigger token nightly: it cannot be planned: 2 objects have this name (IDs 1, 2); expected one; ID 2 belongs "
+        "to another user"
+    ]
+    assert engine.writes() == []
+
+
 @pytest.mark.parametrize("recheck", [False, True])
 def test_before_a_token_goes_the_newest_of_its_successors_is_delivered_for_one_reading(
     engine: EngineDriver, recheck: bool
