@@ -279,6 +279,7 @@ def _parts(
     On a terminal, the first heading says how to see the targets that it does not name.
     """
     alone: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
+    unnamed: set[Target] = set()
     hint = "" if style.width is None or style.group_by else "; --group-by target shows each"
     for block in blocks:
         lines = [line for group in block.ranked for line in _group(group, style)]
@@ -288,10 +289,17 @@ def _parts(
             hint = ""
         else:
             alone[block.targets[0]] = lines
+            unnamed |= {*block.targets} if all(_is_of_the_run(group.sample) for group in block.groups) else set()
     for target, own in alone.items():
         below = [*own, *more.get(target, ())]
         if below:
-            yield [_painted(escaped(str(target)), "target", style)], below
+            yield [] if target in unnamed else [_painted(escaped(str(target)), "target", style)], below
+
+
+def _is_of_the_run(entry: Entry) -> bool:
+    """Return whether an entry is about all targets, as an inventory that cannot be read: no target is its heading."""
+    address = address_of(entry)
+    return address.target.level is Level.INSTANCE and not address.section
 
 
 def _heading(number: str, names: str, style: Style) -> list[str]:
@@ -317,7 +325,8 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
             yield from _entry("=", about, known, style, escaped(group.origin))
             return
         case Finding():
-            yield from _entry("!", f"{about}: {reason_of(sample)}", (), style, escaped(group.origin))
+            told = reason_of(sample) if _is_of_the_run(sample) else f"{about}: {reason_of(sample)}"
+            yield from _entry("!", told, (), style, escaped(group.origin))
             return
         case Outcome():
             role = ROLES.get(sample.status, "")
