@@ -76,9 +76,7 @@ def test_a_document_with_unknown_codes_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "junit"])
-@pytest.mark.parametrize(
-    "row", [None, Code("novelty", "~"), Code("novelty", phrase="has"), Code("novelty", counted="new")]
-)
+@pytest.mark.parametrize("row", [None, Code("novelty", "~", "has", counted="new")])
 def test_what_has_no_form_of_its_own_is_shown_by_its_sentence_and_what_to_do(
     name: str, form: str, row: Code | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
