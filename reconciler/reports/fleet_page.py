@@ -262,7 +262,7 @@ def _earlier(trend: Sequence[Run], now: datetime) -> Run | None:
 def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifference]:
     """Yield what differs, and what earlier runs saw and this one did not look for."""
     since = history.since()
-    for group in (group for part in parts_of(saved) for group in _groups(part)):
+    for group in (group for part in parts_of(saved) for group in _groups(part, "change", "problem")):
         moments: dict[datetime, list[Entry]] = defaultdict(list)
         for entry in group.entries:
             moments[since.get(fingerprint(entry), saved.created_at)].append(entry)
@@ -277,9 +277,9 @@ def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifferenc
     yield from _unseen(history, {*marks(saved)})
 
 
-def _groups(part: DocumentPart) -> Iterator[EntryGroup[Entry]]:
-    """Yield the differences of a part, equal ones of two or more targets together."""
-    for sort in ("change", "problem"):
+def _groups(part: DocumentPart, *sorts: str) -> Iterator[EntryGroup[Entry]]:
+    """Yield the differences of a part that are of some sorts, equal ones of two or more targets together."""
+    for sort in sorts:
         yield from (group for block in grouped(entries_of(part.items, sort), 2) for group in block.groups)
 
 
@@ -297,7 +297,7 @@ def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
 
 def _tasks(saved: RunDocument, exceptions: Sequence[EndingException]) -> Iterator[Task]:
     """Yield what to do: what is in the way first, what can wait last."""
-    problems = [group for part in parts_of(saved) for group in _groups(part) if isinstance(group.sample, Finding)]
+    problems = [group for part in parts_of(saved) for group in _groups(part, "problem")]
     if problems:
         most = subject_of(max(problems, key=lambda group: len(group.entries)).sample)
         entries = [entry for group in problems for entry in group.entries]
