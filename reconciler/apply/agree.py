@@ -42,7 +42,7 @@ Absences = Mapping[PartAddress, Mapping[int, str]]
 
 
 def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[Section, Absences]:
-    """Return what the changes of one section want of it, and the objects that they delete.
+    """Declare a section as its changes leave it, with the objects that they delete.
 
     Args:
         changes: at least one; see `is_possible`.
@@ -74,10 +74,10 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
 def _in_order(
     part: Part, changes: Iterable[Change], objects: CurrentObjects | Unreadable
 ) -> dict[Key, Resource | None]:
-    """Return what must be declared besides, in order, so that no plan shows it.
+    """Declare besides some of the objects that are in order, and that no plan shows therefore.
 
-    It decides what planning makes of the rest: covers that no change takes along, and all objects that have no name but
-    their place among the others.
+    They decide the plan of the rest: covers that no change takes along, and all objects that have no name but their
+    place among the others.
     """
     if isinstance(part, Singleton) or isinstance(objects, Unreadable):
         return {}
@@ -92,7 +92,7 @@ def _in_order(
 
 
 def _resource(change: Change, part: Part, live: Reread) -> Resource:
-    """Return what a creation or an update wants of an object, with how it gets there.
+    """Declare an object as a creation or an update leaves it, with the policy that leads there.
 
     Raises:
         ValidationError, TypeError: no object can be so.
@@ -184,7 +184,7 @@ def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:
 
 
 def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
-    """Return what tells a change from the others of its section: two deletions may be of one name."""
+    """Return the identity of a change within its section: two deletions may be of one name."""
     return change.action, *_name(change, kind), None if isinstance(change, Create) else change.read.id
 
 
@@ -206,7 +206,7 @@ def _unread(part: Unreadable) -> str:
 
 
 def _since(change: Change, objects: CurrentObjects) -> str:
-    """Return what has changed since a change was planned; empty if nothing has."""
+    """Describe the difference since a change was planned; empty if there is none."""
     if isinstance(change, Create):
         return "it exists now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None
