@@ -1,4 +1,4 @@
-"""What a plan shows and what planning leads to now, compared before it is written: only what agrees is sent. Pure.
+"""Changes that a plan shows, compared with a new plan right before they are sent: only equal ones go. Pure.
 
 The section is read, and planned again as a whole from what its changes want: see `as_declared`. What then goes depends
 on why it was planned again:
@@ -129,7 +129,7 @@ def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
 def settled(shown: Sequence[Change], planned: SectionPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
     """Yield the outcomes of the changes of a file to which planning does not lead.
 
-    What is as wanted was done before; what has moved otherwise since, or was edited, is refused.
+    An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
     """
     anew = {_identity(change, kind): change for change in planned.changes}
     is_open = {_name(step, kind) for step in planned.changes if not isinstance(step, Delete)}

@@ -165,7 +165,7 @@ class Preparation:
         return ready.settling(settled(shown, self.planned_from(shown, live, forced=True), live, kind))
 
     def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> SectionPlan:
-        """Return what planning leads to now, from what changes want of their section.
+        """Plan the section of some changes again, declared as they leave it.
 
         Args:
             shown: the changes.

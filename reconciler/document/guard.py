@@ -38,7 +38,7 @@ class Limits:
     """Whether a job of GitLab CI makes the plan: a variable permits deletions there, and nobody types an option."""
 
     def permitting(self, deletes: int) -> str:
-        """Return what permits a number of deletions."""
+        """Return the option, or in a job the variable, that permits a number of deletions."""
         return f"RECONCILER_ALLOW_DELETES={deletes}" if self.in_job else f"--allow-deletes {deletes}"
 
 

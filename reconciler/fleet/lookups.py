@@ -1,6 +1,6 @@
 """The stage that plans, looks up what planning lacks, and plans again until nothing is missing.
 
-It says of entries what the answers tell besides an ID.
+It also tells the entries whose group or project has a scheduled deletion.
 """
 
 import logging
@@ -57,7 +57,7 @@ def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
 def _doomed(run: Survey) -> Iterator[Finding]:
     """Yield the entries for groups and projects that were asked for anyway, and whose deletion is scheduled.
 
-    What the service has renamed for that is found by no entry, and is a problem of the entries that come.
+    A group that the service has renamed for that is found by no entry: each entry that comes has a problem.
     """
     days = {
         place: record["marked_for_deletion_on"]

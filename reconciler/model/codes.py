@@ -67,7 +67,7 @@ CODES: Mapping[str, Code] = {
     "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True, own_form=True),
     "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True, own_form=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
-    "doomed": Code("entry for a group or project that is to be deleted", "?"),
+    "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run
     "rename": Code("possible rename", own_form=True),
     "stays": Code("remark on the inventory", own_form=True),
