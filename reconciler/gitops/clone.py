@@ -114,9 +114,13 @@ class Clone:
 
     @property
     def _left(self) -> list[Path]:
-        """The marks that no process holds."""
+        """The marks that no process holds, the oldest first.
+
+        Their names do not tell the order: a run begins at the service's time, which answers round to the second.
+        """
         with suppress(OSError):
-            return sorted(path for path in (self.folder / "runs").iterdir() if not _is_held(path))
+            left = (path for path in (self.folder / "runs").iterdir() if not _is_held(path))
+            return sorted(left, key=lambda path: path.stat().st_mtime_ns)
         return []
 
 

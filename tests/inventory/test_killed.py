@@ -1,6 +1,7 @@
 """A run that was killed while it wrote: `log` tells of it, and `revert --last` finishes a revert."""
 
 import json
+import os
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -104,6 +105,17 @@ def test_a_mark_is_of_a_killed_run_once_nobody_holds_it(tmp_path: Path) -> None:
     with clone.marked(RUN):
         pass
     assert clone.killed == []
+
+
+def test_the_latest_of_two_killed_runs_is_first_even_if_the_service_told_it_an_earlier_time(tmp_path: Path) -> None:
+    clone = Clone(tmp_path / "reconciler")
+    later = KilledRun(RUN.began_at - timedelta(seconds=1))
+    for age, run in ((60, RUN), (0, later)):
+        with suppress(Killed), clone.marked(run):
+            raise Killed
+        for mark in (tmp_path / "reconciler/runs").iterdir():
+            os.utime(mark, ns=(mark.stat().st_atime_ns, mark.stat().st_mtime_ns - age * 10**9))
+    assert clone.killed == [later, RUN]
 
 
 def test_a_run_goes_on_where_no_mark_can_be_written(tmp_path: Path) -> None:
