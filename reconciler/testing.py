@@ -9,12 +9,13 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from reconciler.apply import ApplyOptions, apply_plan
+from reconciler.engine.apply import ApplyOptions, apply_plan
+from reconciler.engine.compare.revert import PROMOTED, WayBack
+from reconciler.engine.read import read_live, read_part
+from reconciler.engine.stages import draw_plan
 from reconciler.errors import Stopped
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
-from reconciler.fleet.stages import draw_plan
-from reconciler.live.read import read_live, read_part
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
@@ -25,7 +26,6 @@ from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.revert import PROMOTED, WayBack
 from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
 from reconciler.service import Client

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from reconciler.engine.read import learn_ids
 from reconciler.kinds import all_kinds
-from reconciler.live.read import learn_ids
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Note, hints, pages, unused_names
 from reconciler.model.kind import Kinds

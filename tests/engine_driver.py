@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
-from reconciler.fleet.stages import draw_plan
+from reconciler.engine.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
+from reconciler.engine.stages import draw_plan
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Update
 from reconciler.model.plan import Plan, TargetPlan

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.compare import marks, news_of
 from reconciler.document.document import RunDocument
 from reconciler.document.merge import merge_reports
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import Outcome, Status
+from reconciler.engine.compare.obstacles import with_obstacles
+from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import not_applicable_at
@@ -20,8 +22,6 @@ from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
-from reconciler.planning.obstacles import with_obstacles
-from reconciler.planning.planner import make_plan
 from reconciler.reports.coverage import Matrix, Row, State, matrix
 from tests.building import KINDS, live, section
 from tests.render.samples import MINUTE, NOON, Traffic, about, milestone, saved_plan, spoilt, tree

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.sinks import TokenCommand, TokenFile
+from reconciler.engine.apply.sinks import TokenCommand, TokenFile
 from reconciler.errors import OutputFailed
 from reconciler.model.targets import Address
 from tests.building import API

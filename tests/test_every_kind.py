@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.engine.read import read_part
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.read import read_part
 from reconciler.model.diff import as_read, differences, fields_of
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Part

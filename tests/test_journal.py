@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.journal import Intent, Interrupted, Journal, read_interrupted
+from reconciler.engine.apply.journal import Intent, Interrupted, Journal, read_interrupted
 from reconciler.errors import OutputFailed
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Update

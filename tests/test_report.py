@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.apply import RESULT_UNKNOWN, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import summary_of
 from reconciler.document.stored import load_report, save
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import RESULT_UNKNOWN, Status
+from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Unreadable
-from reconciler.planning.planner import make_plan
 from reconciler.reports import render_report
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports

@@ -8,6 +8,7 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
+from reconciler.engine.compare.planner import make_plan
 from reconciler.export.completion import drawn
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
@@ -16,7 +17,6 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, LiveState
 from reconciler.model.targets import Target
-from reconciler.planning.planner import make_plan
 
 TO_CREATE = "does not exist, and `apply` creates it"
 IN_TEMPLATE = "in a template"

@@ -238,8 +238,8 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import surveying
-    from reconciler.fleet.final_plan import origins
-    from reconciler.fleet.stages import COMPARED, survey
+    from reconciler.engine.final_plan import origins
+    from reconciler.engine.stages import COMPARED, survey
 
     given = session.given
     with (

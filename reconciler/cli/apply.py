@@ -43,8 +43,8 @@ from reconciler.errors import OutputFailed, PlanRefused, ServiceError, UsageErro
 from reconciler.model.wording import counted
 
 if TYPE_CHECKING:
-    from reconciler.apply import Application, ApplyOptions, TokenSink
     from reconciler.document.document import RunDocument
+    from reconciler.engine.apply import Application, ApplyOptions, TokenSink
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.model.plan import TargetPlan
     from reconciler.model.targets import Target
@@ -260,8 +260,8 @@ def _overruled(*names: str) -> dict[str, None]:
 
 def _check(given: Given, flags: ApplyFlags) -> None:
     """Refuse options that contradict each other."""
-    from reconciler.apply import FailureLimit
-    from reconciler.planning.selection import read_canary
+    from reconciler.engine.apply import FailureLimit
+    from reconciler.engine.compare.selection import read_canary
 
     source = click.get_current_context().get_parameter_source("paths")
     if flags.plan_file is not None:
@@ -289,7 +289,7 @@ def _check(given: Given, flags: ApplyFlags) -> None:
 
 
 def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
-    from reconciler.apply.sinks import TokenCommand, TokenFile
+    from reconciler.engine.apply.sinks import TokenCommand, TokenFile
 
     if flags.tokens_to is not None:
         try:
@@ -347,7 +347,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
         UsageError: `--shard` asks for a shard of a plan that is already one.
     """
     from reconciler.document.tree import plan_of, with_plan
-    from reconciler.planning.selection import read_shard, share_plan
+    from reconciler.engine.compare.selection import read_shard, share_plan
     from reconciler.reports import render_plan
 
     given = session.given
@@ -369,7 +369,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
 def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "frozenset[Target]":
     """Return the targets that come first; none if nothing was given."""
     from reconciler.document.tree import plan_of
-    from reconciler.planning.selection import read_canary, selected_targets
+    from reconciler.engine.compare.selection import read_canary, selected_targets
 
     return (
         frozenset()
@@ -381,7 +381,7 @@ def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "froze
 def _no_canary(session: Session, canary: str, saved: "RunDocument") -> str:
     """Return that no target is a canary, and what the plan has instead."""
     from reconciler.document.tree import plan_of
-    from reconciler.planning.selection import read_canary, unmatched
+    from reconciler.engine.compare.selection import read_canary, unmatched
 
     return (
         f"in the plan, {unmatched(read_canary(canary), plan_of(saved, session.kinds).targets, '--canary', '--canary')}"
@@ -413,8 +413,8 @@ def _carry_out(
     after: Afterwards = Afterwards(),
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
-    from reconciler.apply import Application
     from reconciler.document.tree import canary_of, make_report, plan_of
+    from reconciler.engine.apply import Application
     from reconciler.model.item import RUN_ENDED
     from reconciler.reports import render_report
 
@@ -480,7 +480,7 @@ def _options(
     sink: "TokenSink | None",
     journal: HeldJournal,
 ) -> "ApplyOptions":
-    from reconciler.apply import ApplyOptions, FailureLimit, Stop
+    from reconciler.engine.apply import ApplyOptions, FailureLimit, Stop
     from reconciler.model.progress import Progress
 
     limit, planned = flags.max_failures, sum(1 for _ in saved.changes)
@@ -520,7 +520,7 @@ def _tell(session: Session, report: "RunDocument", failures: list[OutputFailed])
 
 def _warn(application: "Application", report: "RunDocument", held: str) -> None:
     """Say what the run left: imports that go on, changes that nothing has verified, and why it began nothing else."""
-    from reconciler.apply import UNVERIFIED
+    from reconciler.engine.apply import UNVERIFIED
 
     for sentence in application.imports.unfinished:
         LOG.warning("%s", sentence)

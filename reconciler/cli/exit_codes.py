@@ -61,7 +61,7 @@ def of_report(
         signal: the signal that came meanwhile; it counts only if it left something undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
-    from reconciler.apply import UNVERIFIED
+    from reconciler.engine.apply import UNVERIFIED
     from reconciler.model.item import Status
 
     statuses = {outcome.status for outcome in report.outcomes}

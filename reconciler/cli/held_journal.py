@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from reconciler.errors import ConfigurationError, OutputFailed
 
 if TYPE_CHECKING:
-    from reconciler.apply import TokenSink, WriteLog
-    from reconciler.apply.journal import Intent, Journal
+    from reconciler.engine.apply import TokenSink, WriteLog
+    from reconciler.engine.apply.journal import Intent, Journal
     from reconciler.model.kind import Kinds
     from reconciler.service import Client
 
@@ -36,7 +36,7 @@ class HeldJournal:
     @property
     def log(self) -> "WriteLog":
         """The log in which this run notes its writes."""
-        from reconciler.apply import NoWriteLog
+        from reconciler.engine.apply import NoWriteLog
 
         return self.journal or NoWriteLog()
 
@@ -65,8 +65,8 @@ def held_journal(
     if path is None:
         yield HeldJournal()
         return
-    from reconciler.apply import recover
-    from reconciler.apply.journal import Journal
+    from reconciler.engine.apply import recover
+    from reconciler.engine.apply.journal import Journal
 
     with Journal(path) as journal:
         held = HeldJournal(journal)

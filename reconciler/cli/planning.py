@@ -19,11 +19,14 @@ from reconciler.cli.settings import read_file
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
 from reconciler.document.stored import load_report
 from reconciler.document.tree import plan_of, rename, with_plan
+from reconciler.engine.compare.creation import variables_of
+from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.compare.selection import read_shard
+from reconciler.engine.inventory import prospect
+from reconciler.engine.stages import GIVEN, STAGES, survey
+from reconciler.engine.successions import successions
+from reconciler.engine.survey import FleetSurvey, Scope, Survey
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
-from reconciler.fleet.inventory import prospect
-from reconciler.fleet.stages import GIVEN, STAGES, survey
-from reconciler.fleet.successions import successions
-from reconciler.fleet.survey import FleetSurvey, Scope, Survey
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
@@ -31,9 +34,6 @@ from reconciler.model.item import Finding, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Target
-from reconciler.planning.creation import variables_of
-from reconciler.planning.revert import WayBack
-from reconciler.planning.selection import read_shard
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -51,7 +51,7 @@ def draw(
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
 ) -> RunDocument:
-    """Read the manifests and live state and return the plan. Nothing is written: see `fleet.STAGES`.
+    """Read the manifests and live state and return the plan. Nothing is written: see `stages.STAGES`.
 
     Args:
         session: the run.

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from reconciler.apply import Application
-    from reconciler.apply.aftermath import Names
     from reconciler.document.document import RunDocument
+    from reconciler.engine.apply import Application
+    from reconciler.engine.apply.aftermath import Names
     from reconciler.gitops.ancestry import Ancestry
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.inventory import OpenInventory
@@ -64,8 +64,8 @@ class Recording:
         Raises:
             InventoryUnreadable: the list cannot be read.
         """
-        from reconciler.apply.aftermath import without
         from reconciler.document.tree import plan_of, with_plan
+        from reconciler.engine.apply.aftermath import without
         from reconciler.gitops.inventory import NO_LIST
         from reconciler.kinds import all_kinds
         from reconciler.model.absence import HELD_UP, stale_absences
@@ -119,7 +119,7 @@ class Recording:
 
     def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""
-        from reconciler.apply import Fate, Status, with_left_out
+        from reconciler.engine.apply import Fate, Status, with_left_out
 
         every = list(known)
         for reason, plan in self.left.items():
@@ -175,8 +175,8 @@ class Recording:
 
     def _number(self, application: "Application", client: "Client") -> None:
         """Name the targets as the inventory does; those whose ID cannot be read wait for a later run."""
-        from reconciler.apply.aftermath import unnumbered, with_numbers
-        from reconciler.live.records import look_up
+        from reconciler.engine.apply.aftermath import unnumbered, with_numbers
+        from reconciler.engine.records import look_up
         from reconciler.model.state import Reference
 
         prospect = self.saved.inventory
@@ -199,7 +199,7 @@ class Recording:
         narrowed: Collection[str] | None,
     ) -> "tuple[Changes, str]":
         """Return what changes in the list that the plan saw, and the commit whose manifests were applied."""
-        from reconciler.apply.aftermath import aftermath, as_read, deleted_keys
+        from reconciler.engine.apply.aftermath import aftermath, as_read, deleted_keys
         from reconciler.kinds import all_kinds
         from reconciler.model.upkeep import Changes, changes_of, undone
 
@@ -216,7 +216,7 @@ class Recording:
 
     @property
     def _names(self) -> "Names":
-        from reconciler.apply.aftermath import names_of
+        from reconciler.engine.apply.aftermath import names_of
 
         prospect, stored = self.saved.inventory, self.inventory.stored
         targets = [target.target for target in self.saved.targets]
@@ -240,8 +240,8 @@ def _told(report: "RunDocument") -> "Apply":
     """Return the apply that a report and the CI job describe."""
     from collections import Counter
 
-    from reconciler.apply import DONE_BEFORE, Status
     from reconciler.document.numbers import DONE
+    from reconciler.engine.apply import DONE_BEFORE, Status
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
 

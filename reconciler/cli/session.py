@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from reconciler.document.guard import Limits
     from reconciler.document.links import Links
     from reconciler.document.style import Style
+    from reconciler.engine.compare.selection import RunSelection
     from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
-    from reconciler.planning.selection import RunSelection
     from reconciler.service import Client, Traffic
 
 LOG = logging.getLogger("reconciler")
@@ -221,7 +221,7 @@ class Session:
             NothingSelected: a path or a label that is selected is nobody's.
             UsageError: there is no such section, or no target declares it.
         """
-        from reconciler.planning.selection import remarks, select
+        from reconciler.engine.compare.selection import remarks, select
 
         self.check_sections()
         selected = select(desired, self.selection)
@@ -243,8 +243,8 @@ class Session:
     @property
     def selection(self) -> "RunSelection":
         """The selected targets and sections."""
+        from reconciler.engine.compare.selection import RunSelection
         from reconciler.model.globs import Globs
-        from reconciler.planning.selection import RunSelection
 
         given = self.given
         return RunSelection(Globs(given.targets), Globs(given.excluded), given.labels, given.sections)

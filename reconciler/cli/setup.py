@@ -132,8 +132,8 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     """Read the targets, and check what can be done there; nothing is written."""
     from reconciler.cli.planning import surveying
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
-    from reconciler.fleet.archived_targets import requests_left
-    from reconciler.fleet.stages import CHECK_STAGES, survey
+    from reconciler.engine.archived_targets import requests_left
+    from reconciler.engine.stages import CHECK_STAGES, survey
     from reconciler.service import Rate
 
     with surveying(session, client) as begun:

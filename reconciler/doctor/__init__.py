@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from reconciler.apply import planned_again, repeatable
 from reconciler.doctor.credentials import check_read_token, check_service
 from reconciler.doctor.findings import (
     Costs,
@@ -22,6 +21,7 @@ from reconciler.doctor.findings import (
 )
 from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
 from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
+from reconciler.engine.apply import planned_again, repeatable
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 

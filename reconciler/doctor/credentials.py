@@ -8,6 +8,8 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from reconciler.doctor.findings import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
+from reconciler.engine.caller import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of
+from reconciler.engine.causes import whole_url
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,
@@ -21,8 +23,6 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
-from reconciler.fleet.causes import whole_url
-from reconciler.live.caller import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, ServiceCheck, TargetState, Verdict
-from reconciler.errors import NotFound, ServiceError
-from reconciler.fleet.causes import (
+from reconciler.engine.caller import Caller
+from reconciler.engine.causes import (
     ARCHIVED,
     NO_RECORD,
     REFUSALS,
@@ -25,10 +25,12 @@ from reconciler.fleet.causes import (
     why_unread,
     without_right,
 )
-from reconciler.fleet.moved_targets import find_obstacles
-from reconciler.fleet.survey import FleetSurvey
-from reconciler.live.caller import Caller
-from reconciler.live.crew import ask_each
+from reconciler.engine.compare.obstacles import with_obstacles
+from reconciler.engine.compare.selection import restrict
+from reconciler.engine.crew import ask_each
+from reconciler.engine.moved_targets import find_obstacles
+from reconciler.engine.survey import FleetSurvey
+from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests
 from reconciler.model.creation import ToCreate
 from reconciler.model.item import Finding
@@ -38,8 +40,6 @@ from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Reader
 from reconciler.model.state import DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
-from reconciler.planning.obstacles import with_obstacles
-from reconciler.planning.selection import restrict
 
 Record = ProjectRecord | ServiceError | Obstacle
 """The record of a target, or why there is none; or why nothing of the target is visible."""
@@ -50,7 +50,7 @@ class CheckContext:
     """The targets of a check, and the facts known before it.
 
     Attributes:
-        run: has read them; see `fleet.CHECK_STAGES`.
+        run: has read them; see `stages.CHECK_STAGES`.
         service: the service and the token.
         plan: for these targets, with its problems.
         moved: the projects that have moved and are not written to, each with the reason.
@@ -87,7 +87,7 @@ def context_of(run: FleetSurvey, service: ServiceCheck, *, read_only: bool) -> C
     """Return what is known of the targets of a run, in a check of them.
 
     Args:
-        run: has read them; see `fleet.CHECK_STAGES`.
+        run: has read them; see `stages.CHECK_STAGES`.
         service: the service and the token.
         read_only: whether only reading is checked.
     """
@@ -106,7 +106,7 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
     """Return what can be read and written of each section of each target.
 
     Raises:
-        ServiceError: one that `live.ENDS_A_RUN`.
+        ServiceError: one that `read.ENDS_A_RUN`.
     """
     unseen = {each.target: each for each in context.targets if context.live.shows_nothing_of(each)}
     hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from reconciler.apply import CanaryRun
 from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen, is_about_run
+from reconciler.engine.apply import CanaryRun
+from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.codes import code_of, place_of
 from reconciler.model.item import RESULT_UNKNOWN, Change, Finding, Item, Keep, Outcome, Status
 from reconciler.model.kind import Kinds
@@ -15,7 +16,6 @@ from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Reference, Section
 from reconciler.model.targets import Address, Target
-from reconciler.planning.renames import RenameHint
 from reconciler.system import clock
 
 

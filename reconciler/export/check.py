@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 
+from reconciler.engine.compare.planner import plan_target
 from reconciler.export.sections import quoted
 from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.manifests import Member, read_contents
@@ -13,7 +14,6 @@ from reconciler.model.item import Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
-from reconciler.planning.planner import plan_target
 
 NO_MEMBERS: Mapping[str, tuple[Member, ...]] = MappingProxyType({})
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from reconciler.engine.compare.planner import plan_target
 from reconciler.export.completion import alone, checked, collected, drawn, joined
 from reconciler.export.edits import by_place, edited_value
 from reconciler.export.placement import Edit, Placement
@@ -26,7 +27,6 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.model.targets import Target
-from reconciler.planning.planner import plan_target
 
 
 @dataclass(frozen=True)

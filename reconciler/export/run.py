@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from reconciler.engine.causes import ProjectRecord, unfit
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder
@@ -29,7 +30,6 @@ from reconciler.export.sharing import (
     lines_apart,
 )
 from reconciler.export.targets import ExportRequest, ResolvedTarget
-from reconciler.fleet.causes import ProjectRecord, unfit
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.project_sets import chosen

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.engine.crew import ask_each
+from reconciler.engine.discovery import GroupListing, discover
+from reconciler.engine.read import answer_or_error
+from reconciler.engine.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.crew import ask_each
-from reconciler.live.discovery import GroupListing, discover
-from reconciler.live.read import answer_or_error
-from reconciler.live.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group

@@ -4,6 +4,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.engine.compare.collections import without_itself
+from reconciler.engine.compare.part import DeclaredPart
 from reconciler.export.sections import declarable, item_fields
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
@@ -18,8 +20,6 @@ from reconciler.model.plan import SectionPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
-from reconciler.planning.collections import without_itself
-from reconciler.planning.part import DeclaredPart
 
 ROTATION = "a rotation is due, which `apply` carries out"
 

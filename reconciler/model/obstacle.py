@@ -7,7 +7,7 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.targets import Address
 
 Effect = Literal["problem", "not applicable", "excepted", "read only"]
-"""What an obstacle does to a plan: see `planning.obstacles`."""
+"""What an obstacle does to a plan: see `compare.obstacles`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.accept import Acceptance, Drift, ManifestFiles, accept
 from reconciler.accept.differences import CONTRADICTION
+from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.manifests import Manifests, Member, read_contents
@@ -21,7 +22,6 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import LiveState, Reference
 from reconciler.model.targets import Level, Target
-from reconciler.planning.planner import make_plan
 from tests.building import KINDS, live
 
 pytestmark = pytest.mark.untraced

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import FailureLimit, Stop
+from reconciler.engine.apply import FailureLimit, Stop
 from tests.cli_runner import CliRunner
 from tests.items import by_target, changes_of
 from tests.states import a_small_service

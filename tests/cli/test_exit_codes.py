@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import Status
 from reconciler.cli.exit_codes import ExitCode, of_report
 from reconciler.document.document import Requests
+from reconciler.engine.apply import Status
 from tests.cli_runner import CliRunner
 from tests.render.samples import done
 

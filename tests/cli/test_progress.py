@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.logs import ToStderr
 from reconciler.cli.options import Given
 from reconciler.cli.progress import every, sentence, shown
-from reconciler.fleet.stages import draw_plan
+from reconciler.engine.apply import ApplyOptions, apply_plan
+from reconciler.engine.stages import draw_plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Level, Target
 from reconciler.service import Traffic

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.journal import Journal
+from reconciler.engine.apply.journal import Journal
 from tests.cli_runner import CliRunner, Ended
 from tests.limits import no_file_longer_than
 

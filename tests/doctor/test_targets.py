@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.live.read import UNEXPECTED
+from reconciler.engine.read import UNEXPECTED
 from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.canned import answer, canned

@@ -1,9 +1,9 @@
 """What changes need that this run creates."""
 
+from reconciler.engine.compare.creation import needs
 from reconciler.model.item import Create
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
-from reconciler.planning.creation import needs
 from tests.building import API, LIB
 from tests.render.creations import TEAM, TOOLS, creations
 

@@ -1,8 +1,8 @@
 """Matching wanted and live objects by name, on plain values."""
 
+from reconciler.engine.compare.matching import match
 from reconciler.model.resource import Item, LiveRecord, Resource
 from reconciler.model.targets import Key
-from reconciler.planning.matching import match
 
 
 def found(number: int, *names: Key) -> LiveRecord:

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.engine.compare.planner import make_plan
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Update
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import Reference, Section, Unreadable
 from reconciler.model.targets import Level, Target
-from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, LIB, USER, desired, live, section
 
 MILESTONES = (API, "milestones", "milestones")

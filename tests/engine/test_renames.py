@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.engine.compare.renames import RenameHint, rename_hints
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.planning.renames import RenameHint, rename_hints
 from tests.building import API, KINDS, noted
 
 Objects = Mapping[str, Fields]

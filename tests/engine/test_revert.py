@@ -13,15 +13,15 @@ from hypothesis import Phase, given, settings
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
-from reconciler.fleet.stages import draw_plan
-from reconciler.live.read import read_part
+from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.read import read_part
+from reconciler.engine.stages import draw_plan
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.revert import WayBack
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures

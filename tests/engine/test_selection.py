@@ -2,7 +2,8 @@
 
 import pytest
 
-from reconciler.fleet.unlisted_sets import hold_unlisted
+from reconciler.engine.compare.selection import RunSelection, select
+from reconciler.engine.unlisted_sets import hold_unlisted
 from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
 from reconciler.model.creation import Creation
@@ -10,7 +11,6 @@ from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.selection import RunSelection, select
 from tests.building import ACME, API, USER, section
 
 NUMBERED = Target(Level.PROJECT, 12)

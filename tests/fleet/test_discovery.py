@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.engine.discovery import GroupListing, discover
+from reconciler.engine.read import TRY_AGAIN
 from reconciler.errors import NotFound, ServerFailure, Unauthorized
-from reconciler.live.discovery import GroupListing, discover
-from reconciler.live.read import TRY_AGAIN
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP
 from reconciler.model.obstacle import Obstacle

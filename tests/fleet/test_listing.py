@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.engine.discovery import Ahead, Discovery, GroupListing, discover
+from reconciler.engine.read import read_live
 from reconciler.errors import Forbidden, Stopped, Unauthorized
-from reconciler.live.discovery import Ahead, Discovery, GroupListing, discover
-from reconciler.live.read import read_live
 from reconciler.manifests import Member, read_contents
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Spread

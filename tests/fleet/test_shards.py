@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import Requests
 from reconciler.document.merge import merge_reports
+from reconciler.engine.compare.selection import read_shard, share, share_plan
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation, Namespace, creation_of
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.selection import read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository

@@ -5,31 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reconciler.engine.causes import causes
+from reconciler.engine.compare.selection import RunSelection
+from reconciler.engine.discover import discover
+from reconciler.engine.existence import There
+from reconciler.engine.final_plan import obstructed
+from reconciler.engine.lacking_sections import inapplicable_sections, lacking_sections
+from reconciler.engine.lookups import look_up
+from reconciler.engine.missing_targets import archived_projects, missing_targets
+from reconciler.engine.moved_targets import moved_targets
+from reconciler.engine.narrow import divide, select
+from reconciler.engine.reading import read
+from reconciler.engine.since import compare
+from reconciler.engine.stages import CHECK_STAGES, GIVEN, STAGES, survey
+from reconciler.engine.survey import Added, FleetSurvey, Scope
+from reconciler.engine.twins import twins
 from reconciler.errors import InventoryUnreadable
-from reconciler.fleet.causes import causes
-from reconciler.fleet.compare import compare
-from reconciler.fleet.discover import discover
-from reconciler.fleet.final_plan import obstructed
-from reconciler.fleet.lacking_sections import inapplicable_sections, lacking_sections
-from reconciler.fleet.lookups import look_up
-from reconciler.fleet.missing_targets import archived_projects, missing_targets
-from reconciler.fleet.moved_targets import moved_targets
-from reconciler.fleet.narrow import divide, select
-from reconciler.fleet.reading import read
-from reconciler.fleet.stages import CHECK_STAGES, GIVEN, STAGES, survey
-from reconciler.fleet.survey import Added, FleetSurvey, Scope
-from reconciler.fleet.twins import twins
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory, Stored
 from reconciler.gitops.revision import Revision
 from reconciler.gitops.snapshot import Snapshot
-from reconciler.live.existence import There
 from reconciler.manifests import Inputs, read_contents
 from reconciler.model.globs import Globs
 from reconciler.model.inventory import Inventory
 from reconciler.model.shards import Shard
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
-from reconciler.planning.selection import RunSelection
 from tests.building import KINDS
 from tests.engine_driver import EngineDriver
 from tests.states import a_small_service

@@ -1,7 +1,7 @@
 """What an apply leaves for the inventory, also of a run that was narrowed after its plan was made."""
 
-from reconciler.apply import Outcome, Status
-from reconciler.apply.aftermath import aftermath, deleted_keys, names_of
+from reconciler.engine.apply import Outcome, Status
+from reconciler.engine.apply.aftermath import aftermath, deleted_keys, names_of
 from reconciler.model.diff import AsRead
 from reconciler.model.inventory import Inventory
 from reconciler.model.item import Create, Delete, Update

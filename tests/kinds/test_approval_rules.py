@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.document.stored import load_plan, save
+from reconciler.engine.apply import ApplyOptions, apply_plan
 from reconciler.kinds.approval_rules import trace
 from reconciler.model.audit import AuditEvent
 from reconciler.model.item import Delete, Update, sentences

@@ -9,13 +9,13 @@ import pytest
 from reconciler.document.groups import entries_of, grouped
 from reconciler.document.stored import load_plan, save
 from reconciler.document.style import Style
+from reconciler.engine.compare.planner import make_plan
 from reconciler.model.endpoints import Collection, Deletion
 from reconciler.model.item import Delete, sentences
 from reconciler.model.kind import Kind, Part
 from reconciler.model.resource import Objects
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
-from reconciler.planning.planner import make_plan
 from reconciler.reports import render_plan
 from tests.building import ACME, API, KINDS, desired, live, section
 from tests.render.samples import saved_plan

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from reconciler.engine.read import read_part
 from reconciler.kinds.notification_settings import SETTINGS
-from reconciler.live.read import read_part
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord
 from reconciler.model.targets import Target

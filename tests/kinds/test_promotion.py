@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.journal import Intent, Interrupted
-from reconciler.apply.recovery import recover
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
+from reconciler.engine.apply.journal import Intent, Interrupted
+from reconciler.engine.apply.recovery import recover
+from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.read import read_part
+from reconciler.engine.stages import draw_plan
 from reconciler.errors import PlanRefused
-from reconciler.fleet.stages import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
-from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import sentences
@@ -22,7 +23,6 @@ from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
-from reconciler.planning.revert import WayBack
 from reconciler.service import Client
 from tests.answering import Answering
 from tests.building import ACME, API, KINDS, LIB, section

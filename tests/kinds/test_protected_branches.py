@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.apply.agree import PLAN_WAS_EDITED
 from reconciler.document.stored import load_plan, save
+from reconciler.engine.apply import ApplyOptions, apply_plan
+from reconciler.engine.apply.agree import PLAN_WAS_EDITED
+from reconciler.engine.read import read_part
 from reconciler.kinds.protected_branches import trace
-from reconciler.live.read import read_part
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.item import Create, Delete, sentences
 from reconciler.model.protocols import Json, Request

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.apply import ApplyOptions, apply_plan
-from reconciler.fleet.stages import draw_plan
+from reconciler.engine.apply import ApplyOptions, apply_plan
+from reconciler.engine.stages import draw_plan
 from reconciler.model.state import Section
 from reconciler.service import Client
 from tests.between import Passing, between

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import ApplyOptions, apply_plan
+from reconciler.engine.apply import ApplyOptions, apply_plan
+from reconciler.engine.read import read_part
 from reconciler.errors import OutputFailed
 from reconciler.kinds.trigger_tokens import TOKENS
-from reconciler.live.read import read_part
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Objects
 from reconciler.service import Client

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import Outcome, Status
 from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Update

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 
-from reconciler.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.item import (
     Change,

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import Outcome, Status
 from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.protocols import Request

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.guard import Limits
 from reconciler.document.tree import make_report, rename, with_plan
+from reconciler.engine.apply import Outcome, Status
+from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility, creation_of
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
@@ -38,7 +39,6 @@ from reconciler.model.plan import (
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from reconciler.planning.renames import RenameHint
 from tests.building import KINDS, noted, section
 from tests.render.samples import Traffic, tree
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report, plan_of, with_plan
+from reconciler.engine.apply import Outcome, Status
+from reconciler.engine.compare.planner import make_plan
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.targets import Level, Target
-from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
 
 API = Target(Level.PROJECT, "acme/payments/api")

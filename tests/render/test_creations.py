@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply import Status
 from reconciler.document.compare import compare, marks, news_of
 from reconciler.document.document import RunDocument, target_of
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
+from reconciler.engine.apply import Status
 from reconciler.model.item import Create
 from reconciler.model.targets import Target
 from reconciler.reports import render_comparison, render_plan, render_report

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from reconciler.apply import Status
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
+from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic, UsageError
 from reconciler.reports import FORMATS, render_plan, render_report, render_validation
 from tests.building import KINDS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.apply import Status
 from reconciler.document.document import RunDocument
+from reconciler.engine.apply import Status
 from reconciler.model.item import Create, problem_at
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.document import RunDocument
 from reconciler.document.links import NOWHERE, Links, Places
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style, links_of
 from reconciler.document.tree import make_report
+from reconciler.engine.apply import Outcome, Status
+from reconciler.engine.compare.planner import make_plan
 from reconciler.model.item import Delete, Finding, Update, page_of
 from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Level, Target
-from reconciler.planning.planner import make_plan
 from reconciler.reports import render_plan, render_report
 from tests.building import KINDS, desired, live, noted, section
 from tests.render.samples import API, EMPTY, LIB, NOON, Traffic, about, done, milestone, sample, saved_plan, tree

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reconciler.apply import Status
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.style import Style
 from reconciler.document.wording import widening_notes
+from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Finding, problem_at
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan

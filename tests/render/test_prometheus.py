@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.apply import Outcome, Status
 from reconciler.document.document import Requests, RunDocument
 from reconciler.document.numbers import totals
+from reconciler.engine.apply import Outcome, Status
 from reconciler.model.item import ACTIONS, Create, problem_at
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target

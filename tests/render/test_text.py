@@ -8,11 +8,11 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 
-from reconciler.apply import Status
 from reconciler.document.document import RunDocument, target_of
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
+from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, unmanaged_at
 from reconciler.model.plan import Plan, SectionPlan, TargetPlan

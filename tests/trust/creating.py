@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.apply import ApplyOptions, Stop, apply_plan
-from reconciler.fleet.missing_targets import missing_targets
-from reconciler.fleet.stages import GIVEN, survey
-from reconciler.fleet.survey import Survey
+from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
+from reconciler.engine.missing_targets import missing_targets
+from reconciler.engine.stages import GIVEN, survey
+from reconciler.engine.survey import Survey
 from reconciler.model.creation import Creation, Import
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Application, ApplyOptions, Stop
+from reconciler.engine.apply import Application, ApplyOptions, Stop
 from reconciler.model.creation import Archive, Creation, Visibility
 from reconciler.model.plan import Plan, SectionPlan
 from reconciler.model.protocols import Request

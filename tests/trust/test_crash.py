@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import recover
-from reconciler.apply.journal import Journal
+from reconciler.engine.apply import recover
+from reconciler.engine.apply.journal import Journal
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.apply import FailureLimit
+from reconciler.engine.apply import FailureLimit
 from reconciler.model.creation import Creation
 from reconciler.model.plan import Plan, SectionPlan
 from reconciler.sandbox import Sandbox

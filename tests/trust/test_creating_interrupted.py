@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import recover
-from reconciler.apply.journal import Intent, Interrupted, Journal
+from reconciler.engine.apply import recover
+from reconciler.engine.apply.journal import Intent, Interrupted, Journal
 from reconciler.model.creation import Creation
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import DesiredTarget

@@ -4,8 +4,8 @@ from collections import Counter
 from threading import Lock
 from typing import Any
 
-from reconciler.apply import ApplyOptions, Stop, apply_plan
-from reconciler.fleet.stages import draw_plan
+from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
+from reconciler.engine.stages import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target

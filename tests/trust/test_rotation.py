@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply import ApplyOptions, Stop, apply_plan
-from reconciler.apply.sinks import TokenFile
 from reconciler.cli.held_journal import held_journal
-from reconciler.fleet.stages import draw_plan
+from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
+from reconciler.engine.apply.sinks import TokenFile
+from reconciler.engine.stages import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox

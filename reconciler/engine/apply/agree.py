@@ -1,0 +1,255 @@
+"""Changes that a plan shows, compared with a new plan right before they are sent: only equal ones go. Pure.
+
+The section is read, and planned again as a whole from what its changes want: see `as_declared`. What then goes depends
+on why it was planned again:
+
+- *from a file*: a change goes if planning leads to the same one, with the same requests: `settled`.
+- *a name that need not be unique*: likewise; somebody else's object of this name is not ours: `repeated`.
+- *below a changed group, from a file*: no more than was shown: `exceeding`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from pydantic import ValidationError
+
+from reconciler.engine.apply.outcomes import DONE_BEFORE
+from reconciler.engine.apply.verify import CurrentObjects, Reread, with_created
+from reconciler.model.diff import as_before, as_read, moved, resource_of
+from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, sentences
+from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.plan import SectionPlan
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Resource, Wanted
+from reconciler.model.state import PartAddress, Section, Unreadable
+from reconciler.model.targets import Key
+
+PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
+
+MADE_ANEW = "it has changed since the plan was made: the entries of its lists have other IDs; make the plan again"
+
+EXCEEDS = "it would do more than the saved plan shows, because a group above was changed; plan again"
+
+NEVER = timedelta.max
+
+BY_A_PLAN = "the saved plan"
+"""In the place of the commit that declared last what a plan deletes."""
+
+Absences = Mapping[PartAddress, Mapping[int, str]]
+"""See `LiveState.absences`."""
+
+
+def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[Section, Absences]:
+    """Declare a section as its changes leave it, with the objects that they delete.
+
+    Args:
+        changes: at least one; see `is_possible`.
+        live: the parts that they are about.
+        kinds: all kinds.
+    """
+    wanted: dict[str, Wanted] = {}
+    objects: dict[str, dict[Key, Resource | None]] = {}
+    absences: dict[PartAddress, dict[int, str]] = {}
+    for change in changes:
+        address = change.address
+        part = kinds[address.section].part(address.part)
+        if isinstance(part, Singleton) or address.name is None:
+            wanted[address.part] = _resource(change, part, live)
+            continue
+        items = objects.setdefault(address.part, {})
+        if not isinstance(change, Delete):
+            items[address.name] = _resource(change, part, live)
+        elif change.successor_id is None:
+            absences.setdefault((address.target, address.section, address.part), {})[change.read.id or 0] = BY_A_PLAN
+        else:  # only what is declared has a successor
+            items.setdefault(address.name, _rotated(part.model.model_construct(), NEVER))
+    for name, items in objects.items():
+        part = kinds[address.section].part(name)
+        wanted[name] = {**_in_order(part, changes, live[address.section, name]), **items}
+    return Section(address.target, address.section, wanted), absences
+
+
+def _in_order(
+    part: Part, changes: Iterable[Change], objects: CurrentObjects | Unreadable
+) -> dict[Key, Resource | None]:
+    """Declare besides some of the objects that are in order, and that no plan shows therefore.
+
+    They decide the plan of the rest: covers that no change takes along, and all objects that have no name but their
+    place among the others.
+    """
+    if isinstance(part, Singleton) or isinstance(objects, Unreadable):
+        return {}
+    if part.names.arrange:
+        gone = {change.read.id for change in changes if isinstance(change, Delete)}
+        return {record.names[0]: part.model() for number, record in objects.by_id.items() if number not in gone}
+    if part.writes.cover is None:
+        return {}
+    taken = {request.path.rpartition("/")[2] for change in changes for request in change.requests}
+    covers = filter(part.writes.cover.covered, objects.by_id.values())
+    return {record.names[0]: part.model() for record in covers if record.path_id not in taken}
+
+
+def _resource(change: Change, part: Part, live: Reread) -> Resource:
+    """Declare an object as a creation or an update leaves it, with the policy that leads there.
+
+    Raises:
+        ValidationError, TypeError: no object can be so.
+    """
+    objects = live[change.address.section, change.address.part]
+    model = part.model if isinstance(objects, Unreadable) else objects.model
+    wanted = resource_of(model, {} if isinstance(change, Delete) else change.after)
+    if isinstance(change, Create) and change.replaces_ids:
+        is_succeeded = isinstance(objects, CurrentObjects) and objects.new(change)
+        return _rotated(wanted, NEVER if is_succeeded else timedelta())
+    if isinstance(change, Update) and change.renamed_from is not None:
+        return wanted.model_copy(update={"renamed_from": (change.renamed_from,)})
+    if isinstance(change, Update) and change.read.below:
+        return wanted.model_copy(update={"promote": True})
+    return wanted
+
+
+def _rotated(wanted: Resource, age: timedelta) -> Resource:
+    return wanted.model_copy(update={"rotate_after": age})
+
+
+def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
+    """Return whether planning can make such a change at all."""
+    part = kinds[change.address.section].part(change.address.part)
+    if isinstance(part, Singleton) is not (change.address.name is None):
+        return False
+    try:
+        _resource(change, part, live)
+    except (ValidationError, TypeError):
+        return False
+    return isinstance(part, Collection) or isinstance(change, Update)
+
+
+def settled(shown: Sequence[Change], planned: SectionPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
+    """Yield the outcomes of the changes of a file to which planning does not lead.
+
+    An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
+    """
+    anew = {_identity(change, kind): change for change in planned.changes}
+    is_open = {_name(step, kind) for step in planned.changes if not isinstance(step, Delete)}
+    problems = {_name(problem, kind): problem for problem in planned.problems}
+    for change in shown:
+        now, objects = anew.get(_identity(change, kind)), live[kind.name, change.address.part]
+        if now is not None and _is_same(change, now):
+            continue
+        if isinstance(objects, Unreadable):
+            yield Outcome(change, Status.STALE, _unread(objects))
+            continue
+        since, problem = _since(change, objects), problems.get(_name(change, kind))
+        if isinstance(
+            change, Delete
+        ):  # nothing of a list is deleted while it is not known what a wanted name stands for
+            problem = problem or next(
+                (other for (part, _), other in problems.items() if part == change.address.part), None
+            )
+        if since and not problem and _name(change, kind) not in is_open and _is_done(change, objects):
+            yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
+        elif since:
+            yield Outcome(change, Status.STALE, since)
+        elif problem:
+            yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
+        else:
+            yield Outcome(
+                change, Status.STALE, MADE_ANEW if now and _has_other_entries(change, now) else PLAN_WAS_EDITED
+            )
+
+
+def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
+    """Yield the outcomes of creations which somebody else has made since: the service would make them once more."""
+    for change in creations:
+        objects = live[change.address.section, change.address.part]
+        since = _unread(objects) if isinstance(objects, Unreadable) else _since(change, objects)
+        if since:
+            yield Outcome(change, Status.STALE, since)
+
+
+def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
+    """Yield the outcomes of the changes of a section planned again which do more than the saved plan shows."""
+    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
+    for change in planned.changes:
+        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
+            yield Outcome(change, Status.STALE, EXCEEDS)
+
+
+def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:
+    """Return the part and the canonical name of what a step is about."""
+    part, name = kind.part(step.address.part), step.address.name
+    return step.address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
+
+
+def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
+    """Return the identity of a change within its section: two deletions may be of one name."""
+    return change.action, *_name(change, kind), None if isinstance(change, Create) else change.read.id
+
+
+def _is_same(shown: Change, now: Change) -> bool:
+    """Return whether planning has led to the same change, and tells no more of it."""
+    match shown, now:
+        case Create(), Create():
+            is_rotation = {*shown.replaces_ids} == {*now.replaces_ids}
+            return is_rotation and shown == replace(now, replaces_ids=shown.replaces_ids)
+        case Update(), Update() if shown.read.below:  # from where it is promoted was shown
+            return shown == now and {*sentences(now, "hint")} <= {*sentences(shown, "hint")}
+        case Delete(), Delete():
+            return shown == replace(now, successor_id=shown.successor_id)
+    return shown == now
+
+
+def _unread(part: Unreadable) -> str:
+    return f"cannot be read again: {part.reason}"
+
+
+def _since(change: Change, objects: CurrentObjects) -> str:
+    """Describe the difference since a change was planned; empty if there is none."""
+    if isinstance(change, Create):
+        return "it exists now" if objects.new(change) else ""
+    former = change.renamed_from if isinstance(change, Update) else None
+    namesakes = objects.named(change.address.name)
+    record = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
+    if record is None:
+        return "it no longer exists"
+    since = moved(change.read, as_read(as_before(record, change.read)))
+    if since:
+        return f"it has changed since the plan was made: {since}"
+    return "its new name is taken now" if former is not None and namesakes else ""
+
+
+def _is_done(change: Change, objects: CurrentObjects) -> bool:
+    """Return whether an object that needs no change by planning is the one that a change was to make.
+
+    An earlier apply of the same plan has made it so, or somebody else has.
+    """
+    if isinstance(change, Delete):
+        return change.read.id not in objects.by_id and not objects.taken(change.address.name)
+    if isinstance(change, Create) or change.read.below:
+        new = objects.new(change)
+        return len(new) == 1 and new[0].ours
+    record = objects.by_id.get(change.read.id)
+    return record is not None and objects.has_name(record, change.address.name)
+
+
+def _has_other_entries(shown: Change, now: Change) -> bool:
+    """Return whether all that differs are the IDs of entries that are removed: a plan does not show if they are old."""
+    return shown != now and _without_entry_ids(shown) == _without_entry_ids(now)
+
+
+def _without_entry_ids(change: Change) -> Change:
+    if not isinstance(change, Update):
+        return change
+    requests = tuple(replace(request, body=_unnumbered(request.body)) for request in change.requests)
+    return replace(change, requests=requests)
+
+
+def _unnumbered(value: Json) -> Json:
+    match value:
+        case dict():
+            return {key: _unnumbered(field) for key, field in value.items() if key != "id" or "_destroy" not in value}
+        case list():
+            return [_unnumbered(entry) for entry in value]
+    return value

@@ -1,0 +1,427 @@
+"""The creation of groups and projects: before everything else of a run, parents first, those of one depth side by side.
+
+Each takes one look and one POST. A path belongs to one target alone, and the service refuses it to a second, so that
+nothing is created twice: whatever is in doubt is looked up by its path. A creation that fails holds up what is below
+the target, and what refers to it.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+from reconciler.engine.apply.agree import PLAN_WAS_EDITED
+from reconciler.engine.apply.journal import recorded
+from reconciler.engine.apply.once import CreateOnce
+from reconciler.engine.apply.outcomes import RESULT_UNKNOWN, RUN_ENDED, Fate
+from reconciler.engine.apply.refusals import why_not_created
+from reconciler.engine.apply.targets import Targets
+from reconciler.engine.apply.waiting import VISIBLE_AFTER
+from reconciler.engine.compare.creation import variables_of
+from reconciler.engine.records import TargetRecord, fetch_record
+from reconciler.errors import (
+    AnswerLost,
+    NotFound,
+    OutputFailed,
+    RateLimited,
+    Refused,
+    ServiceError,
+    Stopped,
+    Unauthorized,
+)
+from reconciler.model.creation import FILE, VARIABLE
+from reconciler.model.diff import AsRead
+from reconciler.model.item import Change, Create, Outcome, Status
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.protocols import Json, Request
+from reconciler.model.state import Reference
+from reconciler.model.targets import Level, Target
+from reconciler.system.processes import own_tokens, reveals_token
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTarget:
+    """A target as the service shows it.
+
+    Attributes:
+        id: its numeric ID.
+        path: its full path.
+        visibility: None where the response does not show it.
+        is_ours: whether this run has created it.
+    """
+
+    id: int
+    path: str
+    visibility: Json = None
+    is_ours: bool = True
+
+    @classmethod
+    def of(cls, record: TargetRecord, *, is_ours: bool) -> "LiveTarget":
+        """Return what a record shows."""
+        return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
+
+
+class NewTarget:
+    """The creation of one group or project: an object of its namespace, where its path is its name.
+
+    Args:
+        plan: of the target, with nothing but its creation.
+        targets: what the run knows of all targets.
+
+    Attributes:
+        change: as it was planned.
+        target: the group or project.
+        result: what became of it; None where it was not needed, since the target exists by now.
+        is_begun: whether the service was asked for it, and has not put it off.
+        refusal: why the service takes no further imports, so that this one is asked for later; empty if it does.
+    """
+
+    def __init__(self, plan: TargetPlan, targets: Targets) -> None:
+        self.plan, self.target, self.targets = plan, plan.target, targets
+        self.service, self.options = targets.service, targets.options
+        self.change = next(change for change in plan.changes if isinstance(change, Create))
+        self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
+        self.is_begun, self.refusal = False, ""
+        self._visibility: Json = None
+
+    @property
+    def outcome(self) -> TargetPlan:
+        """The target with the outcome so far."""
+        if not self.is_begun:
+            return self.plan.with_outcomes((self._skipped(),))
+        if self.result is not None:
+            return self.plan.with_outcomes((self.result,))
+        return replace(self.plan, sections=tuple(replace(section, changes=()) for section in self.plan.sections))
+
+    @property
+    def sources(self) -> Collection[str]:
+        """From where the target is imported; nothing if it is not."""
+        imported: Collection[str] = self.change.after.get("import") or ()
+        return imported
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether this run has created a group of an archive, which arrives by and by."""
+        return self.targets[self.target].is_ours and "from_archive" in self.change.after
+
+    @property
+    def namespace(self) -> Target:
+        """The group that the target is created in."""
+        return Target(Level.GROUP, str(self.target.ref).rpartition("/")[0])
+
+    def run(self) -> None:
+        """Create the target, if nothing prevents that now."""
+        self.is_begun, self.refusal = True, ""
+        try:
+            self.result = self._created()
+        except (LookupError, OutputFailed) as error:
+            self.result = Outcome(self.change, Status.FAILED, str(error))
+        except ServiceError as error:
+            if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
+                self.is_begun, self.refusal = False, self._why(error)
+                return
+            self.options.stop.after(error, told=True)
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
+                self.result = self._skipped()
+            else:
+                self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
+        self._settle()
+
+    def refuse(self, fate: Fate) -> None:
+        """Note why the target is not created."""
+        self.is_begun, self.result = True, fate.outcome(self.change)
+        self._settle()
+
+    def fail(self, reason: str) -> None:
+        """Note why the target is not as it was asked for, although it was created."""
+        self._correct(Status.FAILED, reason)
+
+    def look_again(self) -> None:
+        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
+        has_arrived = self.targets.fate(self.target) is None
+        try:
+            place = self._look() if has_arrived and "visibility" in self.change.after else None
+        except (LookupError, ServiceError) as error:
+            self.fail(f"applied, but cannot be verified: {error}")
+            return
+        lowered = self._lowered(place.visibility if place else self._visibility)
+        if lowered:
+            self._correct(Status.DROPPED, lowered)
+
+    def _skipped(self) -> Outcome:
+        return Outcome(self.change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED)
+
+    def _correct(self, status: Status, reason: str) -> None:
+        created = self.result or Outcome(self.change, Status.DONE)
+        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
+        self._count()
+
+    def _settle(self) -> None:
+        """Hold up what depends on a target that was not created, and count the failure."""
+        match self.result:
+            case Outcome(status=Status.FAILED):
+                self.targets.give_up(self.target, f"{self.target} was not created")
+            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
+                self.targets.give_up(self.target, reason, status)
+        self._count()
+        done = self.result is not None and self.result.status is Status.DONE
+        self.options.progress.step(self.target, int(done))
+
+    def _count(self) -> None:
+        """Count a failure, after which the run may have to end."""
+        if self.options.failures is not None and self.result is not None:
+            self.options.failures.count(self.result, self.options.stop)
+
+    def _created(self) -> Outcome | None:
+        """Create the target, unless the run ends, what it needs is not there, or it exists by now.
+
+        Raises:
+            LookupError: the path leads elsewhere, the plan was edited, a variable is empty, or a file is not the one of
+                the plan.
+            OutputFailed: the journal cannot be written.
+            ServiceError: the target was not created, or that is unknown.
+        """
+        stopped = self.options.stop.reason
+        fate = Fate(Status.SKIPPED, stopped) if stopped else self.targets.fate(self.target)
+        if fate is not None:
+            return fate.outcome(self.change)
+        place = self._look()
+        if place is None:
+            change = self.targets.completed(self.change)
+            if isinstance(change, Fate):
+                return change.outcome(self.change)
+            place = self._create(change)
+        if place.is_ours:
+            return self._compared(place)
+        fate = self._adopt(place)
+        return fate.outcome(self.change) if fate else None
+
+    def _look(self) -> LiveTarget | None:
+        """Return the target, if it is there.
+
+        Raises:
+            LookupError: its path leads to another target.
+        """
+        target = self.target
+        try:
+            place = LiveTarget.of(fetch_record(target, self.service), is_ours=False)
+        except NotFound:
+            return None
+        if place.path.casefold() != str(target.ref).casefold():
+            raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
+        return place
+
+    def _create(self, change: Change) -> LiveTarget:
+        """Create the target, unless somebody else has created it.
+
+        Args:
+            change: as it is sent.
+        """
+        self._check_namespace(change)
+        (request,) = change.requests
+        with self._sending(request) as send:
+            return recorded(self.options, self.change, request, partial(self._sent, request, send))
+
+    def _check_namespace(self, change: Change) -> None:
+        """Refuse the creation of a saved plan that would create the target elsewhere.
+
+        Raises:
+            LookupError: it would, or nobody knows.
+        """
+        (request,) = change.requests
+        body = request.body or {}
+        number = body.get("parent_id", body.get("namespace_id"))
+        if self.options.recheck and isinstance(number, int):
+            path = str(self.namespace.ref)
+            known: Json = self.targets.numbers.of(Reference(Level.GROUP, path.casefold()), self.service)
+            if isinstance(known, Obstacle):
+                record = self.service.get(f"namespaces/{quote(path, safe='')}")
+                known = record.get("id") if isinstance(record, dict) else None
+            if known != number:
+                raise LookupError(PLAN_WAS_EDITED)
+
+    @contextmanager
+    def _sending(self, request: Request) -> Iterator[Callable[[], Json]]:
+        """Yield what sends a request, with what its placeholders stand for.
+
+        Raises:
+            LookupError: a variable is empty, or a file is not the one of the plan.
+        """
+        body = dict(request.body or {})
+        variables = [key for key, value in body.items() if _is(value, VARIABLE)]
+        if variables:
+            values = {key: external_token(body[key][VARIABLE], self.options.own_tokens) for key in variables}
+            yield partial(self._imported, replace(request, body=body | values), values.values())
+        elif FILE in body:
+            path, fields = Path(body.pop(FILE)[FILE]), replace(request, body=body)
+            try:
+                with path.open("rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != self.change.after["sha256"]:
+                        raise LookupError(f"{path} is not the archive of the plan: its SHA-256 differs; plan again")
+                    yield lambda: self.service.send(fields, file=file)
+            except OSError as error:
+                raise LookupError(f"{path}: {error.strerror}") from error
+        else:
+            yield lambda: self.service.send(request)
+
+    def _imported(self, request: Request, secrets: Collection[str]) -> Json:
+        """Ask for an import. A 401 is about the token for the other service, or the rights there: it ends no run."""
+        try:
+            return self.service.send(request, secrets=secrets)
+        except Unauthorized as error:
+            raise Refused(error.request, error.reason, error.status) from error
+
+    def _sent(self, request: Request, send: Callable[[], Json]) -> LiveTarget:
+        """Send a creation, and return what it has led to: a new target, or that of somebody else.
+
+        Raises:
+            AnswerLost: the new target cannot be seen.
+        """
+        waits = iter(VISIBLE_AFTER)
+        place = CreateOnce(
+            find=self._find,
+            send=lambda: _shown(send()),
+            adopt=lambda existing, is_ours: replace(existing, is_ours=is_ours),
+            waits=lambda error: self._waits(request, error, waits),
+        ).run()
+        if place is not None:
+            return place
+        try:
+            existing = self._looked_for(VISIBLE_AFTER)
+        except ServiceError as error:
+            raise AnswerLost(str(request), f"it was accepted; {error}") from error
+        if existing is None:
+            raise AnswerLost(str(request), f"it was accepted, and the {self.target.level} cannot be read")
+        return replace(existing, is_ours=True)
+
+    def _waits(self, request: Request, error: ServiceError, waits: Iterator[float]) -> bool:
+        """Pause where the group that this run has just created is not visible yet; return whether it is that."""
+        is_new = isinstance(error, NotFound) and self.targets[self.namespace].is_new
+        seconds = next(waits, None) if is_new else None
+        if seconds is not None:
+            self.service.pause(str(request), seconds)
+        return seconds is not None
+
+    def _find(self, lost: ServiceError, is_in_doubt: bool) -> LiveTarget | None:
+        """Look for a target whose creation was refused, or may have been carried out.
+
+        Raises:
+            ServiceError: nobody knows whether it exists.
+        """
+        if not is_in_doubt and not isinstance(lost, Refused):
+            return None
+        try:
+            return self._looked_for(VISIBLE_AFTER[:3] if is_in_doubt else ())
+        except ServiceError as error:
+            reason = f"{lost.reason}; checking whether it succeeded: {error}"
+            raise (AnswerLost if is_in_doubt else type(lost))(lost.request, reason, lost.status) from error
+
+    def _looked_for(self, waits: Iterable[float]) -> LiveTarget | None:
+        """Look for the target, also later: what was just created may not be visible at once."""
+        place = self._look()
+        for seconds in waits:
+            if place is not None:
+                break
+            self.service.pause(f"GET {self.target.url}".rstrip("/"), seconds)
+            place = self._look()
+        return place
+
+    def _adopt(self, place: LiveTarget) -> Fate | None:
+        """Go on with a target that somebody else, or an archive, has created; or return why that is not done.
+
+        A saved plan is stale then, and must not create the target elsewhere.
+        """
+        if self.options.recheck and not self.targets.is_in_archive(self.target):
+            return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
+        self.targets.learn(self.target, place.id, is_ours=False)
+        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
+        return None
+
+    def _compared(self, place: LiveTarget) -> Outcome:
+        """Return what became of a creation; a group of an archive is compared once that has arrived."""
+        outcome, self._visibility = self._arrived(place), place.visibility
+        lowered = "" if self.is_filled else self._lowered(place.visibility)
+        is_done = outcome.status is Status.DONE
+        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
+
+    def _arrived(self, place: LiveTarget) -> Outcome:
+        """Return what became of the creation, by the place of the target that was created."""
+        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        went_astray = path != wanted and not path.endswith(f"/{wanted}")
+        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
+        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
+        if went_astray:
+            reason = (
+                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
+            )
+            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
+        self.targets.learn(self.target, place.id, is_ours=True)
+        return done
+
+    def _lowered(self, visibility: Json) -> str:
+        """Return that the service made the target less visible than was asked for; nothing if it did not."""
+        asked = self.change.after.get("visibility")
+        is_lowered = visibility is not None and asked is not None and visibility != asked
+        return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
+
+    def _why(self, error: ServiceError) -> str:
+        """Return why the creation failed, and what to do about it."""
+        imported = self.change.after.get("import")
+        return why_not_created(self.target, next(iter(imported.values()))["token_env"] if imported else "", error)
+
+
+def tokens_of(plan: Plan) -> frozenset[str]:
+    """Return the tokens for other services that the creations of a plan take."""
+    names = {name for target in plan.targets for name in variables_of(target)}
+    return frozenset(filter(None, (os.environ.get(name, "").strip() for name in names)))
+
+
+def external_token(name: str, own: Collection[str]) -> str:
+    """Return the token for another service that an environment variable holds.
+
+    Args:
+        name: of the variable.
+        own: our own tokens, which go to no other service.
+
+    Raises:
+        LookupError: the variable is not set, or empty, or holds one of these.
+    """
+    value = os.environ.get(name, "").strip()
+    if reveals_token(name, value, {*own, *own_tokens(os.environ)}):
+        raise LookupError(
+            f"the environment variable {name} holds a token of reconciler, which goes to no other service"
+        )
+    if not value:
+        raise LookupError(f"the environment variable {name} is not set; it must hold the token for the import")
+    if not value.isprintable():
+        raise LookupError(f"the environment variable {name} holds bytes that no token has")
+    return value
+
+
+def _shown(answer: Json) -> LiveTarget | None:
+    """Return a new target, if the response to its creation shows it."""
+    fields = answer if isinstance(answer, dict) else {}
+    number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
+    if type(number) is int and isinstance(path, str):
+        return LiveTarget(number, path.strip("/"), fields.get("visibility"))
+    return None
+
+
+def _hidden(text: str, tokens: Collection[str]) -> str:
+    """Return words of the service without the tokens that were sent."""
+    from reconciler.service.responses import hidden  # noqa: PLC0415 - most commands start without HTTP
+
+    return hidden(text, tokens)
+
+
+def _is(value: Json, placeholder: str) -> bool:
+    return isinstance(value, dict) and value.keys() == {placeholder}

@@ -1,0 +1,250 @@
+"""The creation of objects in the sections of one target, with the delivery of the tokens among them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from urllib.parse import quote
+
+from reconciler.engine.apply.last import naming
+from reconciler.engine.apply.once import MAX_CREATE_ATTEMPTS, CreateOnce, elder
+from reconciler.engine.apply.outcomes import ApplyOptions
+from reconciler.engine.apply.sinks import NOT_DELIVERED, Delivery
+from reconciler.engine.apply.verify import CurrentObjects, Reread, Verifier, collection_of
+from reconciler.engine.discovery import project_numbers
+from reconciler.engine.read import read_part
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, ServiceError
+from reconciler.model.diff import only
+from reconciler.model.endpoints import CREATED, SECTION, Collection, Existing, FieldIds, number_of
+from reconciler.model.item import Change, Create, Outcome, Status, Update
+from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.resource import LiveRecord, Objects
+from reconciler.model.state import Unreadable
+from reconciler.model.targets import Address, Key, Level, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object that was created.
+
+    Attributes:
+        id: its ID.
+        step: what paths name it by.
+        secret: its secret, if it has one.
+    """
+
+    id: int
+    step: str
+    secret: str | None = None
+
+
+class ObjectCreation:
+    """The creation of the objects of one target.
+
+    Attributes:
+        delivery: of the values of created tokens.
+    """
+
+    def __init__(self, service: Service, verifier: Verifier, options: ApplyOptions) -> None:
+        self.service, self.verifier, self.kinds, self.options = service, verifier, verifier.kinds, options
+        self.delivery = Delivery(verifier, options)
+        self._made: dict[tuple[str, str, Key | None], int] = {}
+
+    def completed(self, change: Change, request: Request, made: Made | None) -> Request:
+        """Return a request with the IDs of the objects that this run has created.
+
+        Raises:
+            LookupError: one of them was not created; says which.
+        """
+        path = request.path.replace("{id}", made.step) if made else request.path
+        body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
+        part = self.kinds[change.address.section].part(change.address.part)
+        return replace(request, path=path, body=body, once=isinstance(part, Collection) and part.writes.once)
+
+    def _id_for(self, change: Change, value: Json) -> Json:
+        """Return a value of a body, or the ID for which it stands."""
+        if isinstance(value, list):
+            return [self._id_for(change, inner) for inner in value]
+        if not (isinstance(value, dict) and CREATED in value):
+            return value
+        section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
+        if (section, part, value[CREATED]) not in self._made:
+            title = self.kinds[section].part(part).title
+            raise LookupError(f'{title} "{value[CREATED]}" was not created, and this refers to it')
+        return self._made[section, part, value[CREATED]]
+
+    def create(self, change: Create | Update, request: Request) -> Made | None:
+        """Create or promote an object and deliver the value of its secret, which is part of it.
+
+        Return the object, if it is known; None where it stands for another target, whose ID it has.
+        """
+        made = CreateOnce(
+            find=lambda error, is_in_doubt: self._find(change, request, error) if is_in_doubt else None,
+            send=lambda: self._shown(change, request, self.service.send(request)),
+            adopt=lambda existing, _is_ours: self._adopted(change, existing),
+            tries=1 if request.once else MAX_CREATE_ATTEMPTS,
+        ).run()
+        if made is None or (isinstance(change, Create) and change.target_id is not None):
+            return None
+        if isinstance(change, Create) and made.secret is not None:
+            self._deliver(change, made, made.secret)
+        self._made[change.address.section, change.address.part, change.address.name] = made.id
+        return made
+
+    def _shown(self, change: Create | Update, request: Request, answer: Json) -> Made | None:
+        """Return a new object, if the response to its creation holds it.
+
+        Raises:
+            BadAnswer: it is needed and missing.
+        """
+        part = collection_of(change.address, self.kinds)
+        fields = answer if isinstance(answer, dict) else {}
+        number = fields.get(part.id_field) if part.id_field else number_of(change.address.name)
+        step, secret = (fields.get(name or part.id_field) for name in (part.path_field, part.secret_field))
+        if type(number) is int and isinstance(step, int | str) and (not part.secret_field or isinstance(secret, str)):
+            return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
+        if part.secret_field or part.relations.refers or any("{id}" in request.path for request in change.requests):
+            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
+        return None
+
+    def _find(self, change: Create | Update, request: Request, lost: ServiceError) -> LiveRecord | None:
+        """Return the object that a creation with a lost answer has made; None if it has made none.
+
+        A refusal in itself is no reason to look: the verifying reading shows what somebody else has created.
+
+        Raises:
+            AnswerLost: that is unknown.
+        """
+        part = collection_of(change.address, self.kinds)
+        objects = self.verifier.again([change])[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
+            raise AnswerLost(str(request), reason) from lost
+        # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
+        new = [existing for existing in objects.new(change) if not part.secret_field or existing.ours]
+        if len(new) > 1:
+            raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
+        return new[0] if new else None
+
+    def _adopted(self, change: Create | Update, existing: LiveRecord) -> Made:
+        """Return an object that was found after a creation with a lost answer, with the value of its secret."""
+        part = collection_of(change.address, self.kinds)
+        number = existing.id or 0
+        if not part.secret_field:
+            return Made(number, existing.path_id or str(number))
+        return Made(number, existing.path_id or str(number), self.delivery.values(change.address)[number])
+
+    def _deliver(self, change: Create, made: Made, secret: str) -> None:
+        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
+        try:
+            self.delivery.hand_over(change.address, secret)
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
+
+    def delivered_again(self, done: Outcome) -> Outcome:
+        """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
+        change = done.change
+        if isinstance(change, Create) and done.created and done.created.id is not None:
+            self._made[change.address.section, change.address.part, change.address.name] = done.created.id
+        if not (isinstance(change, Create) and self.is_secret(change.address)):
+            return done
+        try:
+            self.delivery.hand_over(change.address, [*self.delivery.values(change.address).values()][-1])
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            reason = f"it exists now, and its value could not be delivered: {error}"
+            return replace(done, status=Status.FAILED, reason=reason)
+        return done
+
+    def is_secret(self, address: Address) -> bool:
+        """Return whether objects in this place are tokens, whose values are delivered."""
+        return bool(collection_of(address, self.kinds).secret_field)
+
+    def withdrawn(self, change: Create, made: Made, live: Reread) -> str:
+        """Delete what was created though somebody else had just created the same: all runs that see both agree.
+
+        Return what came of it; nothing if no other has created it earlier.
+        """
+        objects = live[change.address.section, change.address.part]
+        if (
+            isinstance(objects, Unreadable)
+            or (first := elder((existing.id for existing in objects.new(change)), made.id)) is None
+        ):
+            return ""
+        reason = f"somebody else created the same object at the same time, ID {first}; this run's, ID {made.id}, "
+        part = collection_of(change.address, self.kinds)
+        if part.path_field == part.key:
+            elders = [existing for existing in objects.new(change) if (existing.id or 0) < made.id]
+            if len(elders) > 1 or self._reached(change, part, objects) != first:
+                return reason + "is still there: delete one of them"
+            return self._elder_deleted(change, first, made, reason)
+        reason += self._taken_back(change, made)
+        if self.is_secret(change.address):
+            instead = self.delivery.hand_over_other(change.address, first)
+            reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
+        return reason
+
+    def _reached(self, change: Create, part: Collection, live: CurrentObjects) -> int | None:
+        """Return the ID of the object that a request by the name of a new one reaches."""
+        leads_to, name = part.names.leads_to or (lambda _target, name, other: name == other), str(change.address.name)
+        names = ((number, str(record.names[0])) for number, record in live.by_id.items() if number is not None)
+        return min(number for number, other in names if leads_to(change.address.target, name, other))
+
+    def _elder_deleted(self, change: Create, first: int, made: Made, reason: str) -> str:
+        """Delete what somebody else has created at the same time, for a request by name takes that of the lowest ID.
+
+        What names that one names this run's before: an approval rule would hold for all branches meanwhile. Return what
+        came of it if both are still there.
+        """
+        try:
+            for request in self._naming_instead(change, first, made.id):
+                with suppress(NotFound):  # the other run has deleted it again
+                    self.service.send(request)
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
+        except (LookupError, ServiceError) as error:
+            return f"{reason}is still there, for the other could not be deleted: {error}"
+        return ""
+
+    def _naming_instead(self, change: Create, first: int, mine: int) -> Iterator[Request]:
+        """Yield the requests after which nothing names an object, but another one of the same name.
+
+        Objects of the target may name it; where that is a group, those of the projects in it too.
+        """
+        above = change.address.target
+        places = [(above, self.verifier.number)]
+        if above.level is Level.GROUP:
+            numbers_below = project_numbers(above, self.verifier.lists)
+            places += [(Target(Level.PROJECT, number), number) for number in numbers_below]
+        everywhere = (
+            (target, number, part, field)
+            for target, number in places
+            for part, field in naming(change.address.section, target.level, self.kinds)
+        )
+        for target, number, part, field in everywhere:
+            live = read_part(self.verifier.lists, part, target, {}, number)
+            if isinstance(live, Unreadable) and live.status != HTTPStatus.FORBIDDEN:  # as in an edition without them
+                raise LookupError(live.reason)
+            eldest = {record.names[0]: record for record in reversed(live.own)} if isinstance(live, Objects) else {}
+            # A younger one of the same name is taken back by the run that has made it, and cannot be changed till then.
+            for record in eldest.values():
+                rows = record.entries.get(field, ())
+                names = getattr(record.resource, field)
+                if isinstance(names, tuple) and part.writes.update and first in {row.id for row in rows}:
+                    numbers: dict[tuple[str, str], list[Json]] = {(field, name): [] for name in names}
+                    for row in rows:
+                        numbers[field, row.shown].append(mine if row.id == first else row.id)
+                    wanted = only(record.resource, [field])
+                    path = target.url + (part.writes.suffix or part.suffix)
+                    ids = FieldIds(named=numbers)
+                    yield from part.writes.update(
+                        Existing(part, target, path, record.names[0], wanted, record, ids=ids)
+                    )
+
+    def _taken_back(self, change: Create, made: Made) -> str:
+        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
+        try:
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
+        except ServiceError as error:
+            return f"could not be deleted again and should be: {error}"
+        return "was deleted again"

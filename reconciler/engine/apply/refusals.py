@@ -1,0 +1,118 @@
+"""Why the service refuses a write, and what to do about it."""
+
+import re
+
+from reconciler.engine.apply.outcomes import Stop
+from reconciler.engine.apply.verify import collection_of
+from reconciler.engine.caller import UNKNOWN_CALLER, ask_caller
+from reconciler.engine.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
+from reconciler.errors import Forbidden, Refused, ServiceError
+from reconciler.model.item import Change, Create
+from reconciler.model.kind import Archived, Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.protocols import Service
+from reconciler.model.targets import Level, Target
+from reconciler.model.wording import advised
+
+TAKEN_MESSAGE = "has already been taken"
+"""In the refusal of a creation: the name is that of another object."""
+
+FULL_MESSAGE = "Maximum number of"
+"""In the refusal of a creation: there are as many as there may be."""
+
+REMEDIES = {
+    "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
+    "has already been taken": "another user, group or project has this path or name: choose another",
+    "reserved name": "choose another path",
+    "is not allowed since the parent": "`visibility` must not exceed that of the group above",
+    "not have read access to the repository": "check the token in {variable}, and `repo_id`",
+    "Authentication failed": "check the token in {variable}, and the user it belongs to",
+    "GitHub error": "check `repo_id`, and what the token in {variable} may read",
+    "BitBucket Server error": "check `url`, `project` and `repo`, and what the token in {variable} may read",
+    "is not valid": "{parent} does not exist, or this token may not create projects there",
+    "undefined method": "{parent} does not exist",
+    "does not exist": "create {parent} first, or add `create` to its manifest",
+    "not allowed to import": "this token needs the role Maintainer in {parent}",
+    "archive (ending in": "name a file that a service has exported",
+    "file is missing": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
+    "file is invalid": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
+}
+"""By words of a refusal, what to do about it."""
+
+BY_STATUS = {
+    401: "check the token in {variable}, and what it may read",
+    404: "{parent} does not exist, or is not visible to this token",
+    413: "the archive is larger than the service allows (`max_import_size`)",
+}
+"""The same by status, where no words are known."""
+
+_TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
+
+
+class Refusals:
+    """Why one target refuses changes. What explains it is asked for once.
+
+    Attributes:
+        closed: by section that the target refuses as a whole, why.
+    """
+
+    def __init__(self, target: Target, service: Service, kinds: Kinds, stop: Stop) -> None:
+        self._target, self._service, self._kinds, self._stop = target, service, kinds, stop
+        self._record: ProjectRecord | None = None
+        self.closed: dict[str, str] = {}
+
+    def why(self, change: Change, error: ServiceError) -> str:
+        """Return why a change failed, and what to do; if the target refuses it, the rest of its section is closed."""
+        section = change.address.section
+        if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
+            return advised(str(error), collection_of(change.address, self._kinds).names.taken)
+        if isinstance(error, Refused) and isinstance(change, Create) and FULL_MESSAGE in error.reason:
+            return advised(str(error), collection_of(change.address, self._kinds).listing.hides)
+        if not isinstance(error, Forbidden) or self._stop.reason:
+            return advised(str(error), error.remedy)
+        obstacle, barrier = self._cause(section), self._kinds[section].needs.barrier
+        if not obstacle.reason:
+            return advised(str(error), obstacle.remedy)
+        if barrier is None or barrier.is_whole or obstacle.reason != barrier.reason:
+            self.closed[section] = obstacle.reason
+        return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
+
+    def _cause(self, section: str) -> Obstacle:
+        """Return why a section cannot be written.
+
+        Not everything that a plan reads shows the role: the first refusal in a project takes one request for the cause.
+        Where that does not tell the role, as in a group, the user behind the token is asked for too, once a run.
+        """
+        needs, caller = self._kinds[section].needs, UNKNOWN_CALLER
+        try:
+            if self._record is None and (needs.archived is not Archived.OPEN or needs.barrier):
+                if self._target.level is Level.GROUP:
+                    caller = ask_caller(self._service)
+                    record = read_membership(self._target, self._service, caller)
+                else:
+                    record = read_record(self._target, self._service, UNKNOWN_CALLER)
+                self._record = record if isinstance(record, ProjectRecord) else NO_RECORD
+            if self._record is None or self._record.role is None:
+                caller = ask_caller(self._service)
+        except ServiceError as ending:
+            self._stop.after(ending)
+        return why_refused(self._target, needs, self._record or NO_RECORD, caller)
+
+
+def why_not_created(target: Target, variable: str, error: ServiceError) -> str:
+    """Return why a group or project was not created, and what to do about it.
+
+    Args:
+        target: the group or project.
+        variable: the environment variable with the token for the import; empty for none.
+        error: of the request.
+    """
+    parent = str(target.ref).rpartition("/")[0]
+    parent = f"group {parent}" if parent else ""
+    words = _TAKEN.sub(r"\1: \2", str(error)) if isinstance(error, Refused) else str(error)
+    remedy = next((remedy for known, remedy in REMEDIES.items() if known in words), "")
+    remedy = remedy or error.remedy or BY_STATUS.get(error.status or 0, "")
+    if not remedy and isinstance(error, Forbidden):
+        where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
+        remedy = f"this token may not create {target.level}s {where}"
+    return advised(words, remedy.format(variable=variable, parent=parent))

@@ -1,0 +1,179 @@
+"""The delivery of the values of created tokens: to a file or to a command, and nowhere else.
+
+A value may be delivered twice: a rotated token's successor is delivered once more before its predecessor is deleted.
+"""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from reconciler.engine.apply.outcomes import ApplyOptions
+from reconciler.engine.apply.verify import Verifier, collection_of
+from reconciler.errors import OutputFailed, ServiceError
+from reconciler.model.item import Delete, Outcome, Status
+from reconciler.model.targets import Address
+from reconciler.system.files import append_line, naming, open_own, values_of
+from reconciler.system.processes import inherited
+
+NOT_DELIVERED = "a token could not be delivered, so the run was ended"
+
+
+class Delivery:
+    """The delivery of the values of one target's tokens."""
+
+    def __init__(self, verifier: Verifier, options: ApplyOptions) -> None:
+        self._verifier, self._options = verifier, options
+        self._delivered: set[Address] = set()
+
+    def values(self, address: Address) -> dict[int | None, str]:
+        """Return the values of the tokens of a name that are ours, by ID, newest last.
+
+        Raises:
+            ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
+        """
+        part = collection_of(address, self._verifier.kinds)
+        return {token.id: value for token, value in self._verifier.secrets(part, address)}
+
+    def hand_over(self, address: Address, value: str) -> None:
+        """Deliver the value of a token.
+
+        Raises:
+            OutputFailed: that failed.
+        """
+        if self._options.deliver is None:
+            raise OutputFailed("no token sink is configured")
+        self._options.deliver(address, value)
+        self._delivered.add(address)
+
+    def hand_over_other(self, address: Address, number: int) -> bool:
+        """Deliver the value of another token of a name, if it is ours; return whether that is done."""
+        values = self.values(address)
+        try:
+            self.hand_over(address, values[number])
+        except (KeyError, OutputFailed):
+            return False
+        return True
+
+    def hand_over_successor(self, change: Delete) -> Outcome | None:
+        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
+
+        The run that created the successor may have been killed before it could deliver it.
+        """
+        if change.successor_id is None or change.address in self._delivered:
+            return None
+        try:
+            values = self.values(change.address)
+            if change.successor_id not in values:
+                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
+            self.hand_over(change.address, [*values.values()][-1])
+        except ServiceError as error:
+            self._options.stop.after(error)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
+        except OutputFailed as error:
+            self._options.stop.cancel(NOT_DELIVERED)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
+        return None
+
+
+class TokenFile:
+    """Appends one JSON line a token to a file that only its owner can read, on disk before it returns.
+
+    A line that is the file's last one of that token's name is not written again.
+
+    Raises:
+        OutputFailed: when it is made, so before anything is created, if the file cannot be written, is not ours, or
+            others may read it; when it is called, if the line could not be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        with self._opened():
+            pass
+
+    def __call__(self, address: Address, value: str) -> None:
+        """Write one token."""
+        line = token_line(address, value)
+        with self._lock, self._opened() as handle, naming(self._path):
+            # Shards may deliver to one file side by side.
+            flock(handle, LOCK_EX)
+            if not _is_newest(json.loads(line), os.pread(handle, os.fstat(handle).st_size, 0)):
+                append_line(handle, line)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        handle = open_own(self._path, instead=", or use --tokens-command")
+        try:
+            if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
+                raise OutputFailed(
+                    f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"
+                )
+            yield handle
+        finally:
+            os.close(handle)
+
+
+class TokenCommand:
+    """Runs a command for each token, with one JSON line on its standard input. It does not inherit our tokens.
+
+    Args:
+        command: with its arguments, as a shell would read them; no shell is run.
+        tokens: our own, where they come from elsewhere than the environment.
+        seconds: how long it may take.
+
+    Raises:
+        OutputFailed: when it is made, if there is no command; when it is called, if the command cannot be started,
+            fails, or takes longer than `seconds`.
+    """
+
+    def __init__(self, command: str, tokens: Collection[str] = (), seconds: float = 60) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError:
+            self._words = []
+        if not self._words:
+            raise OutputFailed(f"not a command: {command}")
+        self._tokens, self._seconds = tokens, seconds
+
+    def __call__(self, address: Address, value: str) -> None:
+        """Hand over one token."""
+        name = self._words[0]
+        try:
+            done = subprocess.run(
+                self._words,
+                input=f"{token_line(address, value)}\n".encode(),
+                stdout=subprocess.DEVNULL,
+                env=inherited(self._tokens),
+                timeout=self._seconds,
+                check=False,
+                process_group=0,  # Ctrl-C goes to the group in the foreground: a delivery is finished
+            )
+        except subprocess.TimeoutExpired:
+            raise OutputFailed(f"{name} did not end within {self._seconds} s") from None
+        except OSError as error:
+            raise OutputFailed(f"{name}: {error.strerror}") from None
+        if done.returncode:
+            raise OutputFailed(f"{name} ended with exit code {done.returncode}")
+
+
+def token_line(address: Address, value: str) -> str:
+    """Return the line that is delivered for one token."""
+    named = {"target": str(address.target), "section": address.section, "description": address.name}
+    return json.dumps({**named, "token": value})
+
+
+def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
+    """Return whether an entry is the newest of its name in a file of tokens."""
+    if json.dumps(entry["token"]).encode() not in delivered:
+        return False
+    name = entry.items() - {("token", entry["token"])}
+    entries = [entry for entry in values_of(delivered) if isinstance(entry, dict) and name <= entry.items()]
+    return entries[-1:] == [entry]

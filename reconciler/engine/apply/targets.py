@@ -1,0 +1,224 @@
+"""What a run knows of its targets, across their runs: which it has created, and where nothing can be done.
+
+A creation that fails holds up what is below the target, and what refers to it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+from reconciler.engine.apply.outcomes import ApplyOptions, Fate
+from reconciler.engine.compare.creation import references
+from reconciler.engine.records import look_up_id
+from reconciler.errors import ServiceError
+from reconciler.model.creation import ID_OF
+from reconciler.model.endpoints import CREATED, OWNER, SECTION
+from reconciler.model.item import Change, Create, Status
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import TargetPlan
+from reconciler.model.protocols import Json, Reader, Service
+from reconciler.model.state import Reference
+from reconciler.model.targets import Address, Identity, Key, Level, Target
+
+
+class Numbers:
+    """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Reference, int | Obstacle] = {}
+        self._asking: dict[Reference, Lock] = {}
+
+    def learn(self, ids: Mapping[Reference, int | Obstacle]) -> None:
+        """Take in what was read."""
+        self._known.update(ids)
+
+    def known(self, reference: Reference) -> int | None:
+        """Return the ID of a path, if it is known."""
+        number = self._known.get(replace(reference, path=reference.path.casefold()))
+        return number if isinstance(number, int) else None
+
+    def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
+        """Return the ID of a path."""
+        with self._asking.setdefault(reference, Lock()):
+            if reference not in self._known:
+                self._known[reference] = look_up_id(reference, reader)
+        return self._known[reference]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTarget:
+    """What a run knows of one target.
+
+    Attributes:
+        fate: why nothing can be done in it; None if it can.
+        is_new: whether this run has created it, or has found it where it was to be created.
+        is_ours: whether this run has created it.
+        is_filled: whether an archive has come, or may have, into this group.
+    """
+
+    fate: Fate | None = None
+    is_new: bool = False
+    is_ours: bool = False
+    is_filled: bool = False
+
+
+UNTOUCHED = KnownTarget()
+
+
+class Targets:
+    """What a run knows of all its targets. Safe to use from any thread.
+
+    The run of the whole plan makes it. The run of a target notes in it what became of the target, and no other.
+
+    Attributes:
+        service: the service.
+        options: of the run.
+        tokens: the tokens for other services, which no message repeats.
+        numbers: the IDs of all targets, as far as they are known.
+    """
+
+    def __init__(self, service: Service, options: ApplyOptions, tokens: Collection[str] = ()) -> None:
+        self.service, self.options, self.tokens, self.numbers = service, options, tokens, Numbers()
+        self._states: dict[Identity, KnownTarget] = {}
+        self._made: dict[tuple[str, str, Key], int] = {}
+        self._lock = Lock()
+
+    def __getitem__(self, target: Target) -> KnownTarget:
+        """Return what is known of a target."""
+        return self._states.get(target.identity, UNTOUCHED)
+
+    def fate(self, target: Target) -> Fate | None:
+        """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
+        fates = (self[needed].fate for needed in [target, *groups_around(target)])
+        return next((fate for fate in fates if fate is not None), None)
+
+    def is_in_archive(self, target: Target) -> bool:
+        """Return whether an archive has come, or may have, into a group above a target."""
+        return any(self[group].is_filled for group in groups_around(target))
+
+    def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
+        """Note why nothing can be done in a target."""
+        self._note(target, fate=Fate(status, reason))
+
+    def learn(self, target: Target, number: int, *, is_ours: bool) -> None:
+        """Note the ID of a new target."""
+        self._note(target, is_new=True, is_ours=is_ours)
+        self.numbers.learn({Reference(target.level, str(target.ref).casefold()): number})
+
+    def fill(self, group: Target) -> None:
+        """Note that an archive comes, or may come, into a group."""
+        self._note(group, is_filled=True)
+
+    def _note(self, target: Target, **changes: Any) -> None:
+        with self._lock:
+            self._states[target.identity] = replace(self[target], **changes)
+
+    def note_made(self, made: Iterable[tuple[Address, int | None]]) -> None:
+        """Note the IDs of the objects of a group that this run has created, or has found as they were to be."""
+        for address, number in made:
+            if address.target.level is Level.GROUP and number is not None and address.name is not None:
+                with self._lock:
+                    self._made[str(address.target).casefold(), address.section, address.name] = number
+
+    def with_made(self, change: Change) -> Change:
+        """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""
+        if not refers_above(change):
+            return change
+        bodies = [
+            {field: _with_made(value, self._made) for field, value in (request.body or {}).items()}
+            for request in change.requests
+        ]
+        requests = zip(change.requests, bodies, strict=True)
+        return replace(change, requests=tuple(replace(request, body=body) for request, body in requests))
+
+    def completed(self, change: Change) -> Change | Fate:
+        """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
+        ids: dict[str, int] = {}
+        for target in targets_in(change):
+            fate = self.fate(target)
+            if fate is not None:
+                return fate
+            try:
+                number = self.numbers.of(Reference(target.level, str(target.ref).casefold()), self.service)
+            except ServiceError as error:
+                self.options.stop.after(error)
+                return Fate(Status.SKIPPED, str(error))
+            if isinstance(number, Obstacle):
+                return Fate(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
+            ids[str(target)] = number
+        if not ids:
+            return change
+        requests = tuple(replace(request, body=_filled(request.body, ids)) for request in change.requests)
+        if isinstance(change, Create) and change.address.section and _is_named_by_id(change):
+            return replace(change, requests=requests, target_id=next(iter(ids.values())))
+        return replace(change, requests=requests)
+
+
+def groups_around(target: Target) -> Iterator[Target]:
+    """Yield the groups above a target, as far as its path shows them, the nearest first."""
+    path = target.ref if isinstance(target.ref, str) else ""
+    while path := path.rpartition("/")[0]:
+        yield Target(Level.GROUP, path)
+
+
+def targets_in(change: Change) -> Iterator[Target]:
+    """Yield the targets whose IDs the requests of a change lack."""
+    for name in {name for request in change.requests for name in references(request.body)}:
+        level, _, path = name.partition(" ")
+        yield Target(Level(level), path)
+
+
+def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
+    """Return targets that are to be created so that each wave needs those before: groups by depth, then projects."""
+    by_depth: dict[tuple[bool, int], list[TargetPlan]] = {}
+    for plan in plans:
+        is_project = plan.target.level is Level.PROJECT
+        depth = 0 if is_project else str(plan.target.ref).count("/")
+        by_depth.setdefault((is_project, depth), []).append(plan)
+    return [by_depth[place] for place in sorted(by_depth)]
+
+
+def apart(target: TargetPlan) -> Iterator[TargetPlan]:
+    """Yield the creation of a target that does not exist, and what is declared of it, each by itself."""
+    creation = tuple(section for section in target.sections if not section.section)
+    declared = tuple(section for section in target.sections if section.section)
+    yield replace(target, sections=creation)
+    if declared or target.importing:
+        yield replace(target, sections=declared)
+
+
+def _is_named_by_id(change: Create) -> bool:
+    """Return whether what is created stands for a target that this run creates, and does not just mention it."""
+    return any(isinstance(value, dict) and ID_OF in value for value in (change.requests[0].body or {}).values())
+
+
+def _filled(body: Json, ids: Mapping[str, int]) -> Json:
+    """Return a body with IDs in the place of names."""
+    match body:
+        case {"id_of": str() as name}:
+            return ids[name]
+        case dict():
+            return {key: _filled(value, ids) for key, value in body.items()}
+        case list():
+            return [_filled(value, ids) for value in body]
+    return body
+
+
+def refers_above(change: Change) -> str:
+    """Return an object of a group above whose ID the requests of a change lack; empty if they lack none."""
+    values = (value for request in change.requests for value in (request.body or {}).values())
+    lacking = (one for value in values if isinstance(value, list) for one in value)
+    return next((f'"{one[CREATED]}" of {one[OWNER]}' for one in lacking if _is_of_another(one)), "")
+
+
+def _is_of_another(value: Json) -> bool:
+    return isinstance(value, dict) and value.keys() == {CREATED, SECTION, OWNER}
+
+
+def _with_made(value: Json, made: Mapping[tuple[str, str, Key], int]) -> Json:
+    """Return a value of a body with IDs in the place of the objects of groups for which they are known."""
+    if isinstance(value, list):
+        return [_with_made(one, made) for one in value]
+    known = made.get((str(value[OWNER]), str(value[SECTION]), str(value[CREATED]))) if _is_of_another(value) else None
+    return value if known is None else known

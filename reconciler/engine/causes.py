@@ -1,0 +1,515 @@
+"""The stage that finds out why something cannot be read, and what to do about it; the doctor has the same words.
+
+A refusal explains little. One more request for a target that fails finds the cause; where many targets of a group fail
+alike, one request finds it for all of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from urllib.parse import urlsplit
+
+from reconciler.engine.caller import ADMIN_MODE, UNKNOWN_CALLER, Caller, ask_caller
+from reconciler.engine.compare.obstacles import without
+from reconciler.engine.crew import side_by_side
+from reconciler.engine.read import TRY_AGAIN, answer_or_error
+from reconciler.engine.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
+from reconciler.engine.survey import Added, Survey
+from reconciler.errors import ConfigurationError, NotFound, ServiceError
+from reconciler.model.kind import Archived, Kinds, Needs, Role
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.targets import Address, Level, Target
+
+REFUSALS = frozenset({403, 404})
+
+MIN_TARGETS_OF_CAUSE = 3
+"""From so many targets on that fail alike, their group is asked about instead of each of them."""
+
+INHERITED = "what holds in the groups above"
+"""The cause of obstacles that all projects of a group share which fail alike."""
+
+ARCHIVED = "the project is archived"
+"""Why nothing can be written there."""
+UNARCHIVE = "unarchive it, or {}"
+"""What to do about it; see `other_way_out`."""
+AT_THE_TOP = "only groups at the top have these settings", "declare them there"
+"""Why a subgroup has no such section, and what to do."""
+FORBIDDEN = 403
+NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
+NO_EDITION = "the Community Edition has no such settings"
+LEAVE_OUT = "leave the section out"
+ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
+WRONG_REQUESTS = (400, 413, 415, 422)
+REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRecord:
+    """The record of a project or a group, as far as it explains what may be read and written there.
+
+    A project's record holds the caller's role by membership of the project and of the groups above, not by membership
+    of an invited group (deployed behaviour, section 7.8). A group's record holds no role.
+
+    Attributes:
+        role: of the caller, as the service counts; None if unknown.
+        inherited: whether that role comes from the groups above alone.
+        archived: whether it is; None if unknown.
+        off: the keys of what is switched off.
+        nested: whether a group has a group above it; None if unknown.
+    """
+
+    role: int | None = None
+    inherited: bool = False
+    archived: bool | None = None
+    off: frozenset[str] = frozenset()
+    nested: bool | None = None
+
+
+NO_RECORD = ProjectRecord()
+NO_MEMBER = 0
+"""The role of a user who has none."""
+
+
+def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
+    """Ask for the record of a project or a group, and return it, or why there is none.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    answer = answer_or_error(lambda: fetch_record(target, reader))
+    if isinstance(answer, ServiceError):
+        return answer
+    record = answer.fields
+    archived = record.get("archived")
+    role, inherited = _role(record, caller)
+    return ProjectRecord(
+        role=role,
+        inherited=inherited,
+        archived=archived if isinstance(archived, bool) else None,
+        off=frozenset(key for key, value in record.items() if is_off(value)),
+        nested=record["parent_id"] is not None if "parent_id" in record else None,
+    )
+
+
+def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
+    """Ask for the caller's role in a group, which the group's record does not show.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    if caller.admin:
+        return ProjectRecord(role=Role.OWNER)
+    if caller.number is None:
+        return NO_RECORD
+    answer = answer_or_error(lambda: reader.get(f"{group.url}members/all/{caller.number}"))
+    match answer:
+        case {"access_level": int(role)}:
+            return ProjectRecord(role=role)
+        case NotFound():
+            return ProjectRecord(role=NO_MEMBER)
+    return answer if isinstance(answer, ServiceError) else NO_RECORD
+
+
+def role_name(role: int) -> str:
+    """Return what the service calls a role."""
+    return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
+
+
+def why_absent(target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False) -> Obstacle:
+    """Return why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
+
+    Args:
+        target: the target.
+        reader: the service.
+        caller: returns whose token it is; not called where that does not matter.
+        licensed: whether all that was asked for is in the paid editions alone.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    if is_the_other(target, reader):
+        return the_other(target)
+    obstacle = not_found(target, caller(), licensed=licensed)
+    if target.level is Level.GROUP and isinstance(target.ref, str):
+        return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
+    return obstacle
+
+
+def the_other(target: Target) -> Obstacle:
+    """Return that what a manifest takes for a group is a project, or the reverse."""
+    other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+    reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
+    return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
+
+
+def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:
+    """Return as much as is known of a target that is not there or not visible; or of many `inside` a group."""
+    if caller.shortfall:
+        reason = f"not found{inside}, or hidden: {caller.shortfall}"
+        return Obstacle(target.address, reason, f"{ADMIN_MODE}, or correct it in the manifest")
+    reason = f"not found{inside}, or not visible to {caller}"
+    if licensed:
+        reason = f"not found, not visible to {caller}, or not in this edition"
+    remedy = f"correct it in the manifest, or make {caller} a member"
+    if isinstance(target.ref, str):
+        remedy = f"correct it in the manifest, make {caller} a member, or create it: `create: {{}}` in its document"
+    return Obstacle(target.address, reason, remedy)
+
+
+def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
+    """Return why many projects or groups below one group are not visible: it is not either, or they are not in it.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    target = Target(Level.GROUP, group)
+    if isinstance(answer_or_error(lambda: fetch_record(target, reader)), TargetRecord):
+        return not_found(target, caller, inside=f" in {group}")
+    if caller.shortfall:
+        reason = f"not found, and group {group} is hidden too: {caller.shortfall}"
+        return Obstacle(target.address, reason, f"{ADMIN_MODE}, or correct the path in the manifest")
+    return Obstacle(
+        target.address,
+        f"not found, and group {group} is not visible to {caller} either",
+        f"correct the path in the manifest, or make {caller} a member of the group",
+    )
+
+
+def other_way_out(section: Section) -> str:
+    """Return what to write so that a target does without a section."""
+    return LEAVE_OUT if section.own else f"write `unmanaged: [{section.kind}]` in its own document"
+
+
+def why_unread(
+    unread: Unreadable,
+    target: Target,
+    needs: Needs,
+    record: ProjectRecord,
+    caller: Caller,
+    *,
+    way_out: str = LEAVE_OUT,
+) -> Obstacle:
+    """Return why a section could not be read, and what to do about it, by all that is known.
+
+    Args:
+        unread: the response.
+        target: the target.
+        needs: of the section.
+        record: of the target.
+        caller: whose token it is.
+        way_out: see `other_way_out`.
+    """
+    where = target.address
+    if unread.status not in REFUSALS:
+        return Obstacle(where, unread.reason, REQUEST_REFUSED if unread.status in WRONG_REQUESTS else TRY_AGAIN)
+    obstacles = list(_causes(target, needs, record, caller, way_out))
+    if obstacles:
+        return together(obstacles)
+    remedy = _asks(target, needs) or "check whether the service supports this section"
+    if needs.licensed and unread.status == FORBIDDEN:
+        # The record shows nothing against this target, so that the others of its group are refused for the same reason.
+        shared = INHERITED if record.role is not None else ""
+        return Obstacle(where, NOT_LICENSED, f"{remedy}; otherwise leave the section out", shared)
+    return Obstacle(where, unread.reason, remedy)
+
+
+def why_refused(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Obstacle:
+    """Return why a change to a section of a target was forbidden, and what to do; without a reason if none is known."""
+    if record.archived and needs.archived is not Archived.OPEN:
+        return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
+    obstacle = without_right(needs.roles.get(target.level), target, record, caller)
+    if obstacle is None and needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
+        return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
+    if obstacle is None and record.role is not None and not caller.admin:
+        suffices = f"{caller} is {role_name(record.role)} there, which suffices"
+        return Obstacle(target.address, "", f"{suffices}: ask who administers the service what forbids it")
+    return obstacle or Obstacle(target.address, "", _asks(target, needs))
+
+
+def together(obstacles: Sequence[Obstacle]) -> Obstacle:
+    """Return the obstacles of one place as one; it has a cause if all of them share it."""
+    causes = {obstacle.cause for obstacle in obstacles}
+    return replace(
+        obstacles[0],
+        reason="; ".join(obstacle.reason for obstacle in obstacles),
+        remedy="; ".join(obstacle.remedy for obstacle in obstacles),
+        cause=causes.pop() if len(causes) == 1 else "",
+    )
+
+
+def without_right(least: Role | None, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle | None:
+    """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
+    suffices = record.role is not None and least is not None and record.role >= least
+    if caller.shortfall and not suffices:
+        return Obstacle(target.address, caller.shortfall, ADMIN_MODE, INHERITED)
+    if suffices or record.role is None or least is None:
+        return None
+    needed, role = role_name(least), "no member" if record.role == NO_MEMBER else role_name(record.role)
+    reason = f"{caller} is {role} there, and {needed} is needed"
+    return Obstacle(target.address, reason, f"make {caller} {needed}", INHERITED if record.inherited else "")
+
+
+def whole_url(api_url: str) -> str:
+    """Return what to do about a URL that does not end as that of an API does; empty if it does."""
+    url = urlsplit(api_url)
+    if url.path.rstrip("/").endswith("/api/v4"):
+        return ""
+    host, base = f"{url.scheme}://{url.netloc}", url.path.partition("/api")[0].rstrip("/")
+    at_the_top = f", or {host}/api/v4 if that is the page of a group or project" if base else ""
+    return f"the URL must end in /api/v4: try {host}{base}/api/v4{at_the_top}"
+
+
+def causes(run: Survey) -> Added:
+    """Find out why parts could not be read: each of them has its cause in live state then.
+
+    A section that only sets declare is left out where the project cannot have it, as where a list shows that.
+
+    Raises:
+        ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    unreadable = sum(isinstance(part, Unreadable) for part in run.live.parts.values())
+    if not unreadable:
+        return {}
+    if run.api_url and unreadable == len(run.live.parts):
+        refuse_unless_api(run.reader, run.api_url)
+    live = with_causes(run.desired, run.live, run.reader, run.kinds)
+    obstacles = [obstacle for target in run.desired.targets for obstacle in _inapplicable(target, live, run.kinds)]
+    return {"live": live, "desired": without(run.desired, obstacles), "obstacles": (*run.obstacles, *obstacles)}
+
+
+def _inapplicable(target: DesiredTarget, live: LiveState, kinds: Kinds) -> Iterator[Obstacle]:
+    """Yield what shows that the project cannot have a section which only sets declare: no list has told that before."""
+    for section in target.sections:
+        parts = [live.parts.get((section.target, section.kind, part)) for part in section.wanted]
+        causes = [part.cause for part in parts if isinstance(part, Unreadable) and part.cause]
+        lacking = next((cause for cause in causes if cause.effect == "not applicable"), None)
+        if lacking is not None and section.kind in target.skipped:
+            yield lacking.at(address_of(section, kinds))
+
+
+def address_of(section: Section, kinds: Kinds) -> Address:
+    """Return the address of what a section declares first."""
+    part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
+    return Address(section.target, section.kind, part.name, part.title)
+
+
+def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds) -> LiveState:
+    """Return live state in which each part that could not be read has its cause.
+
+    It takes at most one request for each target that fails, and one for each cause that many of them share. Where that
+    does not tell the cause, it may be the user behind the token: `ask_caller`, once a run.
+
+    Raises:
+        ConfigurationError: there are many targets, and not one of them is visible.
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    failures = list(_failures(desired, live, kinds))
+    explained: list[Explained] = []
+    if (
+        sum(failure.may_lack_edition for failure in failures) >= MIN_TARGETS_OF_CAUSE
+        and _version(reader).get("enterprise") is False
+    ):
+        explained = [
+            failure.because(_no_edition(failure.target), absent=False)
+            for failure in failures
+            if failure.may_lack_edition
+        ]
+        failures = [failure for failure in failures if not failure.may_lack_edition]
+    if MIN_TARGETS_OF_CAUSE <= sum(failure.absent for failure in failures) == len(desired.targets):
+        caller = ask_caller(reader)
+        remedy = f"{caller.shortfall}; {ADMIN_MODE}" if caller.shortfall else "check the token and the service"
+        raise ConfigurationError(f"none of the {len(failures)} targets is visible to {caller}: {remedy}")
+    batches: dict[object, list[_Failure]] = {}
+    for failure in failures:
+        batches.setdefault(failure.likeness, []).append(failure)
+    explanations = side_by_side(
+        partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), reader.concurrency
+    )
+    left = [failure for _, others in explanations for failure in others]
+    explained += [parts_explained for parts_explained, _ in explanations]
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, reader.concurrency)
+    parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
+    return replace(live, parts=parts)
+
+
+def refuse_unless_api(reader: Reader, api_url: str) -> None:
+    """Refuse a URL that does not end as that of an API does, and below which none answers.
+
+    Raises:
+        ConfigurationError: it is such a URL.
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    remedy = whole_url(api_url)
+    if remedy and not isinstance(_version(reader).get("version"), str):
+        raise ConfigurationError(f"{api_url}: nothing was found there, and no API answers: {remedy}")
+
+
+Explained = Mapping[PartAddress, Unreadable]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A target of which something could not be read.
+
+    Attributes:
+        unread: what, by its address.
+        absent: whether nothing of it is visible.
+        licensed: whether all of that is in the paid editions alone.
+        ways_out: by section, see `other_way_out`.
+    """
+
+    target: Target
+    unread: Explained
+    absent: bool
+    licensed: bool
+    ways_out: Mapping[str, str]
+
+    @property
+    def may_lack_edition(self) -> bool:
+        """Whether the service may lack the edition for all of it."""
+        return self.absent and self.licensed
+
+    @property
+    def likeness(self) -> object:
+        """A key that failures of one group share if they are alike."""
+        refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
+        return self.target.level, _group(self.target) or self.target, refused
+
+    def because(self, cause: Obstacle, *, absent: bool = True) -> Explained:
+        """Give everything one cause."""
+        return {place: replace(part, cause=cause, absent=absent) for place, part in self.unread.items()}
+
+
+def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[_Failure]:
+    for target in desired.targets:
+        unread = live.unread(*target.sections)
+        if unread:
+            absent = live.shows_nothing_of(target)
+            licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
+            ways_out = {section.kind: other_way_out(section) for section in target.sections}
+            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
+
+
+def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
+    """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
+    first, *others = failures
+    if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
+        cause = why_group_absent(_group(first.target), reader, ask_caller(reader))
+        return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
+    explained = _explain(first, reader, kinds)
+    shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
+    if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
+        return explained, others
+    unread = [part for failure in failures for part in failure.unread.items()]
+    return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
+
+
+def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
+    """Explain one failure by itself."""
+    target = failure.target
+    if failure.absent:
+        return failure.because(why_absent(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+    refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
+    record = NO_RECORD
+    if record_would_tell(target, refused.values()):
+        read = read_record(target, reader, UNKNOWN_CALLER)
+        record = read if isinstance(read, ProjectRecord) else NO_RECORD
+    caller, ways_out = UNKNOWN_CALLER, failure.ways_out
+    if record.role is None and not _all_told(target, refused.values(), record, caller):
+        caller = ask_caller(reader)
+        record = replace(record, role=Role.OWNER) if caller.admin else record
+        if _membership_would_tell(target, refused.values(), record, caller):
+            read = read_membership(target, reader, caller)
+            record = read if isinstance(read, ProjectRecord) else record
+    return {
+        place: replace(part, cause=why_unread(part, target, kinds[name].needs, record, caller, way_out=ways_out[name]))
+        for place, part in failure.unread.items()
+        for name in [place[1]]
+    }
+
+
+def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
+    """Return whether the record of a target helps to explain why sections were refused."""
+    if target.level is Level.GROUP:
+        return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
+    return target.level is Level.PROJECT and any(needs.roles for needs in refused)
+
+
+def _membership_would_tell(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+    """Return whether the caller's role in a group, of which nothing was asked, helps to explain refusals."""
+    asks = target.level is Level.GROUP and record is NO_RECORD and any(Level.GROUP in needs.roles for needs in refused)
+    return asks and not _all_told(target, refused, record, caller)
+
+
+def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+    """Return whether the cause of each refusal is known."""
+    return all(any(_causes(target, needs, record, caller, "")) for needs in refused)
+
+
+def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
+    """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
+    if record.archived and needs.archived is Archived.CLOSED:
+        yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect="not applicable")
+    if needs.switches and record.off.issuperset(needs.switches):
+        words = " and ".join(needs.switches.values())
+        remedy = f"switch {words} on, or {way_out}"
+        yield Obstacle(where, f"switched off in the project: {words}", remedy, effect="not applicable")
+
+
+def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller, way_out: str) -> Iterator[Obstacle]:
+    """Yield what by itself explains a refusal to read."""
+    if needs.licensed and caller.enterprise is False:
+        yield _no_edition(target)
+    if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
+        yield Obstacle(target.address, *AT_THE_TOP)
+    yield from unfit(target.address, needs, record, way_out)
+    least = needs.readers.get(target.level, needs.roles.get(target.level))
+    obstacle = without_right(least, target, record, caller)
+    if obstacle is not None:
+        yield obstacle
+
+
+def _asks(target: Target, needs: Needs) -> str:
+    """Return what a section of a target takes; empty if nothing in particular."""
+    least = needs.roles.get(target.level)
+    asks = [f"the role {role_name(least)}"] if least else []
+    asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
+    asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
+    return f"this needs {' and '.join(asks)}" if asks else ""
+
+
+def _no_edition(target: Target) -> Obstacle:
+    return Obstacle(target.address, NO_EDITION, LEAVE_OUT)
+
+
+def _version(reader: Reader) -> Mapping[str, Json]:
+    answer = answer_or_error(lambda: reader.get("version"))
+    return answer if isinstance(answer, dict) else {}
+
+
+def _group(target: Target) -> str:
+    """Return the path of the group that a target is in; empty where that is not known."""
+    return target.ref.rpartition("/")[0].casefold() if isinstance(target.ref, str) else ""
+
+
+def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]:
+    """Return the caller's role, and whether it is inherited.
+
+    Administrators may do everything, and so may users in their own namespace.
+    """
+    match record.get("namespace"):
+        case {"kind": "user", "full_path": str(path)} if path == caller.name:
+            return Role.OWNER, False
+    if caller.admin:
+        return Role.OWNER, False
+    permissions = record.get("permissions")
+    shown = permissions if isinstance(permissions, dict) else {}
+    levels = {
+        key: access["access_level"]
+        for key, access in shown.items()
+        if isinstance(access, dict) and type(access.get("access_level")) is int
+    }
+    return max(levels.values(), default=None), set(levels) == {"group_access"}

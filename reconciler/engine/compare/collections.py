@@ -1,0 +1,282 @@
+"""The planning of a collection: which of its objects are created, updated and deleted. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from unicodedata import normalize
+
+from reconciler.engine.compare.matching import Matches, Pair, match
+from reconciler.engine.compare.objects import NO_FIELDS, plan_conflict, plan_creation, plan_deletion, plan_pair
+from reconciler.engine.compare.order import arranged, topological
+from reconciler.engine.compare.part import DeclaredPart
+from reconciler.engine.compare.references import resolve, with_siblings
+from reconciler.model.absence import SHORT_SHA_LENGTH
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
+from reconciler.model.plan import Step
+from reconciler.model.resource import LiveRecord, Resource
+from reconciler.model.state import Reference
+from reconciler.model.targets import Key
+
+NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
+"""Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
+
+
+def plan_collection(
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
+) -> list[Step]:
+    """Plan all objects of a collection.
+
+    Args:
+        at: the collection.
+        wanted: the declared objects by name; None for an object that must not exist.
+        live: see `without_itself`.
+    """
+    itself = _itself(at)
+    ordered = arranged(at.part, wanted, live)
+    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
+    ids, unresolved = resolve(at, declared, live)
+
+    def canonical(name: Key) -> Key:
+        return ids.get(name, at.part.identity(name))
+
+    present = {
+        name: resource
+        for name, resource in declared.items()
+        if resource is not None and name not in unresolved and canonical(name) not in itself
+    }
+    matches = match(present, [*live, *_promoted(at, present)], canonical)
+    absent = {canonical(name) for name, resource in declared.items() if resource is None}
+    unwanted = [
+        record
+        for record in matches.leftover
+        # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
+        if not unresolved
+        # A group above takes over what has its name: deleted here, it would be lost if its promotion fails.
+        and at.earlier.taken.keys().isdisjoint(map(at.part.identity, record.names))
+        and (at.section.prune or at.declared_until(record) or not absent.isdisjoint(map(canonical, record.names)))
+    ]
+    steps = [step for name, problem in unresolved.items() for step in _unless_held(at, (name,), [problem])]
+    return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
+
+
+def without_itself(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
+    """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
+    itself = _itself(at)
+    others = [record for record in live if itself.isdisjoint(at.part.identity(name) for name in record.names)]
+    return sorted(others, key=lambda record: record.id or 0)
+
+
+def _itself(at: DeclaredPart[Collection]) -> set[Key]:
+    """Return the names under which an allowlist may hold its own project, which may always reach itself."""
+    target = at.section.target
+    if at.part.names.level is not target.level or target.ref is None:
+        return set()
+    itself = at.part.identity(target.ref)
+    number = at.live.ids.get(Reference(target.level, str(itself)))
+    return {itself, number} if isinstance(number, int) else {itself}
+
+
+def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
+    """Return the objects below that a declaration makes the target's own."""
+    if at.objects is None or not at.objects.promotable:
+        return []
+    names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
+    return [record for name, record in at.objects.promotable.items() if name in names]
+
+
+def plan_matches(
+    at: DeclaredPart[Collection], matches: Matches, live: Sequence[LiveRecord], ids: Mapping[Key, int]
+) -> list[Step]:
+    """Plan the objects of a collection, matched with those that are live.
+
+    Args:
+        at: the collection.
+        matches: of the wanted objects with live ones.
+        live: see `without_itself`.
+        ids: by name, the numeric ID of the target that it refers to.
+    """
+    covers = _covers(at.part, matches)
+    if covers:
+        matches = matches.less(covers.values())
+    wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
+    matches = _at_limit(at, matches, len(live))
+    staying = {_loosely(record.names[0]): record.names[0] for record in matches.leftover}
+    if at.part.has_siblings:
+        deleted = frozenset(id(record) for record in matches.unwanted if not at.exceptions.whole(record.names))
+        siblings, matches = with_siblings(at, matches, live)
+        at = replace(at, siblings=replace(siblings, deleted=deleted, covers=covers))
+    creations, created = _plan_missing(at, matches.missing, ids, len(live))
+    creations = _with_last_place(at.part, creations, len(live))
+    at = replace(at, siblings=replace(at.siblings, created=created))
+    updates = [step for pair in matches.pairs for step in _plan_pair(at, pair)]
+    taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
+    left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
+    return [
+        *(_with_near_miss(step, staying) for step in creations),
+        *updates,
+        *_plan_conflicts(at, matches),
+        *_plan_leftover(at, matches),
+        *(step for name, record in left.items() for step in _plan_uncovering(at, name, record)),
+    ]
+
+
+def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
+    """Return the covers that earlier runs have left, by the identity of the object of each."""
+    cover = part.writes.cover
+    others = (*matches.leftover, *matches.unwanted)
+    return {part.identity(name): record for record in others if cover and (name := cover.covered(record))}
+
+
+def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
+    """Plan the deletion of a cover that no other change takes along: all of what it covered was done, or is over."""
+    left = Note("loss", f'left by a run that ended while it replaced "{name}"')
+    return [
+        replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
+        if isinstance(step, Delete)
+        else step
+        for step in plan_deletion(at, record)
+    ]
+
+
+def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Matches:
+    """Return the matches so that the service's limit is kept while the plan is applied.
+
+    Objects are created before others are deleted. Where that would exceed the limit, unwanted objects are updated into
+    missing ones instead.
+
+    Args:
+        at: the collection.
+        matches: of the wanted objects.
+        count: how many objects are live.
+    """
+    surplus = count + len(matches.missing) - at.part.writes.most
+    if not at.part.writes.most or surplus <= 0:
+        return matches
+    free = [record for record in matches.unwanted if not at.exceptions.whole(record.names)]
+    free.sort(key=lambda record: str(record.names[0]))
+    turned = free[:surplus]
+    pairs = [
+        Pair(name, wanted, record, record.names[0])
+        for (name, wanted), record in zip(matches.missing.items(), turned, strict=False)
+    ]
+    names = {pair.name for pair in pairs}
+    missing = {name: wanted for name, wanted in matches.missing.items() if name not in names}
+    return replace(matches.less(pair.record for pair in pairs), pairs=(*matches.pairs, *pairs), missing=missing)
+
+
+def _plan_missing(
+    at: DeclaredPart[Collection], missing: Mapping[Key, Resource], ids: Mapping[Key, int], count: int
+) -> tuple[list[Step], Mapping[Key, Key]]:
+    """Return the steps for the objects that are not live, and the names of those that they create, by identity.
+
+    Objects are planned in generations, since each may refer only to those that are created before it.
+
+    Args:
+        at: the collection.
+        missing: the wanted objects.
+        ids: see `plan_matches`.
+        count: how many objects are live.
+    """
+    steps: list[Step] = []
+    created: dict[Key, Key] = {}
+    names = {at.part.identity(name): name for name in missing}
+    needed = {identity: at.part.references(missing[name]).values() for identity, name in names.items()}
+    for generation in topological(names, needed):
+        at = replace(at, siblings=replace(at.siblings, created=created))
+        planned: list[Step] = []
+        for name in (names[identity] for identity in generation):
+            is_full = at.part.writes.most and count + len(_created(at.part, planned)) >= at.part.writes.most
+            plan = (
+                partial(_plan_surplus, at, name)
+                if is_full
+                else partial(plan_creation, at, name, target_id=ids.get(name))
+            )
+            planned += at.exceptions.held_back((name, ids.get(name, name)), missing[name], plan)
+        created = {**created, **_created(at.part, planned)}
+        steps += planned
+    return steps, created
+
+
+def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
+    """Return the names of the objects that steps create, by identity."""
+    names = [step.address.name for step in steps if isinstance(step, Create)]
+    return {part.identity(name): name for name in names if name is not None}
+
+
+def _with_last_place(part: Collection, steps: list[Step], count: int) -> list[Step]:
+    """Return the steps for missing objects; the one that reaches the service's limit says what counts unseen."""
+    created = [step for step in steps if isinstance(step, Create)]
+    if not part.listing.hides or not created or count + len(created) < part.writes.most:
+        return steps
+    remark = f"the last of {part.writes.most} that the service takes; {part.listing.hides}"
+    last = created[-1]
+    return [replace(step, notes=(*step.notes, *hints(remark))) if step is last else step for step in steps]
+
+
+def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[Step]:
+    """Plan an object that exceeds the service's limit."""
+    reason = f"cannot be created: the service takes at most {at.part.writes.most} in a {at.section.target.level}"
+    return [at.problem(name, reason, "delete another one: write null in its place")]
+
+
+def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
+    """Return a step; a creation with a hint if an object that stays has nearly its name.
+
+    Args:
+        step: of an object that is not live.
+        staying: the names of the objects that stay, by `_loosely`.
+    """
+    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
+        return step
+    near_miss = NEAR_MISS.format(ascii(staying[_loosely(step.address.name)]))
+    return replace(step, notes=(*step.notes, *hints(near_miss)))
+
+
+def _loosely(name: Key) -> str:
+    """Return a form that is equal for names that look alike to people."""
+    return " ".join(normalize("NFKC", str(name)).split()).casefold()
+
+
+def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:
+    """Plan a wanted object that is live, less what exceptions hold back."""
+
+    def plan(wanted: Resource) -> Sequence[Step]:
+        if pair.record.below and not getattr(wanted, "promote", False):
+            return plan_creation(at, pair.name, wanted)
+        return plan_pair(at, replace(pair, wanted=wanted))
+
+    return at.exceptions.held_back((pair.name, *pair.record.names), pair.wanted, plan)
+
+
+def _plan_conflicts(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
+    """Plan the wanted objects that several live ones may be."""
+    steps: list[Step] = []
+    for name, conflict in matches.conflicts.items():
+        steps += at.exceptions.held_back((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
+    return steps
+
+
+def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
+    """Plan the live objects that no wanted one is."""
+    steps: list[Step] = []
+    for record in sorted(matches.unwanted, key=lambda record: str(record.names[0])):
+        steps += _unless_held(at, record.names, _with_end(plan_deletion(at, record), at.declared_until(record)))
+    grants_access = at.part.access is not None
+    for record in sorted(matches.leftover, key=lambda record: str(record.names[0])):
+        address = at.address(record.names[0])
+        steps.append(unmanaged_at(address, record.id, grants_access, record.owner, record.last_used))
+    return steps
+
+
+def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps of an object, unless an exception covers the whole object."""
+    return at.exceptions.held_back(names, NO_FIELDS, lambda _: steps)
+
+
+def _with_end(steps: Sequence[Step], commit: str) -> Sequence[Step]:
+    """Return the steps of a deletion, each with the commit that declared the object last, if that is known."""
+    if not commit:
+        return steps
+    end = f"was declared until {commit[:SHORT_SHA_LENGTH]}"
+    return [replace(step, origin=end) if isinstance(step, Delete) else step for step in steps]

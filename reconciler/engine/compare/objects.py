@@ -1,0 +1,486 @@
+"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure.
+
+Each returns its steps: the change, or the problems and lookups that keep it from being made.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.engine.compare.earlier import ANOTHER_NAME
+from reconciler.engine.compare.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
+from reconciler.engine.compare.obstacles import as_problem
+from reconciler.engine.compare.part import DeclaredPart, PartType
+from reconciler.engine.compare.references import ending_fields, ids_in, losing, unrelated_fields, with_names
+from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
+from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
+from reconciler.model.item import Create, Delete, Finding, Note, Update, hints, pages, unused_names
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Step
+from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, written_duration
+from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
+from reconciler.model.targets import Key, Level
+
+HELD_ABOVE = "{} has one of this name, which no other below it may have"
+
+
+HELD_BELOW = "{} has one of this name, which no group above it may have"
+"""Why a name cannot be given."""
+
+
+PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
+
+
+OF_ANOTHER_USER = (
+    "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
+    "a new one"
+)
+
+
+UNCOVERABLE = (
+    f"give it a name with fewer characters (at most {LONGEST_NAME} with those of the cover), by `renamed_from`"
+)
+
+
+NO_FIELDS = Resource()
+"""No field."""
+
+
+def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> Sequence[Step]:
+    """Plan a settings record."""
+
+    def plan(wanted: Resource) -> list[Step]:
+        declared, locks = fields_of(wanted), at.earlier.locks
+        locked = [
+            as_problem(lock.at(at.address()), field=field)
+            for field, (value, lock) in locks.items()
+            if field in declared and declared[field] != value
+        ]
+        difference, problems = _applicable(at, None, without(wanted, locks.keys()), record)
+        if difference is None or not difference.after:
+            return [*locked, *problems]
+        after = difference.after
+        requests = at.part.update(at.section.target, only(difference.wanted, after), record)
+        whole = become(record.resource, difference.wanted, record.unknown)
+        hints = tuple(Note("hint", warning) for _, warning in whole.warnings())
+        change = Update(at.address(), difference.before, after, requests, as_read(record), notes=hints)
+        return [*locked, *problems, change]
+
+    return at.exceptions.held_back((), wanted, plan)
+
+
+def plan_creation(
+    at: DeclaredPart[Collection],
+    name: Key,
+    wanted: Resource,
+    target_id: int | None = None,
+    replaces_ids: tuple[int, ...] = (),
+    *,
+    rotation: str = "",
+) -> list[Step]:
+    """Plan the creation of an object, or of the successor of those that it replaces, with what is told of these."""
+    writes = at.part.writes
+    if writes.create is None:
+        return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
+    obstacle = _taken(at, name) or _misled(at, name, None)
+    if obstacle is not None:
+        return [as_problem(obstacle)]
+    fields = fields_of(wanted)
+    errors = [*become(type(wanted)(), wanted).errors(), *at.part.names.rules(name, wanted, True)]
+    lacking = [field for field in writes.required if fields.get(field) is None]
+    refused: list[Step] = [
+        *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
+        *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
+        *dict(unrelated_fields(at, name, wanted)).values(),
+        *(dict(ending_fields(at, name, wanted)).values() if at.earlier.ended else ()),
+    ]
+    if refused:
+        return refused
+    ids, unanswered = ids_in(at, name, wanted)
+    if unanswered:
+        return [step for _, step in unanswered]
+    way = _path(at, name, None, wanted, ids)
+    if not isinstance(way, tuple):
+        return [way]
+    path, told = way
+    requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
+    delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
+    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks, rotation))
+    return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
+
+
+def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
+    """Plan a wanted object that is live, maybe under a former name."""
+    name, wanted, record, is_renamed = pair.name, pair.wanted, pair.record, pair.former is not None
+    age, writes = _rotation_age(wanted), at.part.writes
+    if age is not None and not is_renamed:
+        return plan_rotation(at, name, wanted, age, (record,))
+    obstacle = _unnamable(at, pair)
+    if obstacle is not None:
+        return [as_problem(obstacle)]
+    before, after = differences(wanted, record)
+    fixed = {
+        **_immutable(at, pair, before, after),
+        **dict(unrelated_fields(at, name, wanted)),
+        **(losing(at, name, without(wanted, after), record) if at.part.relations.named else {}),
+    }
+    anew = bool(after or is_renamed) and writes.makes_anew(renamed=is_renamed)
+    changing = only(wanted, after) if after else NO_FIELDS
+    comes = become(record.resource, changing, record.unknown) if anew else changing
+    ids, unanswered = ids_in(at, name, comes, record, anew=anew)
+    ending = dict(ending_fields(at, name, comes if anew else wanted)) if at.earlier.ended else {}
+    fixed |= ending
+    if anew and (ending or unanswered):
+        return [*fixed.values(), *(step for _, step in unanswered)]
+    record = with_names(record, ids.numbers) if ids.numbers else record
+    possible = without(wanted, {*fixed, *(field for field, _ in unanswered)})
+    difference, problems = _applicable(at, name, possible, record)
+    steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
+    if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
+        return steps
+    way = (None if is_renamed else _uncoverable(at, name)) or _path(at, name, record, wanted, ids)
+    if not isinstance(way, tuple):
+        return [*steps, way]
+    path, told = way
+    changed = only(difference.wanted, difference.after)
+    requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
+    change = Update(
+        at.address(name),
+        difference.before,
+        difference.after,
+        requests,
+        as_read(record),
+        pair.former,
+        notes=(*hints(_origin_of(record), told, *ids.remarks), *pages(at.part.page_of(record))),
+    )
+    return [*steps, change]
+
+
+def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
+    """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
+    cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
+    if not cover or len(cover) <= LONGEST_NAME:
+        return None
+    return at.problem(name, f"cannot be replaced: its cover, {cover}, would have too long a name", UNCOVERABLE)
+
+
+def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:
+    """Plan a wanted object that several live ones may be: a problem, unless it is rotated."""
+    age = _rotation_age(wanted)
+    if age is not None and conflict.namesakes:
+        return plan_rotation(at, name, wanted, age, conflict.namesakes)
+    return [at.problem(name, conflict.reason, conflict.remedy)]
+
+
+def plan_rotation(
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[LiveRecord]
+) -> list[Step]:
+    """Plan a successor if the newest object is too old, and the deletion of older ones once the newest is settled.
+
+    Objects of other users are neither counted nor deleted.
+    """
+    ours = [record for record in namesakes if record.ours]
+    steps: list[Step] = []
+    if len(namesakes) > max(1, len(ours)):
+        steps.append(at.problem(name, crowd(namesakes), ONE_NAME))
+    if not ours:
+        if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
+            steps.append(at.problem(name, OF_ANOTHER_USER))
+        return steps
+    if any(record.created_at is None for record in ours):
+        return [*steps, at.problem(name, "cannot be rotated: the service does not report its age")]
+    newest = max(ours, key=by_birth)
+    if _age(at, newest) >= age:
+        ids = tuple(record.id for record in namesakes if record.id is not None)
+        rotation = f"the old one has reached the age of {written_duration(age)}, and {_end(at.grace)}"
+        steps += plan_creation(at, name, wanted, replaces_ids=ids, rotation=rotation)
+    if _age(at, newest) >= at.grace:
+        for record in ours:
+            if record is not newest:
+                steps += plan_deletion(at, record, newest.id)
+    return steps
+
+
+def _end(grace: timedelta) -> str:
+    """Return when the predecessor of a new token goes."""
+    return f"stays until this one is {written_duration(grace)} old" if grace else "goes with the next run"
+
+
+def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
+    """Plan the deletion of a live object."""
+    name = record.names[0]
+    namesakes = _namesakes(at, record)
+    if len(namesakes) > 1:
+        is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
+        return [at.problem(name, crowd(namesakes), ONE_NAME)] if is_first else []
+    way = _path(at, name, record, NO_FIELDS, NO_IDS)
+    if not isinstance(way, tuple):
+        return [way]
+    path, told = way
+    old = Existing(at.part, at.section.target, path, name, NO_FIELDS, record, at.siblings)
+    losses = (
+        *filter(None, [told]),
+        *at.part.losses(old),
+        *([] if successor_id is None else [f"its successor has the ID {successor_id}"]),
+    )
+    before, requests = fields_of(record.resource), at.part.deletion.requests(old)
+    notes = (*(Note("loss", loss) for loss in losses), *pages(at.part.page_of(record)))
+    return [Delete(at.address(name), before, requests, as_read(record), successor_id, notes)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What an object lacks of what is wanted.
+
+    Attributes:
+        wanted: the declared fields that can be applied.
+        before: those of them that differ, as they are.
+        after: the same, as they are wanted.
+    """
+
+    wanted: Resource
+    before: Fields
+    after: Fields
+
+
+def _applicable(
+    at: DeclaredPart[PartType], name: Key | None, wanted: Resource, record: LiveRecord
+) -> tuple[_Difference | None, list[Finding]]:
+    """Return the difference that can be applied, and a problem for each read-only or invalid field.
+
+    The first is None if the result would be invalid, where the object is not so already.
+    """
+    before, after = differences(wanted, record)
+    read_only = {field: reason for field, reason in sorted(record.read_only.items()) if field in after}
+    problems = [at.problem(name, reason, field=field) for field, reason in read_only.items()]
+    possible = without(wanted, [*read_only, *uncompared(wanted, record)])
+    if possible is not wanted:
+        before, after = differences(possible, record)
+    difference = _Difference(possible, before, after)
+    if not after:
+        return difference, problems
+    whole = become(record.resource, possible, record.unknown)
+    unchanged = become(record.resource, NO_FIELDS, record.unknown)
+    known = {*record.resource.errors(), *_broken_rules(at, name, unchanged, record)}
+    errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
+    problems += [at.problem(name, reason, field=field) for field, reason in errors]
+    return None if errors else difference, problems
+
+
+def _broken_rules(
+    at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
+) -> Iterable[tuple[str, str]]:
+    """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
+    if not isinstance(at.part, Collection) or at.objects is None or name is None:
+        return ()
+    is_seen = all(partly_seen.id != record.id for partly_seen, _ in at.objects.hidden)
+    return at.part.names.rules(name, whole, True) if is_seen else ()
+
+
+def _rotation_age(wanted: Resource) -> timedelta | None:
+    return wanted.rotate_after if isinstance(wanted, Rotated) else None
+
+
+def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
+    """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
+    return max(at.live.read_at - (record.created_at or at.live.read_at), timedelta())
+
+
+def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
+    """Return why an object cannot get a name, since a group above or a project below has it; None if it can."""
+    identity = at.part.identity(name)
+    if identity in at.earlier.taken:
+        return at.earlier.taken[identity].at(at.address(name))
+    objects = at.objects or Objects()
+    holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
+    if holder is not None and (holder.is_below or identity not in at.earlier.freed):
+        reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
+        return Obstacle(at.address(name), reason, ANOTHER_NAME)
+    if promotable is not None:
+        return Obstacle(at.address(name), HELD_BELOW.format(_first_of(promotable.below)), PROMOTE)
+    return None
+
+
+def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
+    """Return why a request that names an object would reach another object; None if it reaches the right one.
+
+    Args:
+        at: the collection.
+        name: the name in the path, or of a new object.
+        record: the object that the request is for; None for a new one, whose name must reach no object.
+    """
+    leads_to = at.part.names.leads_to
+    if leads_to is None or at.objects is None:
+        return None
+    reached = [live for live in at.objects.own if leads_to(at.section.target, str(name), str(live.names[0]))]
+    first = min(reached, key=lambda live: live.id or 0, default=None)
+    if first is None or (record is not None and first.id == record.id):
+        return None
+    reason = f'the service looks for a part of the name, and takes this for "{first.names[0]}" (ID {first.id})'
+    return Obstacle(at.address(name), reason, "rename or delete that one by hand, on the page of the section")
+
+
+def _namesakes(at: DeclaredPart[Collection], record: LiveRecord) -> list[LiveRecord]:
+    """Return the objects of the target's own with the name of one, where requests name objects by that."""
+    if at.part.path_field != at.part.key or at.objects is None:
+        return []
+    return [own for own in at.objects.own if own.names[0] == record.names[0]]
+
+
+def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return why an object cannot get the name that it will have, or keep it; None if it can."""
+    if pair.former is None:
+        return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
+    taken = _taken(at, pair.name) or _taken_over(at, pair)
+    if taken is not None:
+        return taken
+    writes, fixed = at.part.writes, at.part.names.fixed
+    never = writes.update is None or not fixed.isdisjoint((pair.name, pair.former))
+    reason = pair.record.read_only.get("renamed_from", "cannot be renamed" if never else None)
+    if reason is not None:
+        return Obstacle(at.address(pair.name), reason)
+    return None if writes.renames else _misled(at, pair.name, None)
+
+
+def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return why an object cannot be renamed that a group above takes over in this plan; None if none does."""
+    taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
+    if taker is None:
+        return None
+    reason = f'{taker.where.target} takes over "{pair.former}" in this plan, which leaves none to rename'
+    return Obstacle(at.address(pair.name), reason, "leave `renamed_from` out")
+
+
+def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
+    """Return a problem for each field that differs and that no update can change."""
+    remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
+    if pair.former is not None:
+        remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
+    elif at.section.prune:
+        remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
+    return {
+        field: at.problem(
+            pair.name,
+            f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}",
+            remedy,
+            field=field,
+        )
+        for field, value in after.items()
+        if at.part.writes.update is None or field.partition(".")[0] in at.part.writes.immutable
+    }
+
+
+def _path(
+    at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
+) -> tuple[str, str] | Finding | Lookup:
+    """Return the collection's path for writes, and what is to be told; or why not, or the lookup that it takes.
+
+    Args:
+        at: the collection.
+        name: the object's name.
+        record: the object as it was read; None if it is to be created.
+        wanted: the declared fields.
+        ids: of those whom these name.
+    """
+    misled = None if record is None else _misled(at, record.names[0], record)
+    if misled is not None:
+        return as_problem(misled)
+    told = _barred(at, name, _keepers(at, record, wanted, ids))
+    if not isinstance(told, str):
+        return told
+    target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
+    never_sent = at.exceptions.whole((name,))
+    is_numbered = at.part.writes.needs_numeric_id and not never_sent
+    if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
+        return target.url + suffix, told
+    reference = Reference(target.level, target.ref.casefold())
+    number = at.live.ids.get(reference, reference)
+    if isinstance(number, Obstacle):
+        reason = f"writing here takes the numeric ID of {target}: {number.reason}"
+        return at.problem(name, reason, "declare it by `id` instead of `path`")
+    return (f"{target.level}s/{number}/{suffix}", told) if isinstance(number, int) else number
+
+
+@dataclass(frozen=True, slots=True)
+class _Keepers:
+    """Those who alone may write an object.
+
+    Attributes:
+        users: by name or number, with their IDs.
+        admins: whether administrators may too.
+    """
+
+    users: Mapping[str | int, int]
+    admins: bool = False
+
+
+def _keepers(
+    at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
+) -> _Keepers | None:
+    """Return who alone may write an object; None where other roles and groups may too.
+
+    Those of an object that is to be created are the ones that it will have. See `_path` for the arguments.
+    """
+    field = at.part.writes.keepers
+    # Of the rules of a group, the service does not ask.
+    if not field or at.section.target.level is not Level.PROJECT:
+        return None
+    if record is not None:
+        rows = [row for row in record.entries.get(field, ()) if row.shown is not None]
+        listed = [(*row.identity, row.number or 0) for row in rows]
+    else:
+        entries = getattr(wanted, field) if field in wanted.model_fields_set else ()
+        named = [("role", entry) if isinstance(entry, str) else entry.identity for entry in entries]
+        listed = [(*identity, ids.numbers.get(identity, 0)) for identity in named]
+    users = {called: number for who, called, number in listed if who == "user"}
+    others = [called for who, called, _ in listed if who != "user"]
+    return _Keepers(users, bool(others)) if listed and set(others) <= {"admin"} else None
+
+
+def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Finding | Lookup | str:
+    """Return why the user behind the token may not write an object, or the lookup that tells; empty if they may.
+
+    That only administrators may, a free edition keeps and does not enforce: it is told, and is no problem.
+
+    Args:
+        at: the collection.
+        name: the object's name.
+        keepers: see `_keepers`.
+    """
+    if keepers is None:
+        return ""
+    me = at.live.names.get(CALLER, CALLER)
+    if isinstance(me, Vocabulary):
+        return me
+    if isinstance(me, Obstacle) or any(map(me.has, keepers.users.values())):
+        return ""
+    field = at.part.writes.keepers
+    if keepers.admins:
+        return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
+            me.unfit
+        )
+    those = ", ".join(sorted(map(str, keepers.users)))
+    reason = f"only {those} may change this rule, by {field}: not even an owner or an administrator"
+    remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
+    return at.problem(name, reason, remedy)
+
+
+def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
+    """Say which values the service gives to fields that a creation leaves out."""
+    defaults = at.part.writes.defaults.items()
+    return ", ".join(
+        f"{field}: {value}, by default" for field, value in defaults if field not in wanted.model_fields_set
+    )
+
+
+def _origin_of(record: LiveRecord) -> str:
+    """Say from which project an object is promoted; empty if it is the target's own."""
+    if not record.below:
+        return ""
+    first, *others = record.below
+    return f"promoted from {first}" + (f"; also takes the place of the one of {_first_of(others)}" if others else "")
+
+
+def _first_of(names: Sequence[str]) -> str:
+    first, *others = names
+    return f"{first} (and {len(others):,} more)" if others else first

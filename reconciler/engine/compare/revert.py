@@ -1,0 +1,443 @@
+"""The way back from an apply: each change is undone, if its object still is as the apply left it. Pure.
+
+Here is decided which live object a change is about and what that is to become; the ordinary planner plans the rest.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from reconciler.engine.compare.collections import plan_matches
+from reconciler.engine.compare.matching import Matches, Pair
+from reconciler.engine.compare.objects import plan_settings
+from reconciler.engine.compare.obstacles import with_obstacles
+from reconciler.engine.compare.part import DeclaredPart
+from reconciler.engine.compare.planner import NO_PLAN, PartPlanners, make_plan
+from reconciler.engine.compare.references import called_as_sent
+from reconciler.model.diff import Fields, as_before, fields_of, quoted, restorable
+from reconciler.model.endpoints import STATE, Collection, Singleton
+from reconciler.model.item import Create, Delete, Finding, Outcome, Update, hints
+from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, Step, TargetPlan
+from reconciler.model.protocols import Json
+from reconciler.model.resource import POLICIES, Item, LiveRecord, Resource, Wanted
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section
+from reconciler.model.targets import Key, Target
+from reconciler.model.values import steps
+
+Sort = TypeVar("Sort")
+
+STAYS = "it stays as it is"
+CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+FORMER_VALUE_UNKNOWN = "its former value is unknown, because it was planned before the target existed"
+PROMOTED = "a promotion cannot be undone"
+NOT_SHOWN = "its former value is unknown, because this server does not show it"
+
+
+class WayBack:
+    """The way back from an apply.
+
+    Args:
+        targets: with what became of their changes.
+        kinds: all kinds.
+        digest: of the report.
+
+    Attributes:
+        left: what the apply left, as a desired state: it says what is to be read, and how.
+    """
+
+    def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
+        self._kinds = kinds
+        self._objects: dict[PartAddress, list[Outcome]] = {}
+        self._found: dict[tuple[Target, str], int] = {}
+        self._created: dict[Target, Obstacle] = {}
+        origins: dict[Target, str] = {}
+        for plan in targets:
+            for section in plan.sections:
+                target, where = plan.target, (plan.target, section.section)
+                outcomes = [outcome for outcome in section.outcomes if outcome.may_be_done]
+                if not outcomes:
+                    continue
+                origins.setdefault(target, plan.origin)
+                self._found[where] = self._found.get(where, 0) + section.found
+                if not section.section:
+                    self._created[target] = Obstacle(target.address, CREATED_STAYS)
+                for outcome in outcomes:
+                    self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
+        self._settings = {
+            (target, kind, part): outcome.change
+            for (target, kind, part), outcomes in self._objects.items()
+            for outcome in outcomes
+            if isinstance(outcome.change, Update) and not kinds[kind].part(part).is_collection
+        }
+        left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
+        self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
+
+    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: Plan = NO_PLAN) -> Plan:
+        """Plan the way back; see `make_plan`.
+
+        Args:
+            left: all of `WayBack.left`, or some targets and sections of it.
+            live: what is there now.
+            kinds: all kinds.
+            earlier: see `make_plan`.
+        """
+        targets = (
+            replace(target, sections=tuple(self._before(section, live) for section in target.sections))
+            for target in left.targets
+        )
+        before = replace(left, targets=tuple(targets))
+        planners = PartPlanners(self._plan_settings, self._plan_collection)
+        return with_obstacles(make_plan(before, live, kinds, earlier, planners), self._created.values(), kinds)
+
+    def _sections(self, target: Target) -> Iterator[Section]:
+        for name, kind in self._kinds.items():
+            left = {part.name: self._left(target, kind, part) for part in kind.parts}
+            wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
+            if wanted:
+                yield Section(target, name, wanted)
+
+    def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
+        """Return what the apply left of a part; None if it did nothing there."""
+        place = target, kind.name, part.name
+        if place in self._settings:
+            model = part.model if kind.split else kind.models[target.level]
+            return restorable(model, self._settings[place].after)[0]
+        changes = [outcome.change for outcome in self._objects.get(place, ())]
+        left = {
+            change.address.name: None if isinstance(change, Delete) else restorable(part.model, change.after)[0]
+            for change in changes
+            if change.address.name is not None
+        }
+        return left or None
+
+    def _before(self, section: Section, live: LiveState) -> Section:
+        """Return a section with its settings as they were before the apply."""
+        wanted = dict(section.wanted)
+        for name in wanted:
+            part, record = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
+            if isinstance(part, Singleton) and isinstance(record, LiveRecord):
+                at = DeclaredPart(section, part, live)
+                wanted[name] = former_values(at, None, self._settings[at.place], record)[0]
+        return replace(section, wanted=wanted)
+
+    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, record: LiveRecord) -> list[Step]:
+        _, problems = former_values(at, None, self._settings[at.place], record)
+        return [*problems, *plan_settings(at, wanted, record)]
+
+    def _plan_collection(
+        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
+    ) -> list[Step]:
+        return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
+
+
+def former_values(
+    at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
+) -> tuple[Resource, list[Finding]]:
+    """Return the former values of an object's fields that still are as an update left them, and why others have none.
+
+    With them come the fields that the service no longer shows because of the update.
+    """
+    record = _called_as_left(record, change)
+    live = {**fields_of(record.resource), **record.unknown}
+    back: dict[str, Json] = {}
+    problems = []
+    for field, left in change.after.items():
+        was, now = change.before.get(field), live.get(field)
+        if field not in change.before:
+            problems.append(at.problem(name, FORMER_VALUE_UNKNOWN, field=field))
+        elif field not in change.read.fields:
+            if _root(field) in record.unshown:
+                problems.append(at.problem(name, NOT_SHOWN, field=field))
+        elif now == left and field in live:
+            back[field] = was
+        elif now != was:
+            changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
+            problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
+    if back and not problems:
+        back |= {field: value for field, value in change.read.fields.items() if field not in live}
+    wanted, others = restorable(type(record.resource), back)
+    problems += [at.problem(name, _not_known(value), field=field) for field, value in others.items()]
+    return wanted, problems
+
+
+def _not_known(value: Json) -> str:
+    return f"its former value {quoted(value)} is not known to this version"
+
+
+class _Objects:
+    """The way back of the objects of one collection. Each step yields what it decides, or a problem."""
+
+    def __init__(
+        self, at: DeclaredPart[Collection], outcomes: Sequence[Outcome], live: Sequence[LiveRecord], found_before: int
+    ) -> None:
+        self.at, self.part, self.live, self.found_before = at, at.part, live, found_before
+        self.created = [outcome for outcome in outcomes if isinstance(outcome.change, Create)]
+        self.updated = [outcome.change for outcome in outcomes if isinstance(outcome.change, Update)]
+        self.deleted = [outcome.change for outcome in outcomes if isinstance(outcome.change, Delete)]
+        self.deleted = [change for change in self.deleted if not self._is_cover(change)]
+        self.made = {outcome.created.id for outcome in self.created if outcome.created}
+        self.former_names = {
+            update.address.name: update.renamed_from
+            for update in self.updated
+            if update.renamed_from is not None and update.address.name is not None
+        }
+        self.by_id = {record.id: record for record in live}
+        self.by_name: dict[Key, list[LiveRecord]] = {}
+        for record in live:
+            for name in self._identities(record):
+                self.by_name.setdefault(name, []).append(record)
+        for change in self.updated if self.part.writes.cover else ():
+            if self._object(change.read.id, change.address.name) is None:
+                # It was replaced, and refused: its deletion is all that was done.
+                address = replace(change.address, name=change.read.names[0])
+                self.deleted.append(Delete(address, change.read.fields, (), change.read))
+        lost = {id(change.read) for change in self.deleted}
+        self.updated = [change for change in self.updated if id(change.read) not in lost]
+
+    def _is_cover(self, change: Delete) -> bool:
+        """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
+        cover, name = self.part.writes.cover, change.address.name
+        return (
+            cover is not None and name is not None and cover.is_one(name, restorable(self.part.model, change.before)[0])
+        )
+
+    def plan(self) -> list[Step]:
+        """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
+        created = [*self._left_as_created()]
+        updated = [*self._as_they_were(_only(LiveRecord, created))]
+        unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
+        deleted = [*self._missing()]
+        problems = _only(Finding, [*created, *updated, *unreferred, *deleted])
+
+        missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
+        present = {name: self._as_before(change) for name, change in missing.items()}
+        problems += [problem for name, change in missing.items() for problem in self._unknown(name, change)]
+        ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
+
+        pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
+        unwanted += self._covers({*present, *(pair.name for pair in pairs)})
+        matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
+        return [*problems, *(self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
+
+    def _covers(self, names: set[Key]) -> list[LiveRecord]:
+        """Return the covers of some objects."""
+        cover = self.part.writes.cover
+        return [record for name in names if cover for record in self._named(cover.name(name)) if cover.covered(record)]
+
+    def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+        """Return a step; a creation as the one of an object that was deleted: see `_missing`."""
+        if not isinstance(step, Create) or step.address.name is None:
+            return step
+        namesakes = () if self.part.names.unique else self._named(step.address.name)
+        ids = tuple(namesake.id for namesake in namesakes if namesake.id)
+        own = tuple(note for note in step.notes if note.code != "hint")
+        return replace(step, replaces_ids=ids, notes=(*own, *hints(self._hint(missing[step.address.name]))))
+
+    def _identities(self, record: LiveRecord) -> set[Key]:
+        return {self.part.identity(name) for name in record.names}
+
+    def _named(self, name: Key | None) -> list[LiveRecord]:
+        return [] if name is None else self.by_name.get(self.part.identity(name), [])
+
+    def _has_name(self, record: LiveRecord, name: Key | None) -> bool:
+        return name is not None and self.part.identity(name) in self._identities(record)
+
+    def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
+        """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
+        namesakes = [] if self.part.secret_field else self._named(name)
+        return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
+
+    def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
+        """Yield the objects that creations have made, if they still are as they were then."""
+        for outcome in self.created:
+            change, created, name = outcome.change, outcome.created, outcome.change.address.name
+            candidates = self._made_by(outcome)
+            if len(candidates) > 1:
+                reason = "several objects have this name, and the report does not tell which is new"
+                yield self.at.problem(name, reason, STAYS)
+                continue
+            for record in candidates:
+                after = change.after if isinstance(change, Create) else {}
+                moved = _moved(created.fields, as_before(record, created)) if created else _moved(after, record)
+                if issubclass(self.part.model, Item) and not self._has_name(record, name):
+                    renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
+                    yield self.at.problem(name, renamed, STAYS)
+                elif moved:
+                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
+                else:
+                    yield record
+
+    def _made_by(self, outcome: Outcome) -> list[LiveRecord]:
+        """Return the objects of which a creation may have made one; several, if the report does not tell which."""
+        change, name = outcome.change, outcome.change.address.name
+        if outcome.created is not None:
+            record = self._object(outcome.created.id, name)
+            return [] if record is None else [record]
+        before = change.replaces_ids if isinstance(change, Create) else ()
+        return [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
+
+    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
+        """Yield updated objects with the names and the fields that they had.
+
+        Args:
+            unwanted: the objects that are deleted, whose names are free then.
+        """
+        going = {id(record) for record in unwanted}
+        for change in self.updated:
+            name = change.address.name
+            record = self._object(change.read.id, name)
+            if change.read.below:
+                yield self.at.problem(name, PROMOTED, STAYS)
+            elif record is None:
+                yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
+            else:
+                yield from self._as_it_was(change, record, going)
+
+    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Finding]:
+        name, present, former = change.address.name, record.names[0], change.renamed_from
+        now = None
+        if former is not None and not self._has_name(record, former):
+            taken = [
+                namesake for namesake in self._named(former) if self.part.names.unique or id(namesake) not in going
+            ]
+            if not self._has_name(record, name):
+                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
+            elif taken:
+                yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
+            else:
+                present, now = former, present
+        wanted, problems = former_values(self.at, name, change, record)
+        yield from problems
+        if wanted.model_fields_set or now is not None:
+            yield Pair(present, self._referring(wanted), record, now)
+
+    def _without_referred(
+        self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
+    ) -> Iterator[LiveRecord | Finding]:
+        """Yield created objects less those to which others refer that stay: these stay too."""
+        going = {id(record): record for record in unwanted}
+        staying = [record for record in self.live if id(record) not in going]
+        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
+        by_reference: dict[Key, list[int]] = {}
+        for record in going.values():
+            for key in self._identities(record) | ({record.id} if record.id else set()):
+                by_reference.setdefault(key, []).append(id(record))
+        while staying and self.part.relations.refers:
+            referring = {
+                value: record.names[0]
+                for record in staying
+                for field in {*self.part.relations.refers} - back.get(id(record), set())
+                if (value := getattr(record.resource, field)) is not None
+            }
+            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
+            staying = [going.pop(number) for number in referred]
+            for record, key in zip(staying, referred.values(), strict=True):
+                reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
+                yield self.at.problem(record.names[0], reason, STAYS)
+        yield from going.values()
+
+    def _missing(self) -> Iterator[Delete | Pair | Finding]:
+        """Yield the deletions of objects that are created again, each under the name that the object will have.
+
+        With them come the objects that a revert has created again, and not closed yet.
+        """
+        named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
+        gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.by_id]
+        if self.part.deletion.fades and len(gone) < len(named):
+            reason = "is still there: the service deletes such objects in the background"
+            for name in dict(named).keys() - dict(gone).keys():
+                yield self.at.problem(name, reason, "revert again later")
+        if self.part.names.arrange:
+            yield from self._last_ones([deletion for _, deletion in gone])
+            return
+        names: set[Key] = set()
+        for name, change in gone:
+            created_again = self._created_again(change)
+            if created_again is not None:
+                moved = _moved(change.before, created_again)
+                if self._is_half_made(change, created_again):
+                    wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
+                    yield Pair(name, wanted, created_again, None)
+                elif moved:
+                    yield self.at.problem(name, f"exists again, with other values: {moved}", STAYS)
+            elif self.part.identity(name) in names:
+                yield self.at.problem(name, "was deleted more than once, and is created again only once")
+            else:
+                names.add(self.part.identity(name))
+                yield change
+
+    def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
+        """Yield the deletions of objects that have numbers for names, less as many as were created again since."""
+        created = sum(outcome.created is not None and outcome.created.id in self.by_id for outcome in self.created)
+        again = len(self.live) - (self.found_before - len(gone) + created)
+        for place, change in enumerate(gone[max(0, again) :], start=1):
+            yield replace(change, address=replace(change.address, name=str(len(self.live) + place)))
+
+    def _is_half_made(self, change: Delete, record: LiveRecord) -> bool:
+        """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
+        initial, *others = self.part.writes.events or (None,)
+        return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
+
+    def _created_again(self, change: Delete) -> LiveRecord | None:
+        """Return the object that was created since under the name of a deleted one.
+
+        Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
+        """
+        namesakes = self._named(change.address.name)
+        if not self.part.names.unique:
+            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (change.read.id or 0)]
+            namesakes = [
+                namesake for namesake in new if namesake.id != change.successor_id and namesake.id not in self.made
+            ]
+        return namesakes[0] if namesakes else None
+
+    def _as_before(self, change: Delete) -> Resource:
+        """Return a deleted object as it was."""
+        wanted, _ = restorable(self.part.model, change.before)
+        return self._referring(wanted)
+
+    def _unknown(self, name: Key, change: Delete) -> Iterator[Finding]:
+        """Yield the fields of a deleted object whose values this version does not know."""
+        for field, value in change.read.fields.items():
+            if field not in change.before:
+                yield self.at.problem(name, _not_known(value), field=field)
+
+    def _referring(self, wanted: Resource) -> Resource:
+        """Return a resource that refers to others by the names that they had."""
+        return self.part.referring(wanted, self.former_names)
+
+    def _hint(self, change: Delete) -> str:
+        """Say what does not come back with an object that is created again."""
+        if self.part.names.level is not None:
+            return ""
+        fields = {_root(name) for name in change.read.fields}
+        unshown = [name for name in self.part.model.model_fields if name not in fields | POLICIES]
+        lost = [self.part.deletion.lost] if self.part.deletion.lost else []
+        if self.part.secret_field and "renamed_from" in change.read.read_only:
+            lost.append("its owner, who is another user")
+        lost += [f"its {name}, which this server does not show" for name in unshown]
+        return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
+
+
+def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
+    """Return the steps of one type."""
+    return [step for step in steps if isinstance(step, sort)]
+
+
+def _moved(left: Fields, record: LiveRecord) -> str:
+    """Return what is shown and no longer as it was left, as `state: active -> closed`; empty if nothing is."""
+    live = {**fields_of(record.resource), **record.unknown}
+    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
+    return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
+
+
+def _called_as_left(record: LiveRecord, change: Update) -> LiveRecord:
+    """Return an object with its entries called as in the change that has left it: another token sees other names."""
+    read = replace(change.read, fields={**change.read.fields, **change.after})
+    return as_before(called_as_sent(record, change), read) if record.entries else record
+
+
+def _root(field: str) -> str:
+    return field.partition(".")[0]

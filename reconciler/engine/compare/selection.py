@@ -1,0 +1,404 @@
+"""Narrowing a run: by target, by label, by section, by shard; and the plan that is left. Pure."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from reconciler.engine.compare.creation import needs, owners
+from reconciler.engine.compare.earlier import ChangesAbove
+from reconciler.engine.compare.obstacles import with_problems
+from reconciler.errors import NothingSelected, UsageError
+from reconciler.model.creation import Creation
+from reconciler.model.globs import NO_GLOBS, Globs
+from reconciler.model.item import Change, Finding, problem_at, source_of
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.shards import Shard
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.wording import closest, listed
+
+FORGOTTEN_DELETION = "not done before and no longer declared: it stays"
+
+MOST_LABELS = 20
+"""Labels that a message lists."""
+
+MOST_PATHS = 3
+"""Paths that a message lists where none is similar."""
+
+TOGETHER = "groups"
+"""The home of all groups and projects whose order above and below each other is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSelection:
+    """The part of the manifests that a run is about; nothing given means everything.
+
+    Attributes:
+        targets: globs on paths or numeric IDs, as manifests or the service name them; `user` for the user.
+        excluded: the same, of targets that are left out.
+        labels: all of these `key=value` pairs must be among a target's labels.
+        sections: names of sections.
+        only: targets and sections; None for all.
+    """
+
+    targets: Globs = NO_GLOBS
+    excluded: Globs = NO_GLOBS
+    labels: tuple[tuple[str, str], ...] = ()
+    sections: tuple[str, ...] = ()
+    only: Collection[tuple[Target, str]] | None = None
+
+
+def select(desired: DesiredState, selection: RunSelection, *, partly: bool = False) -> DesiredState:
+    """Return the part of the desired state that is selected; the digest stays that of the whole.
+
+    Raises:
+        NothingSelected: a glob or a label matches nobody, or no target matches all that is given, which is never what
+            was meant. A state that is there only `partly`, and what alone is planned again, may lack what is selected.
+        UsageError: no target declares a section that is selected.
+    """
+    targets = tuple(_selected(desired.targets, selection))
+    if partly:
+        return replace(desired, targets=targets)
+    if selection.only is None:
+        hint = unmatched(selection, desired.targets)
+        if hint:
+            raise NothingSelected(f"no target is selected: {hint}")
+    if not desired.targets:
+        return replace(desired, targets=())
+    declared = {section.kind for target in desired.targets for section in target.sections}
+    missing = [section for section in selection.sections if section not in declared]
+    if missing:
+        raise UsageError(
+            f"no target declares {missing[0]}; declared are: {', '.join(sorted(declared)) or 'no sections'}"
+        )
+    return replace(desired, targets=targets)
+
+
+def remarks(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
+    """Yield what is odd about the targets that are left out: a glob matches none, or nothing else is selected."""
+    for glob in selection.excluded.written:
+        if not any(matches(target, Globs([glob])) for target in desired.targets):
+            yield f"--exclude {glob} matches no target"
+    chosen = [target for target in desired.targets if selects(replace(selection, excluded=NO_GLOBS), target)]
+    if chosen and all(matches(target, selection.excluded) for target in chosen):
+        yield "nothing is selected: --exclude leaves out every target"
+
+
+def unmatched(
+    selection: RunSelection,
+    targets: Collection[DesiredTarget] | Collection[TargetPlan],
+    by_path: str = "--target",
+    by_label: str = "--selector",
+) -> str:
+    """Return which paths and labels no target has, and what there is instead; empty if a target matches all.
+
+    Args:
+        selection: by path and label.
+        targets: all that there are.
+        by_path: the option that gave the globs.
+        by_label: the option that gave the labels.
+    """
+    by_globs = [f"{by_path} {glob}" for glob in selection.targets.written]
+    by_labels = [f"{by_label} {key}={value}" for key, value in selection.labels]
+    if not (by_globs or by_labels) or not targets:
+        return f"{listed([*by_globs, *by_labels])}: there are no targets" if by_globs or by_labels else ""
+    paths = sorted({name for target in targets for name in _names(target)})
+    labels = sorted({f"{key}={value}" for target in targets for key, value in target.labels.items()})
+    hints = []
+    for glob, option in zip(selection.targets.written, by_globs, strict=True):
+        if not any(map(Globs([glob]).match, paths)):
+            path = closest(glob, paths, most=None)
+            hints.append(f"{option} matches nobody{_instead(path, paths)}")
+    for (key, value), option in zip(selection.labels, by_labels, strict=True):
+        if f"{key}={value}" not in labels:
+            present = f"the labels there are: {_some(labels, MOST_LABELS)}" if labels else "no target has labels"
+            hints.append(f"{option} matches nobody: {present}")
+    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in targets):
+        hints.append(f"no target matches all of {listed([*by_globs, *by_labels])}")
+    return "; ".join(hints)
+
+
+def _instead(path: str | None, paths: Sequence[str]) -> str:
+    return f": the most similar path is {path}" if path else f"; there are {_some(paths, MOST_PATHS)}"
+
+
+def _some(words: Sequence[str], most: int) -> str:
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
+
+
+def read_canary(text: str) -> RunSelection:
+    """Read `KEY=VALUE`, a label, or a glob of paths.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    key, labelled, value = text.partition("=")
+    if not key:
+        raise UsageError(
+            f"--canary takes KEY=VALUE or a glob of paths, such as tier=canary or acme/sandbox/**; not {text}"
+        )
+    return RunSelection(labels=((key, value),)) if labelled else RunSelection(targets=Globs((text,)))
+
+
+def selected_targets(plan: Plan, selection: RunSelection, kinds: Kinds) -> frozenset[Target]:
+    """Return the targets of a plan that a selection selects by path and label, and those that they need.
+
+    These are targets that are created for their sake, and groups in which an object is created to which they refer, or
+    which give up a name that they get.
+    """
+    above = ChangesAbove(kinds)
+    for target in plan.targets:
+        above.add(target)
+    by_name = {str(target.target).casefold(): target for target in plan.targets}
+    created = {name for name, target in by_name.items() if target.creation is not None}
+    chosen = {target.target: target for target in plan.targets if selects(selection, target)}
+    todo = [*chosen.values()]
+    while todo:
+        current = todo.pop()
+        changes = [*current.changes]
+        names = created.intersection(name for change in changes for name in needs(change))
+        groups = (name for change in changes for request in change.requests for name in owners(request.body))
+        names |= by_name.keys() & {*groups, *above.givers(current)}
+        needed = [by_name[name] for name in names if by_name[name].target not in chosen]
+        chosen |= {target.target: target for target in needed}
+        todo += needed
+    return frozenset(chosen)
+
+
+def read_shard(text: str) -> Shard:
+    """Read `I/N`.
+
+    Raises:
+        UsageError: it is not that.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
+    if not match or int(match[1]) > int(match[2]):
+        raise UsageError(f"--shard takes I/N with I from 1 to N, such as 2/5; not {text}")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds) -> DesiredState:
+    """Return a shard of the desired state.
+
+    A project whose settings depend on those of a group in the manifests is in the shard of that group. So is what is
+    created, if it does not exist, below a group that is: the manifests alone decide, whatever exists by now.
+
+    Args:
+        desired: what is to be divided.
+        whole: all targets there are, so that what a run is narrowed to moves nothing to another shard.
+        shard: which part.
+        kinds: all kinds.
+    """
+    homes = _Homes(whole, kinds)
+    targets = tuple(target for target in desired.targets if _number(homes.of(target), shard.total) == shard.number)
+    return replace(desired, targets=targets)
+
+
+def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
+    """Return a shard of a plan: of whichever plan, every target is in exactly one."""
+    targets = (
+        DesiredTarget(
+            target.target,
+            tuple(Section(target.target, section.section, {}) for section in target.sections),
+            creation=Creation("") if target.creation else None,
+        )
+        for target in plan.targets
+    )
+    whole = DesiredState(tuple(targets), "")
+    kept = {target.target for target in share(whole, whole, shard, kinds).targets}
+    return Plan(
+        tuple(target for target in plan.targets if target.target in kept),
+        tuple(section for section in plan.dependent if section.target in kept),
+        tuple(section for section in plan.whole if section.target in kept),
+    )
+
+
+def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
+    """Return a plan less all changes of other addresses, and less the problems of other objects."""
+    return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+
+
+def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
+    """Return a plan with some of its changes; a section that loses one is not planned again: it would come back.
+
+    If any is lost, only the deletions themselves tell what they widen.
+    """
+    kept = {id(change) for change in changes}
+    lost = {
+        (target.target, section.section)
+        for target in plan.targets
+        for section in target.sections
+        if any(id(change) not in kept for change in section.changes)
+    }
+    targets = (
+        replace(
+            target,
+            sections=tuple(
+                replace(
+                    section,
+                    changes=tuple(change for change in section.changes if id(change) in kept),
+                    findings=tuple(finding for finding in section.findings if finding.code != "widened")
+                    if lost
+                    else section.findings,
+                )
+                for section in target.sections
+            ),
+        )
+        for target in plan.targets
+    )
+    return replace(
+        plan,
+        targets=tuple(targets),
+        dependent=tuple(section for section in plan.dependent if (section.target, section.kind) not in lost),
+        whole=tuple(section for section in plan.whole if (section.target, section.kind) not in lost),
+    )
+
+
+def only_change(plan: Plan) -> Plan:
+    """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs."""
+    changes = [change for change in plan.changes if source_of(change) == "change"]
+    needed = {name for change in changes for name in needs(change)}
+    created = (target.creation for target in plan.targets if str(target.target).casefold() in needed)
+    return keep_changes(plan, [*changes, *filter(None, created)])
+
+
+def add_missing(
+    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: RunSelection
+) -> Plan:
+    """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
+
+    What was to be deleted because it was not declared is planned again only where it still is pruned, or in the
+    inventory: elsewhere the deletion would silently be forgotten.
+
+    Args:
+        plan: for the addresses, see `restrict`.
+        addresses: what is to be planned.
+        declared: the targets and sections that manifests declare.
+        selection: what else the plan is narrowed to; what lies outside is no problem.
+    """
+    planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
+    unmanaged = {step.address for step in plan.unmanaged}
+    missing: dict[Target, list[Finding]] = {}
+    for address in sorted(
+        addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
+    ):
+        section = planned.get((address.target, address.section))
+        if not address.section:
+            continue
+        if section is not None:
+            lost = address in unmanaged
+        else:
+            lost = (address.target, address.section) not in declared and _spans(selection, address)
+        if lost:
+            missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
+    targets = [with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
+    targets += [with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
+    return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
+
+
+def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
+    """Yield the sections with their changes and problems; what is wrong with a section concerns all that is in it."""
+    for section in target.sections:
+        # A target that does not exist is created, whatever else is to be done of it.
+        changes = tuple(change for change in section.changes if change.address in addresses or not section.section)
+        findings = tuple(finding for finding in section.findings if _is_kept(finding, addresses))
+        yield replace(section, changes=changes, findings=findings)
+
+
+def _is_kept(finding: Finding, addresses: Collection[Address]) -> bool:
+    match finding.code:
+        case "problem":
+            of_object = bool(finding.address.section) and finding.address.name is not None
+            return not of_object or finding.address in addresses
+        case "excepted":
+            return finding.address in addresses
+    return finding.code != "widened"
+
+
+def _spans(selection: RunSelection, address: Address) -> bool:
+    """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
+    target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
+    return any(selected.sections for selected in _selected([target], replace(selection, only=None)))
+
+
+def _selected(targets: Iterable[DesiredTarget], selection: RunSelection) -> Iterator[DesiredTarget]:
+    for target in targets:
+        if not selects(selection, target):
+            continue
+        if selection.sections or selection.only is not None:
+            kept = tuple(section for section in target.sections if _wants(selection, section))
+            imported = target.creation is not None and target.creation.source is not None
+            retried = selection.only is None or imported or (target.target, "") in selection.only
+            created = retried and bool(kept or not selection.sections)
+            if kept or created or selection.only is None:
+                yield replace(target, sections=kept, creation=target.creation if created else None)
+        else:
+            yield target
+
+
+def _wants(selection: RunSelection, section: Section) -> bool:
+    if selection.sections and section.kind not in selection.sections:
+        return False
+    return selection.only is None or (section.target, section.kind) in selection.only
+
+
+def selects(selection: RunSelection, target: DesiredTarget | TargetPlan) -> bool:
+    """Return whether a selection selects a target by its path and its labels."""
+    if (selection.targets.written and not matches(target, selection.targets)) or matches(target, selection.excluded):
+        return False
+    return all(target.labels.get(key) == value for key, value in selection.labels)
+
+
+def matches(target: DesiredTarget | TargetPlan, globs: Globs) -> bool:
+    """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
+    return any(map(globs.match, _names(target)))
+
+
+def _names(target: DesiredTarget | TargetPlan) -> Collection[str]:
+    """Return what globs may name a target by."""
+    return {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
+
+
+class _Homes:
+    """Where targets belong: to themselves, or to the topmost group that others inherit from, or are created in."""
+
+    def __init__(self, whole: DesiredState, kinds: Kinds) -> None:
+        self.inherited = frozenset(name for name, kind in kinds.items() if kind.inherits)
+        tied = [target for target in whole.targets if self._is_tied(target)]
+        heirs = [target for target in tied if self._inherits(target)]
+        groups = [target.target.ref for target in tied if target.target.level is Level.GROUP]
+        self.groups = frozenset(ref.casefold() for ref in groups if isinstance(ref, str))
+        # A group known only by its ID may be above any project, a project known only by its ID below any group.
+        self.any_above = len(self.groups) < len(groups)
+        self.together = any(target.target.level is Level.GROUP for target in heirs) and any(
+            isinstance(target.target.ref, int) for target in heirs
+        )
+
+    def of(self, target: DesiredTarget) -> str:
+        """Return the name of a target's home, the same for all that must stay together."""
+        own = Target(*target.target.identity)
+        if not self._is_tied(target):
+            return str(own)
+        top = _topmost(own.ref, self.groups)
+        if self.together and (top or self.any_above or isinstance(own.ref, int)):
+            return TOGETHER
+        return str(Target(Level.GROUP, top) if top else own)
+
+    def _is_tied(self, target: DesiredTarget) -> bool:
+        return target.creation is not None or self._inherits(target)
+
+    def _inherits(self, target: DesiredTarget) -> bool:
+        return target.target.ref is not None and any(section.kind in self.inherited for section in target.sections)
+
+
+def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:
+    """The topmost of some groups that is above a path or has it itself."""
+    parts = str(ref).casefold().split("/")
+    return next((path for end in range(1, len(parts) + 1) if (path := "/".join(parts[:end])) in groups), None)
+
+
+def _number(home: str, total: int) -> int:
+    """Which shard a home falls to: the one that bids most for it (rendezvous hashing)."""
+    return max(range(1, total + 1), key=lambda number: blake2b(f"{number} {home}".encode(), digest_size=8).digest())

@@ -1,0 +1,268 @@
+"""The projects of groups: listed page beside page, and read while later pages are still under way.
+
+Each group that a set names is listed once a run. What comes of it goes to the manifests, and the IDs that come along
+go to the planner.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import TypeVar
+
+from reconciler.engine.caller import ADMIN_MODE, ask_caller
+from reconciler.engine.crew import Crew, share
+from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
+from reconciler.engine.records import is_doomed, is_off, is_the_other, look_up_paths, way_to_see
+from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
+from reconciler.manifests import Member
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.protocols import FleetReader, Json, Reader, Spread
+from reconciler.model.resource import Wanted
+from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference
+from reconciler.model.targets import Level, Target
+
+QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
+"""Of the list of a group's projects."""
+UNARCHIVED = "&archived=false"
+SIMPLE_PARAMETER = "&simple=true"
+"""Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
+
+Result = TypeVar("Result")
+
+Prepare = Callable[[Mapping[str, tuple[Member, ...]]], Iterable[DesiredTarget]]
+"""Returns what is wanted of some projects, which are given by group; nothing where that is not known for sure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The projects of groups, and IDs and paths that came along.
+
+    Attributes:
+        groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
+        ids: the numeric ID of each target, by its path in lower case.
+        paths: the full paths of the targets that were asked for by ID.
+        unknown: why the paths of others are unknown.
+        parts: what was read of the projects meanwhile, and what was wanted of it.
+    """
+
+    groups: Mapping[str, tuple[Member, ...] | Obstacle]
+    ids: Mapping[Reference, int]
+    paths: Mapping[Target, str] = field(default_factory=dict)
+    unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
+    parts: EarlyParts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """What a run needs to know of the projects of a group.
+
+    Attributes:
+        archived: whether archived projects are to be among them.
+        switches: the keys of a project's record that tell whether a feature is on.
+    """
+
+    archived: bool = False
+    switches: frozenset[str] = frozenset()
+
+    @property
+    def query(self) -> str:
+        """The query of the list: archived projects are told from others by whole records only."""
+        return QUERY.format(
+            more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
+        )
+
+    def __or__(self, other: "GroupListing") -> "GroupListing":
+        """Return what serves both."""
+        return GroupListing(self.archived or other.archived, self.switches | other.switches)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What may be read of projects while further projects are still listed.
+
+    Attributes:
+        kinds: all kinds.
+        prepare: returns what is wanted of projects that were listed.
+    """
+
+    kinds: Kinds
+    prepare: Prepare
+
+
+def discover(
+    groups: Mapping[str, GroupListing],
+    reader: FleetReader,
+    pathless: Iterable[Target] = (),
+    *,
+    ahead: Ahead | None = None,
+) -> Discovery:
+    """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
+
+    Args:
+        groups: what is needed of each, by full path.
+        reader: the service.
+        pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
+        ahead: what requests that no list needs may read; None to read nothing else.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
+    """
+    wanted: dict[str, GroupListing] = {}
+    for group, listing in groups.items():
+        wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
+    lists = _Lists(wanted, reader, ahead)
+    lists.read()
+    members_by_group = {group: lists.found[group] for group in wanted}
+    ids = {
+        Reference(Level.PROJECT, member.path.casefold()): member.id
+        for members in members_by_group.values()
+        if not isinstance(members, Obstacle)
+        for member in members
+        if member.id is not None
+    }
+    listed = {Target(Level.PROJECT, number) for number in ids.values()}
+    asked = look_up_paths({*pathless} - listed, reader)
+    paths = {target: path for target, path in asked.items() if isinstance(path, str)}
+    ids |= {
+        Reference(target.level, path.casefold()): target.ref
+        for target, path in paths.items()
+        if isinstance(target.ref, int)
+    }
+    unknown = {target: path for target, path in asked.items() if isinstance(path, Obstacle)}
+    return Discovery({group: members_by_group[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
+
+
+def project_numbers(group: Target, reader: Reader) -> list[int]:
+    """Return the IDs of the projects of a group that are not archived.
+
+    Raises:
+        ServiceError: they cannot be listed.
+    """
+    path = f"{group.url}projects"
+    members = (_member(entry, path, frozenset()) for entry in reader.pages(f"{path}?{GroupListing().query}"))
+    return [member.id for member in members if member.id is not None]
+
+
+class _Lists:
+    """The lists of all groups, each page of them a task; and behind these tasks, readings of what was listed.
+
+    Once the lists are complete, the readings that have not begun are dropped: the run begins with them.
+
+    Attributes:
+        found: what was listed, by group.
+        parts: what was read meanwhile.
+    """
+
+    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, ahead: Ahead | None) -> None:
+        self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
+        self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
+        self._groups, self._reader, self._ahead = groups, reader, ahead
+        self._shown: dict[str, set[str]] = {}
+        self._showing = Lock()
+        tasks = [partial(self._list, group) for group in groups]
+        self._crew = Crew[Callable[[], None]](lambda task: task(), tasks, reader.concurrency)
+
+    def read(self) -> None:
+        """Read all lists."""
+        self._crew.run()
+
+    @property
+    def are_complete(self) -> bool:
+        return len(self.found) == len(self._groups)
+
+    def _list(self, group: str) -> None:
+        listed = _list(group, self._groups[group], self._reader, self._spread, partial(self._show, group))
+        self.found[group] = listed
+
+    def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
+        """Ask for pages together with whoever has nothing else to do."""
+        results = share(self._crew, ask, pages)
+        if len(results) < len(pages):
+            raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
+        return results
+
+    def _show(self, group: str, members: Iterable[Member]) -> None:
+        """Take note of listed projects, and read those that every group around them has shown."""
+        if self._ahead is None:
+            return
+        ready = []
+        with self._showing:
+            for member in members:
+                path = member.path.casefold()
+                shown = self._shown.setdefault(path, set())
+                if group not in shown and not is_doomed(path):
+                    shown.add(group)
+                    if len(shown) == len(groups_around(path, self._groups)):
+                        ready.append(member)
+        if ready:
+            self._crew.add(partial(self._prepare, ready, self._ahead))
+
+    def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
+        if self.are_complete:
+            return
+        around = {member.path: groups_around(member.path, self._groups) for member in members}
+        numbers = {member.path.casefold(): member.id for member in members}
+        by_group = {
+            group: tuple(member for member in members if group in around[member.path]) for group in self._groups
+        }
+        for target in ahead.prepare(by_group):
+            for section in target.sections:
+                for part, wanted in section.wanted.items():
+                    address = target.target, section.kind, part
+                    number = numbers.get(str(target.target.ref).casefold())
+                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted, number))
+
+    def _read(self, address: PartAddress, part: Part, wanted: Wanted, number: int | None) -> None:
+        if not self.are_complete:
+            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted, number)
+
+
+def _list(
+    group: str, listing: GroupListing, reader: FleetReader, spread: Spread, show: Callable[[Iterable[Member]], None]
+) -> tuple[Member, ...] | Obstacle:
+    path = f"{Target(Level.GROUP, group).url}projects"
+
+    def keep(page: list[Json]) -> list[Member]:
+        members = [_member(entry, path, listing.switches) for entry in page]
+        show(members)
+        return members
+
+    def ask() -> tuple[Member, ...]:
+        members = reader.gather(f"{path}?{listing.query}", keep, spread)
+        return tuple(member for member in members if not is_doomed(member.path))
+
+    answer = answer_or_error(ask)
+    return _obstacle(group, answer, reader) if isinstance(answer, ServiceError) else answer
+
+
+def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
+    """Return why the projects of a group cannot be listed, and what to do."""
+    target = Target(Level.GROUP, group)
+    reason = f"the projects of group {group} cannot be listed (GET {target.url}projects: {error.reason})"
+    if isinstance(error, Forbidden):
+        caller = ask_caller(reader)
+        remedy = f"{caller.shortfall}: {ADMIN_MODE}" if caller.shortfall else "use a token of a member of the group"
+        return Obstacle(target.address, reason, remedy)
+    if not isinstance(error, NotFound):
+        return Obstacle(target.address, reason, TRY_AGAIN)
+    if is_the_other(target, reader):
+        wrong = f"{group} is a project, not a group"
+        return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
+    return Obstacle(
+        target.address,
+        f"{reason}: there is no such group, or none this token may see",
+        f"{way_to_see(reader, 'group')}; if the service cannot list the projects of any group, list them here, as "
+        "`projects` instead of `group`",
+        cause=NO_SUCH_GROUP,
+    )
+
+
+def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
+    match entry:
+        case {"path_with_namespace": str(full_path), "id": int(number)}:
+            off = frozenset(key for key in switches if is_off(entry.get(key)))
+            return Member(full_path, bool(entry.get("archived")), number, off, entry.get("empty_repo") is True)
+    raise BadAnswer(f"GET {path}", UNEXPECTED)

@@ -1,0 +1,240 @@
+"""Reading live state: from what is wanted to the reads it needs, side by side, to what was found.
+
+Only declared parts are read. Nothing here can write: it is handed a `Reader`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from reconciler.engine.crew import ask_each
+from reconciler.errors import (
+    BadAnswer,
+    Forbidden,
+    NotFound,
+    ScopeMissing,
+    ServiceError,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    WaitTooLong,
+)
+from reconciler.model.diff import fields_of, with_rows
+from reconciler.model.endpoints import Collection, Reading
+from reconciler.model.entries import EntryRow
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import FleetReader, Json, Reader
+from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
+from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
+from reconciler.model.targets import Level, Target
+
+ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
+"""After these nothing else can be read either."""
+
+UNEXPECTED = "unexpected response: the body does not have the documented structure"
+
+TRY_AGAIN = "try again; if it fails again, check the logs of the service"
+
+RECORDS = {"user": ("users/{}", "username"), "group": ("groups/{}?with_projects=false", "full_path")}
+"""By what an entry names, the path of its record, and the field that holds the name."""
+
+EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
+"""Parts that were read before, and what was wanted of them then."""
+
+NOTHING_READ: EarlyParts = MappingProxyType({})
+
+Result = TypeVar("Result")
+
+
+def read_live(
+    desired: DesiredState,
+    reader: FleetReader,
+    kinds: Kinds,
+    progress: Progress | None = None,
+    *,
+    early: EarlyParts = NOTHING_READ,
+    ids: Mapping[Reference, int | Obstacle] = MappingProxyType({}),
+) -> LiveState:
+    """Read every declared part of every target, but those that were read before for what is wanted now.
+
+    Args:
+        ids: the numeric IDs that are known; those that reads need besides are asked for.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
+    """
+    wanted = {
+        (target.target, section.kind, part): declared
+        for target in desired.targets
+        for section in target.sections
+        for part, declared in section.wanted.items()
+    }
+    progress = progress or Progress()
+    progress.begin("reading", (target for target, _, _ in wanted))
+
+    def read(address: PartAddress, reader: FleetReader) -> LivePart:
+        target, section, part = address
+        before, early_part = early.get(address, (None, None))
+        if early_part is None or before != wanted[address]:
+            number = ids.get(Reference(target.level, str(target.ref).casefold()))
+            known = number if isinstance(number, int) else None
+            early_part = read_part(reader, kinds[section].part(part), target, wanted[address], known)
+        progress.step(target)
+        return early_part
+
+    parts = ask_each(read, wanted, reader)
+    return LiveState(parts, learn_ids(parts, kinds), reader.now())
+
+
+def read_part(
+    reader: Reader, part: Part, target: Target, wanted: Resource | Mapping[Any, Any], number: int | None = None
+) -> LivePart:
+    """Read one part of one target.
+
+    Args:
+        wanted: what is declared of it, or of a singleton the declared fields as JSON.
+        number: the target's own numeric ID, if it is known; else it is asked for where the path needs it.
+
+    Raises:
+        ServiceError: see `read_live`.
+    """
+
+    def ask() -> LiveRecord | Objects:
+        if not isinstance(part, Collection):
+            answer = reader.get(part.path(target))
+            return decode(part, target, completed(part, Reading(reader, target, answer, _fields(wanted))))
+        at = numbered(part, target, reader, number)
+        answer = reader.pages(part.path(at), whole=not part.listing.has_pages)
+        answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
+        objects = with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
+        return replace(objects, target_id=at.ref) if at is not target and isinstance(at.ref, int) else objects
+
+    answer = answer_or_error(ask)
+    if isinstance(answer, ServiceError):
+        return Unreadable(str(answer), isinstance(answer, NotFound), answer.status)
+    return answer
+
+
+def numbered(part: Collection, target: Target, reader: Reader, number: int | None = None) -> Target:
+    """Return the target by its numeric ID if the path of the list needs that, else as it is.
+
+    Raises:
+        ServiceError: its ID is neither known nor told.
+    """
+    if not part.listing.needs_numeric_id or isinstance(target.ref, int):
+        return target
+    path = target.url.rstrip("/")
+    record = {"id": number} if number is not None else reader.get(path)
+    told = record.get("id") if isinstance(record, dict) else None
+    if type(told) is not int:
+        raise BadAnswer(f"GET {path}", UNEXPECTED)
+    return Target(target.level, told)
+
+
+def completed(part: Part, reading: Reading) -> Json:
+    """Return a response with what it lacks.
+
+    Raises:
+        BadAnswer: it is not what the service promises.
+    """
+    complete = part.listing.complete if isinstance(part, Collection) else part.complete
+    return reading.answer if complete is None else _sound(part, reading.target, lambda: complete(reading))
+
+
+def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return what is declared as JSON."""
+    if isinstance(wanted, Resource):
+        return fields_of(wanted)
+    return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in wanted.items()}
+
+
+def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Obstacle]:
+    """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
+    ids: dict[Reference, int | Obstacle] = {}
+    for (target, section, name), live in parts.items():
+        part = kinds[section].part(name)
+        if isinstance(live, Objects) and live.target_id is not None:
+            ids[Reference(target.level, str(target.ref).casefold())] = live.target_id
+        for record in live.own if isinstance(live, Objects) else ():
+            if record.owner_id is not None and isinstance(target.ref, str):
+                ids[Reference(target.level, target.ref.casefold())] = record.owner_id
+            if isinstance(part, Collection) and part.names.level and record.id is not None:
+                ids |= {
+                    Reference(part.names.level, n.casefold()): record.id for n in record.names if isinstance(n, str)
+                }
+            if record.entries:
+                ids |= {Reference(Level(who), subject): number for who, subject, number in _subjects(record)}
+    return ids
+
+
+def _subjects(record: LiveRecord) -> Iterator[tuple[str, str, int]]:
+    """Yield the users and groups that entries name, with their IDs."""
+    for row in chain.from_iterable(record.entries.values()):
+        who, name = row.identity
+        if who in RECORDS and isinstance(name, str) and row.number is not None:
+            yield who, name, row.number
+
+
+def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
+    """Return an answer, or the error there is instead.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    try:
+        return ask()
+    except ENDS_A_RUN:
+        raise
+    except ServiceError as error:
+        return error
+
+
+def decode(part: Part, target: Target, answer: Json) -> LiveRecord:
+    """Let the kind read an answer, whatever it is.
+
+    Raises:
+        BadAnswer: the kind tripped over it, which is the answer's fault.
+    """
+    return _sound(part, target, lambda: part.read(target, answer))
+
+
+def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
+    try:
+        return read()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
+        raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error
+
+
+def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
+    """Return objects whose entries have names, as far as the token can see them.
+
+    Raises:
+        ServiceError: a record cannot be read, for a reason that is not its own.
+    """
+    if not part.relations.entries:
+        return objects
+    own = (_named(record, reader.recall) for record in objects.own)
+    return replace(objects, own=tuple(own))
+
+
+def _named(record: LiveRecord, get: Callable[[str], Json]) -> LiveRecord:
+    rows = {name: tuple(_row(row, get) for row in listed) for name, listed in record.entries.items()}
+    return with_rows(record, rows)
+
+
+def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:
+    who, _ = row.identity
+    if row.number is None or who not in RECORDS:
+        return row
+    path, field = RECORDS[who]
+    try:
+        record = get(path.format(row.number))
+    except (NotFound, Forbidden):
+        return row
+    name = record.get(field) if isinstance(record, dict) else None
+    return replace(row, shown={who: name.casefold()}) if isinstance(name, str) and name.strip() else row

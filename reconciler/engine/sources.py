@@ -1,0 +1,178 @@
+"""The stage that tells why differences are there, by the revision of `--since` and the inventory. It asks for nothing.
+
+A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
+differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
+If it was applied as something else, the manifests of that apply tell which differences were there already.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from reconciler.engine.compare.planner import NO_PLAN
+from reconciler.engine.inventory import names, proof
+from reconciler.engine.survey import Added, FleetSurvey
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.model.creation import ToCreate
+from reconciler.model.effective import digest_of
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, Create, Delete, Source, Update, with_note
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import SectionPlan
+from reconciler.model.state import DesiredTarget
+from reconciler.model.targets import Address, Identity, Key, Target
+
+Place = tuple[str, str, Key | None]
+"""Section, part, and the identity of an object."""
+
+Differences = Mapping[tuple[Target, Place], Sequence[Change]]
+"""The changes of a plan, by the object that they are about."""
+
+UNDECLARED_VALUE = object()
+"""The value of a field that a change does not have."""
+
+
+def sources(run: FleetSurvey) -> Added:
+    """Return the plan whose changes say why they are there."""
+    if not any(run.plan.changes):
+        return {}
+    whole = run.whole.targets if run.then is None else run.then
+    declared = {target.target.identity: target for target in whole}
+    before = None if run.then is None else _differences_then(run, declared)
+    pairs = ((target.target, declared.get(target.target.identity)) for target in run.desired.targets)
+    known = _by_inventory(run, {target: whole for target, whole in pairs if whole is not None})
+    if before is None and not known:
+        return {}
+    applied = _differences_then(run, _as_applied(run, known))
+
+    def source(change: Change) -> Source | None:
+        if before is not None and _is_new(change, before, run.kinds):
+            return "change"
+        status = known.get(change.address.target)
+        return "service" if status == "pending" and not _is_new(change, applied, run.kinds) else status
+
+    def told(section: SectionPlan) -> SectionPlan:
+        changes = ((change, source(change)) for change in section.changes)
+        noted = (with_note(change, "source", {"source": why} if why else None) for change, why in changes)
+        return replace(section, changes=tuple(noted))
+
+    targets = (replace(target, sections=tuple(map(told, target.sections))) for target in run.plan.targets)
+    return {"plan": replace(run.plan, targets=tuple(targets))}
+
+
+def _differences_then(run: FleetSurvey, then: Mapping[Identity, DesiredTarget]) -> Differences:
+    """Return the changes that the manifests of the revision would make now."""
+    if not then:
+        return {}
+    targets, absent = [], dict(run.live.absent)
+    for now in run.desired.targets:
+        target = then.get(now.target.identity, DesiredTarget(now.target, ()))
+        standing = absent.get(now.target.identity)
+        if isinstance(standing, ToCreate):
+            if target.creation is None:
+                continue
+            absent[now.target.identity] = replace(standing, creation=target.creation)
+        targets.append(_as_read(run, now, target))
+    live = replace(run.live, absent=absent)
+    plan = run.make(replace(run.desired, targets=tuple(targets)), live, run.kinds, NO_PLAN)
+    differences: dict[tuple[Target, Place], list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        differences[change.address.target, _place(change.address, run.kinds)].append(change)
+    return differences
+
+
+def _as_read(run: FleetSurvey, now: DesiredTarget, then: DesiredTarget) -> DesiredTarget:
+    """Return a target of the revision, less all that was not read of it."""
+    sections = (
+        replace(
+            section,
+            target=now.target,
+            wanted={
+                part: wanted
+                for part, wanted in section.wanted.items()
+                if (now.target, section.kind, part) in run.live.parts
+            },
+        )
+        for section in then.sections
+    )
+    return replace(
+        then, target=now.target, path=now.path, sections=tuple(section for section in sections if section.wanted)
+    )
+
+
+def _is_new(change: Change, before: Differences, kinds: Kinds) -> bool:
+    """Return whether earlier manifests do not differ there, or in another way."""
+    earlier = before.get((change.address.target, _place(change.address, kinds)), ())
+    return not any(_covers(other, change) for other in earlier)
+
+
+def _covers(other: Change, change: Change) -> bool:
+    """Return whether another change to the same object does all that a change does."""
+    match other, change:
+        case (Create(), Create()):
+            return _holds(other.after, change.after)
+        case (Update(), Update()):
+            same = other.renamed_from == change.renamed_from and other.read.id == change.read.id
+            return same and _holds(other.after, change.after)
+        case (Delete(), Delete()):
+            return other.read.id == change.read.id
+    return False
+
+
+def _holds(fields: Mapping[str, object], others: Mapping[str, object]) -> bool:
+    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in others.items())
+
+
+def _place(address: Address, kinds: Kinds) -> Place:
+    """Return where a change is, whatever the spelling of its name."""
+    part = kinds[address.section].part(address.part) if address.section else None
+    name = address.name
+    if isinstance(part, Collection) and name is not None:
+        name = part.identity(name)
+    return address.section, address.part, name
+
+
+def _as_applied(run: FleetSurvey, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
+    """Return what was applied to targets that are still to be applied, and differ, as far as history tells.
+
+    The manifests of the last apply are read once, from git. Of a target that it left out, the digest is another.
+    """
+    waiting = {change.address.target for change in run.plan.changes if known.get(change.address.target) == "pending"}
+    if run.inventory.stored is None or not waiting:
+        return {}
+    inventory, called = run.inventory.stored.inventory, names(run)
+    lines = {now.target.identity: inventory.targets.get(called(now)) for now in run.desired.targets}
+    digests = {target.identity: line.digest for target in waiting if (line := lines.get(target.identity))}
+    if not inventory.applied or not digests:
+        return {}
+    with suppress(ManifestErrors, ConfigurationError):
+        then = proof(run, inventory, called).revision(inventory.applied).manifests.desired.targets
+        as_applied = (target for target in then if digests.get(target.target.identity) == digest_of(target))
+        return {target.target.identity: target for target in as_applied}
+    return {}
+
+
+def _by_inventory(run: FleetSurvey, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
+    """Return why targets differ that are declared like this, as far as the inventory tells.
+
+    It does not tell of a target whose last apply was not complete, or that time alone has changed since; nor whether
+    manifests are still to be applied, if it has newer ones than the checkout.
+    """
+    stored = run.inventory.stored
+    if stored is None or not stored.commit:
+        return {}
+    inventory, called = stored.inventory, names(run)
+    applied, ancestry = inventory.applied, run.inventory.ancestry
+    is_newer = bool(applied) and ancestry is not None and not ancestry.contains(applied)
+    today = run.live.read_at.date()
+    known: dict[Target, Source] = {}
+    for now in run.desired.targets:
+        target, line = declared.get(now.target), inventory.targets.get(called(now))
+        if target is None or (line is not None and (not line.digest or (line.again and line.again <= today))):
+            continue
+        if line is not None and line.digest == digest_of(target):
+            known[now.target] = "service"
+        elif not is_newer:
+            known[now.target] = "pending"
+    return known

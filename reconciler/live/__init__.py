@@ -1,1 +1,0 @@
-"""Live state, read from the service and never written."""
