@@ -22,7 +22,7 @@ from reconciler.engine.apply.outcomes import (
     WriteLog,
     with_left_out,
 )
-from reconciler.engine.apply.prepare import planned_again, repeatable
+from reconciler.engine.apply.prepare import repeatable, sections_to_plan_again
 from reconciler.engine.apply.recovery import recover
 from reconciler.engine.apply.run import Application, apply_plan
 from reconciler.model.item import Outcome, Status
@@ -44,8 +44,8 @@ __all__ = [
     "TokenSink",
     "WriteLog",
     "apply_plan",
-    "planned_again",
     "recover",
     "repeatable",
+    "sections_to_plan_again",
     "with_left_out",
 ]

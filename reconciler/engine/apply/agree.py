@@ -8,22 +8,26 @@ on why it was planned again:
 - *below a changed group, from a file*: no more than was shown: `exceeding`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import cast
 
 from pydantic import ValidationError
 
 from reconciler.engine.apply.outcomes import DONE_BEFORE
 from reconciler.engine.apply.verify import CurrentObjects, Reread, with_created
-from reconciler.model.diff import as_before, as_read, moved, resource_of
+from reconciler.engine.compare.earlier import Changes, Earlier
+from reconciler.engine.compare.planner import plan_section
+from reconciler.model.diff import as_before, as_read, called_alike, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, sentences
+from reconciler.model.item import NOTHING, Change, Create, Delete, Finding, Outcome, Status, Update, makes, sentences
 from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import SectionPlan
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Resource, Wanted
-from reconciler.model.state import PartAddress, Section, Unreadable
+from reconciler.model.resource import LiveRecord, Resource, Wanted
+from reconciler.model.state import LivePart, LiveState, Lookup, PartAddress, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Key
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
@@ -175,6 +179,146 @@ def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
     for change in planned.changes:
         if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
             yield Outcome(change, Status.STALE, EXCEEDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A change that was sent.
+
+    Attributes:
+        change: the change.
+        made: the ID of the object that it created, if that is known.
+        is_accepted: whether the service has accepted the change. Then a deleted object may still fade away; else it
+            has not been deleted while it is listed.
+    """
+
+    change: Change
+    made: int | None = None
+    is_accepted: bool = True
+
+
+def dropped(sent: Sequence[Sent], live: Reread, kinds: Kinds) -> list[str]:
+    """Return, for each change that was sent, what planning it again would still do; empty if nothing.
+
+    Nothing is asked for here. A name that is not known without asking is on no object that was read.
+
+    Args:
+        sent: the changes. The parts that they are about could be read.
+        live: the parts, as they were read since.
+        kinds: all kinds.
+    """
+    missing: dict[int, str] = {}
+    shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
+    for one in sent:
+        change, objects = one.change, _readable(one.change, live)
+        if isinstance(change, Delete):
+            there = objects.keeps(change.read.id) if one.is_accepted else change.read.id in objects.by_id
+            missing[id(change)] = "it still exists" if there else ""
+            continue
+        record = _sent_object(change, one.made, objects)
+        if record is None:
+            missing[id(change)] = "it does not exist"
+        else:
+            shown.setdefault(change.address.section, []).append((change, record))
+    for section, pairs in shown.items():
+        missing |= _lost_in(kinds[section], pairs, live, kinds)
+    return [missing[id(one.change)] for one in sent]
+
+
+def _readable(change: Change, live: Reread) -> CurrentObjects:
+    return cast("CurrentObjects", live[change.address.section, change.address.part])
+
+
+def _sent_object(change: Create | Update, made: int | None, objects: CurrentObjects) -> LiveRecord | None:
+    """Return the object that a change has made or updated; None if it is not there."""
+    if made is None and makes(change):
+        return next(iter(objects.new(change)), None)
+    known = objects.by_id.get(change.read.id if made is None and isinstance(change, Update) else made)
+    return known or next(iter(objects.stands_in(change)), None)
+
+
+def _lost_in(
+    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+) -> Iterator[tuple[int, str]]:
+    """Yield, by the `id` of each change of a section, which of its fields the service has not taken.
+
+    Each is compared with its own object alone: others may have its name too.
+    """
+    parts: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
+    for change, record in pairs:
+        parts.setdefault(change.address.part, []).append((change, record))
+    compared = {(kind.name, name): _readable(own[0][0], live).only_for(own) for name, own in parts.items()}
+    planned = planned_again([_without_way(change) for change, _ in pairs], compared, kinds, unanswered)
+    lost: dict[tuple[str, Key | None], list[str]] = {}
+    for step in (*planned.problems, *planned.changes):
+        fields = step.after if isinstance(step, Update) else [step.field] if isinstance(step, Finding) else []
+        lost.setdefault(_name(step, kind), []).extend(filter(None, fields))
+    for change, record in pairs:
+        objects = compared[kind.name, change.address.part]
+        names = change.address.name, change.target_id if isinstance(change, Create) else None
+        shown = called_alike(change.after, objects.by_id[record.id])
+        words = [] if objects.has_name(record, *names) else ["name"]
+        words += [
+            field + _lost_of(change.after[field], shown.get(field))
+            for field in change.after
+            if field in lost.get(_name(change, kind), ())
+        ]
+        yield id(change), f"the service kept its own {', '.join(words)}" if words else ""
+
+
+def _without_way(change: Change) -> Change:
+    """Return a change that is over: what it was to replace is gone, or will go."""
+    return replace(change, replaces_ids=()) if isinstance(change, Create) else change
+
+
+def _lost_of(wanted: Json, shown: Json) -> str:
+    """Say who or what of a wanted list is not shown; empty where that is not known."""
+    if not (isinstance(wanted, list) and isinstance(shown, list)):
+        return ""
+    lost = [entry for entry in wanted if entry not in shown]
+    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
+    return f" (without {', '.join(words)})" if lost else ""
+
+
+def planned_again(
+    changes: Sequence[Change],
+    live: Reread,
+    kinds: Kinds,
+    answer: Callable[[LiveState, Iterable[Lookup]], LiveState],
+    before: Changes = NOTHING,
+) -> SectionPlan:
+    """Plan a section again, declared as some changes of it leave it.
+
+    Args:
+        changes: the changes.
+        live: the parts that they are about, as they were read.
+        kinds: all kinds.
+        answer: returns live state with the answers to lookups.
+        before: the changes of the plan in the sections before.
+    """
+    section, absences = as_declared(changes, live, kinds)
+    parts: dict[PartAddress, LivePart] = {}
+    for name in section.wanted:
+        part = live[section.kind, name]
+        parts[section.target, section.kind, name] = part if isinstance(part, Unreadable) else part.live
+    state = LiveState(parts, {}, absences=absences)
+    while True:
+        planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
+        if not planned.lookups:
+            return planned
+        state = answer(state, planned.lookups)
+
+
+def unanswered(live: LiveState, lookups: Iterable[Lookup]) -> LiveState:
+    """Return live state in which lookups have no answer."""
+    ids, names = dict(live.ids), dict(live.names)
+    for lookup in lookups:
+        unknown = Obstacle(lookup.target.address, "nobody asked")
+        if isinstance(lookup, Vocabulary):
+            names[lookup] = unknown
+        else:
+            ids[lookup] = unknown
+    return replace(live, ids=ids, names=names)
 
 
 def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.engine.apply.agree import PLAN_WAS_EDITED, as_declared, exceeding, is_possible, repeated, settled
+from reconciler.engine.apply.agree import PLAN_WAS_EDITED, exceeding, is_possible, planned_again, repeated, settled
 from reconciler.engine.apply.outcomes import Fate
 from reconciler.engine.apply.targets import Targets, refers_above
 from reconciler.engine.apply.verify import Reread, Verifier, collection_of
 from reconciler.engine.compare.creation import references
-from reconciler.engine.compare.earlier import Earlier
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status
 from reconciler.model.kind import Kinds
@@ -172,23 +171,15 @@ class Preparation:
             live: the parts that they are about, as they were read.
             forced: whether fields that are not shown count as different: they were forced, or go along with another.
         """
-        section, absences = as_declared(shown, live, self.kinds)
-        parts: dict[PartAddress, LivePart] = {}
-        for name in section.wanted:
-            part = live[section.kind, name]
-            parts[section.target, section.kind, name] = (
-                part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
-            )
+        called = {
+            place: part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
+            for place, part in live.items()
+        }
         before = {own.section: own.changes for own in self.target.sections}
-        state = LiveState(parts, {}, absences=absences)
-        while True:
-            planned = plan_section(section, state, self.kinds, earlier=Earlier(here=before))
-            if not planned.lookups:
-                return planned
-            state = self.verifier.answer(state, planned.lookups)
+        return planned_again(shown, called, self.kinds, self.verifier.answer, before)
 
 
-def planned_again(plan: Plan) -> list[Section]:
+def sections_to_plan_again(plan: Plan) -> list[Section]:
     """Return the sections that are read and planned again right before they are written."""
     changed = {
         (target.target, section.section) for target in plan.targets for section in target.sections if section.changes

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reconciler.engine.apply.agree import Sent
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.outcomes import Stop, TokenSink
+from reconciler.engine.apply.settle import still_planned
 from reconciler.engine.apply.verify import Reread, Verifier
 from reconciler.engine.records import fetch_record
 from reconciler.errors import NotFound, OutputFailed, ServiceError
@@ -12,6 +14,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.protocols import Reader
+from reconciler.model.state import Unreadable
 from reconciler.model.targets import Target
 
 
@@ -70,10 +73,10 @@ def _part(intent: Intent, kinds: Kinds) -> Part | None:
 
 def _judge(intent: Intent, part: Part, live: Reread, verifier: Verifier, deliver: TokenSink | None) -> Recovered:
     change = intent.change
-    try:
-        lacking = verifier.unapplied(change, live)
-    except LookupError as error:
-        return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
+    unread = live[intent.section, intent.part]
+    if isinstance(unread, Unreadable):
+        return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
+    lacking = still_planned([Sent(change, is_accepted=False)], live, verifier).get(id(change), "it still exists")
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [value for record, value in verifier.secrets(part, change.address) if record.id not in change.replaces_ids]

@@ -6,12 +6,13 @@ request is recorded, and doubts are settled by reading.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
 
+from reconciler.engine.apply.agree import Sent
 from reconciler.engine.apply.creation import NewTarget, tokens_of
 from reconciler.engine.apply.imports import Imports
 from reconciler.engine.apply.journal import recorded
@@ -27,16 +28,16 @@ from reconciler.engine.apply.outcomes import (
     CanaryRun,
     Fate,
 )
-from reconciler.engine.apply.prepare import Preparation, Ready, planned_again
+from reconciler.engine.apply.prepare import Preparation, Ready, sections_to_plan_again
 from reconciler.engine.apply.putting_back import put_back
 from reconciler.engine.apply.refusals import Refusals
+from reconciler.engine.apply.settle import still_planned
 from reconciler.engine.apply.targets import Targets, apart, waves
 from reconciler.engine.apply.verify import (
     Reread,
     Unasked,
     Verifier,
     collection_of,
-    unapplied,
     with_created,
 )
 from reconciler.engine.apply.waiting import PatientService
@@ -68,7 +69,7 @@ class Application:
     def __init__(self, plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> None:
         self._plan, self._kinds, self._options = plan, kinds, options
         self._again: dict[Target, list[Section]] = {}
-        for section in plan.dependent if options.recheck else planned_again(plan):
+        for section in plan.dependent if options.recheck else sections_to_plan_again(plan):
             self._again.setdefault(section.target, []).append(section)
         self._busy = [target for target in plan.targets if any(target.changes) or target.target in self._again]
         self._targets = Targets(service, options, tokens_of(plan))
@@ -365,8 +366,9 @@ class TargetRun:
         if not failures.suspect():
             return
         live = self.verifier.again(self.attempts[doubtful].outcome.change for doubtful in self.doubtful)
+        lacks = self.lacks([self.attempts[doubtful] for doubtful in self.doubtful], live)
         for doubtful in self.doubtful:
-            self.attempts[doubtful] = self._looked_at(self.attempts[doubtful], live)
+            self.attempts[doubtful] = self._looked_at(self.attempts[doubtful], live, lacks)
             failures.count(self.attempts[doubtful].outcome, self.options.stop, suspected=True)
         self.doubtful = []
 
@@ -456,25 +458,35 @@ class TargetRun:
             if (attempt.outcome.status is Status.DONE and not attempt.was_done) or attempt.doubt is not None
         ]
         live = self.verifier.again(attempt.outcome.change for attempt in open_ones)
+        lacks = self.lacks(open_ones, live)
         # What refers to others comes first: of two that were made at once, one goes before what it names.
-        settled = {id(attempt): self._looked_at(attempt, live) for attempt in reversed(open_ones)}
+        settled = {id(attempt): self._looked_at(attempt, live, lacks) for attempt in reversed(open_ones)}
         if self.options.failures is not None:
             for attempt in open_ones:
                 suspected = attempt.doubt is not None
                 self.options.failures.count(settled[id(attempt)].outcome, self.options.stop, suspected=suspected)
         self.attempts = [settled.get(id(attempt), attempt) for attempt in self.attempts]
 
-    def _looked_at(self, attempt: Attempt, live: Reread) -> Attempt:
-        return Attempt(with_created(self._settled(attempt, live), live), attempt.made)
+    def lacks(self, attempts: Iterable[Attempt], live: Reread) -> Mapping[int, str]:
+        """Return, by the `id` of each change, what planning it again would still do."""
+        sent = [
+            Sent(attempt.outcome.change, attempt.made.id if attempt.made else None, is_accepted=not attempt.doubt)
+            for attempt in attempts
+        ]
+        return still_planned(sent, live, self.verifier)
 
-    def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
+    def _looked_at(self, attempt: Attempt, live: Reread, lacks: Mapping[int, str]) -> Attempt:
+        return Attempt(with_created(self._settled(attempt, live, lacks), live), attempt.made)
+
+    def _settled(self, attempt: Attempt, live: Reread, lacks: Mapping[int, str]) -> Outcome:
         """Return what became of a change by what the service shows of it."""
         outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
-        try:
-            lacking = (self.verifier.unapplied if attempt.doubt else unapplied)(change, live, made.id if made else None)
-        except LookupError as error:
-            unread = live[change.address.section, change.address.part]
-            return outcome if attempt.doubt else _unverified(outcome, error, is_asked=not isinstance(unread, Unasked))
+        unread = live[change.address.section, change.address.part]
+        if id(change) not in lacks and attempt.doubt:
+            return outcome
+        if isinstance(unread, Unreadable):
+            return _unverified(outcome, unread)
+        lacking = lacks[id(change)]
         if attempt.doubt:
             return self._still_there(attempt, attempt.doubt) if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
@@ -504,11 +516,11 @@ class TargetRun:
         return Outcome(outcome.change, Status.DONE, created=outcome.created)
 
 
-def _unverified(outcome: Outcome, error: LookupError, *, is_asked: bool) -> Outcome:
+def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
     """Return what became of a change that the service has accepted, and that cannot be or was not read again."""
-    if not is_asked:
+    if isinstance(unread, Unasked):
         return replace(outcome, reason=UNVERIFIED)
-    reason = f"applied, but cannot be verified: {error}"
+    reason = f"applied, but cannot be verified: {unread.reason}"
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 

@@ -11,9 +11,9 @@ from reconciler.engine.compare.references import called_as_sent
 from reconciler.engine.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.engine.records import look_up_names
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
-from reconciler.model.diff import as_before, as_read, called_alike
+from reconciler.model.diff import as_before, as_read
 from reconciler.model.endpoints import Collection, Reading, Singleton
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json, Reader
@@ -26,7 +26,7 @@ class CurrentObjects:
     """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
 
     def __init__(self, part: Part, live: LiveRecord | Objects) -> None:
-        self._part, self._live = part, live
+        self._part, self.live = part, live
         objects = Objects((live,)) if isinstance(live, LiveRecord) else live
         self.by_id = {record.id: record for record in (*objects.own, *objects.promotable.values())}
         self._by_name: dict[Key | None, list[LiveRecord]] = {}
@@ -37,9 +37,9 @@ class CurrentObjects:
     @property
     def model(self) -> type[Resource]:
         """The model of the objects, or that of the settings at this level."""
-        return type(self._live.resource) if isinstance(self._live, LiveRecord) else self._part.model
+        return type(self.live.resource) if isinstance(self.live, LiveRecord) else self._part.model
 
-    def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> LiveRecord | Objects:
+    def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
         """Return the part with the entries of its lists called as in some changes: another token may see other names.
 
         Args:
@@ -52,9 +52,23 @@ class CurrentObjects:
             record = replace(record, unshown={}) if forced and record.unshown else record
             return as_before(record, reads[record.id]) if record.id in reads and record.entries else record
 
-        if isinstance(self._live, LiveRecord):
-            return called(self._live)
-        return replace(self._live, own=tuple(map(called, self._live.own)))
+        if isinstance(self.live, LiveRecord):
+            return CurrentObjects(self._part, called(self.live))
+        return CurrentObjects(self._part, replace(self.live, own=tuple(map(called, self.live.own))))
+
+    def only_for(self, sent: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
+        """Return the objects that some changes have made or updated, and those that have none of their names.
+
+        Args:
+            sent: the changes, each with its object.
+        """
+        records = [called_as_sent(record, change) if record.entries else record for change, record in sent]
+        if isinstance(self.live, LiveRecord):
+            return CurrentObjects(self._part, records[0])
+        names = [name for change, _ in sent for name in (change.address.name, getattr(change, "renamed_from", None))]
+        about = {record.id for record in records} | {record.id for record in self.named(*names)}
+        others = (record for record in self.live.own if record.id not in about)
+        return CurrentObjects(self._part, replace(self.live, own=(*records, *others)))
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects that have any of some names; a settings record has all."""
@@ -218,17 +232,6 @@ class Verifier:
             fields |= after if change.address.name is None else {change.address.name: after}
         return {(section, name): self._objects(section, name, after) for (section, name), after in wanted.items()}
 
-    def unapplied(self, change: Change, live: Reread, made: int | None = None) -> str:
-        """Return as `unapplied` what a change lacks that may not have been carried out.
-
-        An object that may fade away is looked at once more: if it is still there, nothing has deleted it.
-        """
-        lacking = unapplied(change, live, made, certain=False)
-        part = self.kinds[change.address.section].part(change.address.part)
-        if lacking and isinstance(change, Delete) and isinstance(part, Collection) and part.deletion.fades:
-            return unapplied(change, self.again([change]), certain=False)
-        return lacking
-
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> CurrentObjects | Unreadable:
         part = self.kinds[section].part(name)
         live = self.read(section, name, wanted)
@@ -242,52 +245,6 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
     if not isinstance(part, Collection):
         raise TypeError(f"nothing can be created in {address.section}.{address.part}")
     return part
-
-
-def unapplied(change: Change, live: Reread, made: int | None = None, *, certain: bool = True) -> str:
-    """Return what the service shows otherwise than a change wants it; empty where it is as wanted.
-
-    Args:
-        change: that was carried out, or may have been.
-        live: what was read since.
-        made: the ID of the object that it made, where that is known.
-        certain: whether the service has accepted it: then an object that is still there may fade away.
-
-    Raises:
-        LookupError: it is unknown, for the part cannot be read, or was not.
-    """
-    objects = live[change.address.section, change.address.part]
-    if isinstance(objects, Unreadable):
-        raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
-    if isinstance(change, Delete):
-        there = objects.keeps(change.read.id) if certain else change.read.id in objects.by_id
-        return "it still exists" if there else ""
-    if made is None and makes(change):
-        records = objects.new(change)
-    else:
-        known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
-        records = [known] if known else objects.stands_in(change)
-    records = [called_as_sent(record, change) if record.entries else record for record in records]
-    if not records:
-        return "it does not exist"
-    shown = [(called_alike(change.after, record), record.unshown) for record in records]
-    lost = [
-        name + _lost_of(value, [fields.get(name) for fields, _ in shown])
-        for name, value in change.after.items()
-        if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
-    ]
-    if not objects.has_name(records[0], change.address.name, change.target_id if isinstance(change, Create) else None):
-        lost.insert(0, "name")
-    return f"the service kept its own {', '.join(lost)}" if lost else ""
-
-
-def _lost_of(wanted: Json, shown: Sequence[Json]) -> str:
-    """Say who or what of a wanted list is not in any of those that are shown; empty where that is not known."""
-    if not (isinstance(wanted, list) and all(isinstance(there, list) for there in shown)):
-        return ""
-    lost = [entry for entry in wanted if all(entry not in there for there in shown)]
-    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
-    return f" (without {', '.join(words)})" if lost else ""
 
 
 def with_created(outcome: Outcome, live: Reread) -> Outcome:
