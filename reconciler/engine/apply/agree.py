@@ -305,7 +305,7 @@ def planned_again(
     while True:
         planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
         if not planned.lookups:
-            return planned
+            return planned.sections[0]
         state = answer(state, planned.lookups)
 
 
