@@ -75,6 +75,14 @@ class TargetPlan:
         """Return the items of a section; of the empty name, those about the target itself."""
         return tuple(item for item in self.items if section_of(item) == section)
 
+    @property
+    def by_section(self) -> dict[str, tuple[Item, ...]]:
+        """Its items by section."""
+        items: dict[str, list[Item]] = {name: [] for name in self.found}
+        for item in self.items:
+            items[section_of(item)].append(item)
+        return {name: tuple(own) for name, own in items.items()}
+
     def only(self, sections: Collection[str]) -> "TargetPlan":
         """Return the target without its other sections."""
         numbers = {name: number for name, number in self.found.items() if name in sections}
@@ -140,7 +148,7 @@ class TargetPlan:
         numbers = dict(self.found)
         for finding in findings:
             numbers.setdefault(finding.address.section, 0)
-        return replace(self, found=numbers, items=_arranged(numbers, (*self.items, *findings)))
+        return replace(self, found=numbers, items=arranged(numbers, (*self.items, *findings)))
 
     def with_changes(self, become: Callable[[Change], Item | None]) -> "TargetPlan":
         """Return the target with something else in the place of each change; None drops it."""
@@ -179,7 +187,7 @@ class TargetPlan:
         return finding
 
 
-def _arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
+def arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
     """Return items by section, of each first what it does and then what is said; names decide nothing."""
     places = {name: place for place, name in enumerate(sections)}
     return tuple(sorted(items, key=lambda item: (places[section_of(item)], isinstance(item, Finding))))

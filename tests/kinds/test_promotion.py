@@ -9,7 +9,7 @@ import pytest
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.tree import make_report
 from reconciler.engine.apply.journal import Intent, Interrupted
-from reconciler.engine.apply.recovery import recover
+from reconciler.engine.apply.settle import recover
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.read import read_part
 from reconciler.engine.stages import draw_plan

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.engine.apply import ApplyOptions, Stop, TokenSink, apply_plan, recover
 from reconciler.engine.apply.journal import Intent, Interrupted
-from reconciler.engine.apply.verify import collection_of
+from reconciler.engine.apply.reread import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Update

@@ -1,13 +1,15 @@
 """Carrying out a plan. Dry run is not calling this.
 
-`run` goes through the plan, wave by wave, and through each target: prepare, carry out, verify. `prepare` reads what a
-write depends on again, right before it, and `agree` says what goes then of what the plan shows. `once` creates nothing
-twice: `objects` says how the objects of sections are created, `creation` how groups and projects are. `imports` waits
-for what the service does afterwards, `verify` reads what was written, and `refusals` says why something was not.
-`targets` is what the runs of all targets share.
+`apply` goes through the plan, wave by wave, and through each target: prepare, send, settle. `prepare` reads what a
+write depends on again, right before it, and `agree` says what goes then of what the plan shows. `send` sends the
+requests of a change, and `create` creates nothing twice. `settle` reads what was written, and plans it again: what is
+still planned was dropped. `new_targets` creates groups and projects, `imports` waits for what the service does
+afterwards, and `later` says what comes last. `refusals` says why something was refused. `targets` is what the runs of
+all targets share.
 """
 
-from reconciler.engine.apply.outcomes import (
+from reconciler.engine.apply.apply import Application, apply_plan
+from reconciler.engine.apply.options import (
     DONE_BEFORE,
     RESULT_UNKNOWN,
     RUN_ENDED,
@@ -23,8 +25,7 @@ from reconciler.engine.apply.outcomes import (
     with_left_out,
 )
 from reconciler.engine.apply.prepare import repeatable, sections_to_plan_again
-from reconciler.engine.apply.recovery import recover
-from reconciler.engine.apply.run import Application, apply_plan
+from reconciler.engine.apply.settle import recover
 from reconciler.model.item import Outcome, Status
 
 __all__ = [

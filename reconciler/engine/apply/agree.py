@@ -15,8 +15,8 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from reconciler.engine.apply.outcomes import DONE_BEFORE
-from reconciler.engine.apply.verify import CurrentObjects, Reread, with_created
+from reconciler.engine.apply.options import DONE_BEFORE
+from reconciler.engine.apply.reread import CurrentObjects, Reread, with_created
 from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.diff import as_before, as_read, called_alike, moved, resource_of
@@ -24,7 +24,7 @@ from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.item import NOTHING, Change, Create, Delete, Finding, Outcome, Status, Update, makes, sentences
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import SectionPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, Lookup, PartAddress, Section, Unreadable, Vocabulary
@@ -130,7 +130,7 @@ def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
     return isinstance(part, Collection) or isinstance(change, Update)
 
 
-def settled(shown: Sequence[Change], planned: SectionPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
+def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
     """Yield the outcomes of the changes of a file to which planning does not lead.
 
     An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
@@ -173,7 +173,7 @@ def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
             yield Outcome(change, Status.STALE, since)
 
 
-def exceeding(planned: SectionPlan, saved: SectionPlan) -> Iterator[Outcome]:
+def exceeding(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
     """Yield the outcomes of the changes of a section planned again which do more than the saved plan shows."""
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
     for change in planned.changes:
@@ -286,7 +286,7 @@ def planned_again(
     kinds: Kinds,
     answer: Callable[[LiveState, Iterable[Lookup]], LiveState],
     before: Changes = NOTHING,
-) -> SectionPlan:
+) -> TargetPlan:
     """Plan a section again, declared as some changes of it leave it.
 
     Args:
@@ -305,7 +305,7 @@ def planned_again(
     while True:
         planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
         if not planned.lookups:
-            return planned.sections[0]
+            return planned
         state = answer(state, planned.lookups)
 
 

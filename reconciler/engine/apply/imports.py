@@ -9,10 +9,9 @@ from dataclasses import replace
 from itertools import chain
 from threading import Lock
 
-from reconciler.engine.apply.creation import NewTarget
-from reconciler.engine.apply.outcomes import RUN_ENDED, Fate
+from reconciler.engine.apply.new_targets import NewTarget
+from reconciler.engine.apply.options import RUN_ENDED, Fate
 from reconciler.engine.apply.targets import Targets, targets_in
-from reconciler.engine.apply.waiting import in_words, pauses
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.imports import ImportState, import_state
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
@@ -20,7 +19,7 @@ from reconciler.model.item import Status
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
-from reconciler.model.protocols import Reader
+from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import advised
 
@@ -234,3 +233,33 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
     if begun and record.get("import_status") == "none":
         return ImportState(is_running=True)
     return import_state(project, record, secrets)
+
+
+def pauses(service: Service, request: str, seconds: float, *, longest: float, wait: float) -> Iterator[float]:
+    """Pause before each look, longer each time, until the time is over; yield the seconds waited so far.
+
+    Args:
+        service: keeps the pauses.
+        request: the look, as messages name it.
+        seconds: the first pause.
+        longest: the longest.
+        wait: seconds to wait in all.
+
+    Raises:
+        Stopped: the run was ended.
+    """
+    left = wait
+    while left > 0:
+        pause = min(seconds, left)
+        service.pause(request, pause)
+        left -= pause
+        seconds = min(2 * seconds, longest)
+        yield wait - left
+
+
+def in_words(seconds: float) -> str:
+    """Return a number of seconds as an option takes it, such as `30m`."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from reconciler.engine.apply.outcomes import ApplyOptions
+from reconciler.engine.apply.options import ApplyOptions
 from reconciler.errors import OutputFailed, ServiceError
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Action, Change, Create, Delete, Update

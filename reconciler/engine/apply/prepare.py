@@ -11,19 +11,19 @@ A section is prepared in one of four ways, by how it was planned:
   planned from the manifests.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.engine.apply.agree import PLAN_WAS_EDITED, exceeding, is_possible, planned_again, repeated, settled
-from reconciler.engine.apply.outcomes import Fate
+from reconciler.engine.apply.options import Fate
+from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets, refers_above
-from reconciler.engine.apply.verify import Reread, Verifier, collection_of
 from reconciler.engine.compare.creation import references
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, changes_in
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 
 
@@ -32,18 +32,18 @@ class Ready:
     """A section that is ready to be carried out.
 
     Attributes:
-        section: with its changes as they are sent.
+        plan: the target without its other sections, with the changes as they are sent.
         settled: the outcomes of changes that are not carried out, since they are refused, or as wanted before anything
             was sent; by the `id` of the change, for changes have no hash.
     """
 
-    section: SectionPlan
+    plan: TargetPlan
     settled: Mapping[int, Outcome] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Change]:
         """The changes that are carried out."""
-        return [change for change in self.section.changes if id(change) not in self.settled]
+        return [change for change in self.plan.changes if id(change) not in self.settled]
 
     def settling(self, outcomes: Iterable[Outcome]) -> "Ready":
         """Return the same, with the outcomes of further changes."""
@@ -56,28 +56,24 @@ class Preparation:
     Args:
         target: as it was planned.
         targets: what the run knows of all targets.
-        verifier: reads again.
+        reader: reads again.
         again: the sections to read and plan again, by kind.
     """
 
     def __init__(
-        self,
-        target: TargetPlan,
-        targets: Targets,
-        verifier: Verifier,
-        again: Mapping[str, Section],
+        self, target: TargetPlan, targets: Targets, reader: TargetReader, again: Mapping[str, Section]
     ) -> None:
         self.target, self.targets, self.again = target, targets, again
-        self.options, self.verifier, self.kinds = targets.options, verifier, verifier.kinds
+        self.options, self.reader, self.kinds = targets.options, reader, reader.kinds
 
-    def prepare(self, section: SectionPlan) -> Ready:
+    def prepare(self, section: str) -> Ready:
         """Return a section as it is carried out now."""
-        fate = self.targets.fate(self.target.target)
+        plan, fate = self.target.only([section]), self.targets.fate(self.target.target)
         if fate is not None:
-            return Ready(section).settling(map(fate.outcome, section.changes))
-        ready = self._with_new_ids(section)
+            return Ready(plan).settling(map(fate.outcome, plan.changes))
+        ready = self._with_new_ids(plan)
         # A run that ends reads nothing again: it will not carry anything out.
-        prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
+        prepared = ready if self.options.stop.reason else self._strategy(section)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
         return replace(prepared, settled=ready.settled) if self.options.stop.reason else prepared
 
@@ -90,19 +86,25 @@ class Preparation:
             return partial(self._parent_changed, self.again[section])
         return self._saved if recheck else self._fresh
 
-    def _with_new_ids(self, section: SectionPlan) -> Ready:
+    def _with_new_ids(self, plan: TargetPlan) -> Ready:
         """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
-        known = [self.targets.with_made(change) for change in section.changes]
-        completed = [(change, self.targets.completed(change) if refers_to_new(change) else change) for change in known]
-        changes = tuple(change if isinstance(result, Fate) else result for change, result in completed)
-        refused = (result.outcome(change) for change, result in completed if isinstance(result, Fate))
-        return Ready(replace(section, changes=changes)).settling(refused)
+        refused: list[Outcome] = []
+
+        def completed(change: Change) -> Change:
+            change = self.targets.with_made(change)
+            result = self.targets.completed(change) if refers_to_new(change) else change
+            if isinstance(result, Fate):
+                refused.append(result.outcome(change))
+                return change
+            return result
+
+        return Ready(plan.with_changes(completed)).settling(refused)
 
     def _fresh(self, ready: Ready) -> Ready:
         changes = repeatable(ready.open, self.kinds)
         if not changes:
             return ready
-        return ready.settling(repeated(changes, self.verifier.again(changes)))
+        return ready.settling(repeated(changes, self.reader.again(changes)))
 
     def _saved(self, ready: Ready) -> Ready:
         return self._compared(ready, ready.open)
@@ -112,7 +114,7 @@ class Preparation:
         shown = [change for change in ready.open if not isinstance(change, Delete)]
         if not shown:
             return ready
-        live = self.verifier.again(shown)
+        live = self.reader.again(shown)
         unread = next((part for part in live.values() if isinstance(part, Unreadable)), None)
         if unread is not None:
             return ready.settling(
@@ -120,26 +122,23 @@ class Preparation:
             )
         planned = self.planned_from(shown, live)
         deletions = [change for change in ready.open if isinstance(change, Delete)]
-        refused = [change for change in ready.section.changes if id(change) in ready.settled]
+        refused = [change for change in ready.plan.changes if id(change) in ready.settled]
         origins = {change.address: change.origin for change in shown}
         changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
         findings = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
-        section = replace(
-            planned,
-            changes=(*changes, *deletions, *refused),
-            findings=(*findings, *ready.section.findings),
-        )
-        ready = Ready(section, ready.settled)
+        items = (*changes, *deletions, *refused, *findings, *ready.plan.findings)
+        ready = Ready(replace(planned, items=items), ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        (planned,) = plan_section(again, LiveState(self._parts(again), {}), self.kinds).sections
-        planned = replace(planned, findings=(*planned.problems, *_not_problems(ready.section)))
-        return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
+        planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
+        others = (finding for finding in ready.plan.findings if finding.code != "problem")
+        planned = replace(planned, items=(*planned.changes, *planned.problems, *others))
+        return Ready(planned).settling(exceeding(planned, ready.plan) if self.options.recheck else ())
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
         return {
-            (section.target, section.kind, name): self.verifier.read(section.kind, name, wanted)
+            (section.target, section.kind, name): self.reader.read(section.kind, name, wanted)
             for name, wanted in section.wanted.items()
         }
 
@@ -151,7 +150,7 @@ class Preparation:
             for change, above in lacking
             if above
         )
-        live = self.verifier.again(changes)
+        live = self.reader.again(changes)
         if self.options.stop.reason:  # nothing else is asked
             return ready
         shown = [change for change, above in lacking if not above]
@@ -160,10 +159,10 @@ class Preparation:
         shown = [change for change in shown if change not in edited]
         if not shown:
             return ready
-        kind = self.kinds[ready.section.section]
+        kind = self.kinds[shown[0].address.section]
         return ready.settling(settled(shown, self.planned_from(shown, live, forced=True), live, kind))
 
-    def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> SectionPlan:
+    def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> TargetPlan:
         """Plan the section of some changes again, declared as they leave it.
 
         Args:
@@ -175,21 +174,15 @@ class Preparation:
             place: part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
             for place, part in live.items()
         }
-        before = {own.section: own.changes for own in self.target.sections}
-        return planned_again(shown, called, self.kinds, self.verifier.answer, before)
+        before = {name: tuple(changes_in(items)) for name, items in self.target.by_section.items()}
+        return planned_again(shown, called, self.kinds, self.reader.answer, before)
 
 
 def sections_to_plan_again(plan: Plan) -> list[Section]:
     """Return the sections that are read and planned again right before they are written."""
-    changed = {
-        (target.target, section.section) for target in plan.targets for section in target.sections if section.changes
-    }
+    changed = {(change.address.target, change.address.section) for change in plan.changes}
     whole = [section for section in plan.whole if (section.target, section.kind) in changed]
     return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
-
-
-def _not_problems(section: SectionPlan) -> Iterator[Finding]:
-    return (finding for finding in section.findings if finding.code != "problem")
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:

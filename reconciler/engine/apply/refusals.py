@@ -2,8 +2,8 @@
 
 import re
 
-from reconciler.engine.apply.outcomes import Stop
-from reconciler.engine.apply.verify import collection_of
+from reconciler.engine.apply.options import Stop
+from reconciler.engine.apply.reread import collection_of
 from reconciler.engine.caller import UNKNOWN_CALLER, ask_caller
 from reconciler.engine.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
 from reconciler.errors import Forbidden, Refused, ServiceError

@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from reconciler.engine.apply.outcomes import ApplyOptions
-from reconciler.engine.apply.verify import Verifier, collection_of
+from reconciler.engine.apply.options import ApplyOptions
+from reconciler.engine.apply.reread import TargetReader, collection_of
 from reconciler.errors import OutputFailed, ServiceError
 from reconciler.model.item import Delete, Outcome, Status
 from reconciler.model.targets import Address
@@ -29,8 +29,8 @@ NOT_DELIVERED = "a token could not be delivered, so the run was ended"
 class Delivery:
     """The delivery of the values of one target's tokens."""
 
-    def __init__(self, verifier: Verifier, options: ApplyOptions) -> None:
-        self._verifier, self._options = verifier, options
+    def __init__(self, reader: TargetReader, options: ApplyOptions) -> None:
+        self._reader, self._options = reader, options
         self._delivered: set[Address] = set()
 
     def values(self, address: Address) -> dict[int | None, str]:
@@ -39,8 +39,8 @@ class Delivery:
         Raises:
             ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
         """
-        part = collection_of(address, self._verifier.kinds)
-        return {token.id: value for token, value in self._verifier.secrets(part, address)}
+        part = collection_of(address, self._reader.kinds)
+        return {token.id: value for token, value in self._reader.secrets(part, address)}
 
     def hand_over(self, address: Address, value: str) -> None:
         """Deliver the value of a token.

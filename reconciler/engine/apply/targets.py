@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from reconciler.engine.apply.outcomes import ApplyOptions, Fate
+from reconciler.engine.apply.options import ApplyOptions, Fate
 from reconciler.engine.compare.creation import references
 from reconciler.engine.records import look_up_id
 from reconciler.errors import ServiceError

@@ -1,15 +1,16 @@
 """The options of an apply, what ends it early, and what it notes of its writes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from threading import Event, Lock
 from typing import Protocol
 
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.item import Change, Outcome, Status
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan, arranged
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
@@ -51,17 +52,24 @@ def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list
         fate: what became of these.
     """
     by_target = {target.target: target for target in targets}
-    for target in (own for own in left.targets if any(own.changes)):
-        begun = by_target.get(target.target)
-        own = {section.section: section for section in begun.sections} if begun else {}
-        sections = []
-        for section in target.sections:
-            planned = own.get(section.section, replace(section, changes=()))
-            changes = (*planned.changes, *section.changes)
-            skipped = map(fate.outcome, section.changes)
-            sections.append(replace(planned, changes=changes, outcomes=(*planned.outcomes, *skipped)))
-        by_target[target.target] = target.with_sections(sections)
+    for target in (own for own in left.targets if own.changes):
+        skipped, begun = target.with_changes(fate.outcome), by_target.get(target.target)
+        by_target[target.target] = (
+            joined(target, [begun, replace(skipped, items=skipped.outcomes)]) if begun else skipped
+        )
     return list(by_target.values())
+
+
+def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
+    """Return a target with the items of several parts of it: of each section what it does, and then what is said.
+
+    Args:
+        target: whose sections it has, in their order.
+        parts: of the same target, each with some sections; of a section, the first one says how much it holds.
+    """
+    numbers = {name: number for part in reversed(parts) for name, number in part.found.items()}
+    found = {name: numbers.get(name, number) for name, number in target.found.items()}
+    return replace(target, found=found, items=arranged(found, chain.from_iterable(part.items for part in parts)))
 
 
 class WriteLog(Protocol):

@@ -1,15 +1,29 @@
-"""What is deleted last: objects that others refer to, after all that refers to them was carried out.
+"""What is done after all else: deletions of objects that others refer to, and second tries.
 
 A branch rule that goes while an approval rule still names it leaves that for all branches.
+
+Rules do not take members who were added a moment ago before the service's job has run. Lists of members have them at
+once, so that the plan has no problem. The service refuses them in rules of branches and tags, and drops them from
+approval rules without a word (GitLab 18.9). At the end of the run, that is tried again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Change, Delete, Outcome, Update, makes_anew
+from reconciler.model.entries import ROSTERS
+from reconciler.model.item import Change, Delete, Outcome, Status, Update, makes_anew
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Level
+
+SETTLED_AFTER = 5
+"""Seconds to wait before the second try: the job mostly takes less."""
+
+REFUSED = "user is not a member of the project"
+"""In the refusal of a rule of branches or tags."""
+
+DONE_NOW = "at the second try, since members who were added a moment ago are known by now"
 
 
 class Referring:
@@ -25,11 +39,13 @@ class Referring:
         self._below: dict[str, set[str]] = {}
         for target in targets:
             if target.target.level is Level.PROJECT:
-                self._below.setdefault(_top(target), set()).update(self._named_by(target))
+                self._below.setdefault(_top(target), set()).update(self.here(target))
 
     def here(self, target: TargetPlan) -> set[str]:
         """Return the sections of a target that its own changes name."""
-        return {*self._named_by(target)}
+        changed = {change.address.section for change in target.changes} - {""}
+        parts = (part for section in changed for part in self._kinds[section].parts if isinstance(part, Collection))
+        return {named.section for part in parts for named in part.relations.named.values()} - {""}
 
     def below(self, target: TargetPlan) -> set[str]:
         """Return the sections of a group that changes of projects below it name, or may name."""
@@ -38,24 +54,6 @@ class Referring:
         top = _top(target)
         known = [self._below.get(top, set()), self._below.get("", set())] if top else self._below.values()
         return set[str]().union(*known)
-
-    def _named_by(self, target: TargetPlan) -> Iterator[str]:
-        changed = [section for section in target.sections if section.section and section.changes]
-        return (named for section in changed for named in self._named_in(section))
-
-    def _named_in(self, section: SectionPlan) -> Iterator[str]:
-        for part in self._kinds[section.section].parts:
-            if isinstance(part, Collection):
-                yield from (named.section for named in part.relations.named.values() if named.section)
-
-
-def naming(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
-    """Yield the collections of targets of a level, and their fields, that name objects of a section."""
-    for kind in kinds.values():
-        for part in kind.parts if level in kind.models else ():
-            if isinstance(part, Collection):
-                named = part.relations.named.items()
-                yield from ((part, field) for field, reference in named if reference.section == section)
 
 
 def _top(target: TargetPlan) -> str:
@@ -90,3 +88,24 @@ def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str
             if named.section == change.address.section and isinstance(listed, list) and name in listed:
                 return f'the {part.title} "{other.address.name}" still names it, for it was not {other.action}d'
     return ""
+
+
+def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
+    """Return whether a change may succeed in a moment. The plan has found all users among the members."""
+    change, part = outcome.change, kinds[outcome.change.address.section].part(outcome.change.address.part)
+    if isinstance(change, Delete) or not isinstance(part, Collection) or getattr(change, "renamed_from", None):
+        return False
+    if outcome.status is Status.FAILED:
+        return REFUSED in outcome.reason
+    users = [field for field, named in part.relations.named.items() if named.within == ROSTERS["user"].suffix]
+    return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
+
+
+def once_more(outcome: Outcome, again: TargetPlan) -> Outcome:
+    """Return what became of a change in the end; as it was, unless the second try has succeeded."""
+    address = outcome.change.address
+    for tried in again.outcomes:
+        if tried.change.address == address and tried.status is Status.DONE:
+            created = outcome.created or tried.created
+            return replace(outcome, status=Status.DONE, reason=DONE_NOW, created=created, unconfirmed=False)
+    return outcome

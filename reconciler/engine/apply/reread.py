@@ -1,10 +1,10 @@
-"""Reading again: before a change, whether it is stale or forged; after it, whether the service has carried it out."""
+"""Reading again: the parts that changes are about, right before they are sent, and after it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.engine.apply.outcomes import Stop
+from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
 from reconciler.engine.compare.matching import by_birth
 from reconciler.engine.compare.references import called_as_sent
@@ -166,7 +166,7 @@ class Lists:
         return sorted(ours, key=lambda pair: by_birth(pair[0]))
 
 
-class Verifier:
+class TargetReader:
     """Reads parts of one target again.
 
     Attributes:

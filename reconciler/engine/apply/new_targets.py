@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from reconciler.engine.apply.agree import PLAN_WAS_EDITED
+from reconciler.engine.apply.create import CreateOnce
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.once import CreateOnce
-from reconciler.engine.apply.outcomes import RESULT_UNKNOWN, RUN_ENDED, Fate
+from reconciler.engine.apply.options import RESULT_UNKNOWN, RUN_ENDED, Fate
 from reconciler.engine.apply.refusals import why_not_created
 from reconciler.engine.apply.targets import Targets
-from reconciler.engine.apply.waiting import VISIBLE_AFTER
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.records import TargetRecord, fetch_record
 from reconciler.errors import (
@@ -39,12 +39,17 @@ from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Outcome, Status
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.protocols import Json, Request
+from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
 from reconciler.system.processes import own_tokens, reveals_token
 
 LOG = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+VISIBLE_AFTER = (0.5, 1, 2, 4, 8, 15)
+"""Seconds between looks for what was just created, and may not be visible at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,3 +430,52 @@ def _hidden(text: str, tokens: Collection[str]) -> str:
 
 def _is(value: Json, placeholder: str) -> bool:
     return isinstance(value, dict) and value.keys() == {placeholder}
+
+
+class PatientService:
+    """The service of a target that was just created: until something of it was seen, a 404 is not believed."""
+
+    def __init__(self, service: Service, target: Target) -> None:
+        self._service, self._target, self._seen = service, target, False
+        self.concurrency = service.concurrency
+
+    def get(self, path: str) -> Json:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.get(path), path)
+
+    def recall(self, path: str) -> Json:
+        """See `Service`."""
+        return self._service.recall(path)
+
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.pages(path, whole=whole), path)
+
+    def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.send(request, secrets=secrets, file=file), request.path)
+
+    def pause(self, request: str, seconds: float) -> None:
+        """See `Service`."""
+        self._service.pause(request, seconds)
+
+    def _patiently(self, ask: Callable[[], Answer], path: str) -> Answer:
+        for seconds in () if self._seen else VISIBLE_AFTER:
+            try:
+                answer = ask()
+            except NotFound:
+                if self._is_visible():
+                    break
+                self.pause(path, seconds)
+            else:
+                self._seen = True
+                return answer
+        return ask()
+
+    def _is_visible(self) -> bool:
+        try:
+            fetch_record(self._target, self._service)
+        except NotFound:
+            return False
+        self._seen = True
+        return True

@@ -1,26 +1,91 @@
-"""The creation of objects in the sections of one target, with the delivery of the tokens among them."""
+"""The creation of objects in the sections of one target: nothing is created twice, and values of tokens are delivered.
 
-from collections.abc import Iterator
+A request is sent until it is known what it has led to: see `CreateOnce`, which creates groups and projects too.
+Somebody else may create the same at the same time. Where the service takes a name once, it refuses the second request.
+Where it takes a name twice, both runs look afterwards and agree on the elder: the run of the younger deletes it again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
-from reconciler.engine.apply.last import naming
-from reconciler.engine.apply.once import MAX_CREATE_ATTEMPTS, CreateOnce, elder
-from reconciler.engine.apply.outcomes import ApplyOptions
+from reconciler.engine.apply.options import ApplyOptions
+from reconciler.engine.apply.reread import CurrentObjects, Reread, TargetReader, collection_of
 from reconciler.engine.apply.sinks import NOT_DELIVERED, Delivery
-from reconciler.engine.apply.verify import CurrentObjects, Reread, Verifier, collection_of
 from reconciler.engine.discovery import project_numbers
 from reconciler.engine.read import read_part
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, ServiceError
 from reconciler.model.diff import only
 from reconciler.model.endpoints import CREATED, SECTION, Collection, Existing, FieldIds, number_of
 from reconciler.model.item import Change, Create, Outcome, Status, Update
+from reconciler.model.kind import Kinds
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Address, Key, Level, Target
+
+MAX_CREATE_ATTEMPTS = 3
+"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOnce(Generic[Item, Found]):
+    """One creation.
+
+    Attributes:
+        find: returns what has the name of the new item after a request that has failed; None if nothing has. Takes the
+            error, and whether a request may have been carried out.
+        send: sends the request, and returns the new item; None if the response does not show it.
+        adopt: returns the item for what was found. Takes that, and whether it is ours: a request may have created it.
+        tries: how often the request is sent at most, if each time its answer is lost and it was not carried out.
+        waits: returns whether to send again, after a pause, what was certainly not carried out.
+    """
+
+    find: Callable[[ServiceError, bool], Found | None]
+    send: Callable[[], Item | None]
+    adopt: Callable[[Found, bool], Item]
+    tries: int = MAX_CREATE_ATTEMPTS
+    waits: Callable[[ServiceError], bool] = lambda _error: False
+
+    def run(self) -> Item | None:
+        """Create the item, and return it; None where it was created, and the response does not show it.
+
+        Raises:
+            ServiceError: it was not created. Ambiguous, if that is not certain.
+        """
+        left, is_in_doubt = self.tries, False
+        while True:
+            try:
+                return self.send()
+            except ServiceError as error:
+                is_in_doubt = is_in_doubt or error.ambiguous
+                if not is_in_doubt and self.waits(error):
+                    continue
+                existing = self.find(error, is_in_doubt)
+                if existing is not None:
+                    return self.adopt(existing, is_in_doubt)
+                left -= 1
+                if not (error.ambiguous and left):
+                    error.ambiguous = is_in_doubt
+                    raise
+
+
+def elder(new: Iterable[int | None], made: int) -> int | None:
+    """Return the ID of the item that stays of several new ones of a name, if that is not the one that was made here.
+
+    The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
+
+    Args:
+        new: the IDs of the items of the name that were not there before.
+        made: the ID of the one that was made here.
+    """
+    return min((number for number in new if number is not None and number < made), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +110,9 @@ class ObjectCreation:
         delivery: of the values of created tokens.
     """
 
-    def __init__(self, service: Service, verifier: Verifier, options: ApplyOptions) -> None:
-        self.service, self.verifier, self.kinds, self.options = service, verifier, verifier.kinds, options
-        self.delivery = Delivery(verifier, options)
+    def __init__(self, service: Service, reader: TargetReader, options: ApplyOptions) -> None:
+        self.service, self.reader, self.kinds, self.options = service, reader, reader.kinds, options
+        self.delivery = Delivery(reader, options)
         self._made: dict[tuple[str, str, Key | None], int] = {}
 
     def completed(self, change: Change, request: Request, made: Made | None) -> Request:
@@ -116,7 +181,7 @@ class ObjectCreation:
             AnswerLost: that is unknown.
         """
         part = collection_of(change.address, self.kinds)
-        objects = self.verifier.again([change])[change.address.section, change.address.part]
+        objects = self.reader.again([change])[change.address.section, change.address.part]
         if isinstance(objects, Unreadable):
             reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
             raise AnswerLost(str(request), reason) from lost
@@ -212,9 +277,9 @@ class ObjectCreation:
         Objects of the target may name it; where that is a group, those of the projects in it too.
         """
         above = change.address.target
-        places = [(above, self.verifier.number)]
+        places = [(above, self.reader.number)]
         if above.level is Level.GROUP:
-            numbers_below = project_numbers(above, self.verifier.lists)
+            numbers_below = project_numbers(above, self.reader.lists)
             places += [(Target(Level.PROJECT, number), number) for number in numbers_below]
         everywhere = (
             (target, number, part, field)
@@ -222,7 +287,7 @@ class ObjectCreation:
             for part, field in naming(change.address.section, target.level, self.kinds)
         )
         for target, number, part, field in everywhere:
-            live = read_part(self.verifier.lists, part, target, {}, number)
+            live = read_part(self.reader.lists, part, target, {}, number)
             if isinstance(live, Unreadable) and live.status != HTTPStatus.FORBIDDEN:  # as in an edition without them
                 raise LookupError(live.reason)
             eldest = {record.names[0]: record for record in reversed(live.own)} if isinstance(live, Objects) else {}
@@ -248,3 +313,12 @@ class ObjectCreation:
         except ServiceError as error:
             return f"could not be deleted again and should be: {error}"
         return "was deleted again"
+
+
+def naming(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
+    """Yield the collections of targets of a level, and their fields, that name objects of a section."""
+    for kind in kinds.values():
+        for part in kind.parts if level in kind.models else ():
+            if isinstance(part, Collection):
+                named = part.relations.named.items()
+                yield from ((part, field) for field, reference in named if reference.section == section)

@@ -1,0 +1,343 @@
+"""The application of a plan: users, then groups, then projects; targets of one level side by side.
+
+New groups and projects are created first; targets that an import is filling come last. Groups come before projects
+because their approval settings decide what the projects may set. Begin with `TargetRun.apply`.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain, groupby
+
+from reconciler.engine.apply.imports import Imports
+from reconciler.engine.apply.later import SETTLED_AFTER, Referring, is_delayed, once_more, still_naming
+from reconciler.engine.apply.new_targets import NewTarget, tokens_of
+from reconciler.engine.apply.options import (
+    RESULT_UNKNOWN,
+    RUN_ENDED,
+    ApplyOptions,
+    CanaryRun,
+    Fate,
+    joined,
+)
+from reconciler.engine.apply.prepare import Preparation, Ready, sections_to_plan_again
+from reconciler.engine.apply.send import Attempt, Sender
+from reconciler.engine.apply.settle import settled
+from reconciler.engine.apply.targets import Targets, apart, waves
+from reconciler.engine.crew import side_by_side
+from reconciler.errors import Stopped
+from reconciler.model.item import Change, Item, Outcome, Status, section_of
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.protocols import Service
+from reconciler.model.state import LivePart, PartAddress, Section
+from reconciler.model.targets import Level, Target
+
+LOG = logging.getLogger(__name__)
+
+
+def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetPlan]:
+    """Carry out a plan and return its targets that had changes, with what became of these, in the order of the plan."""
+    application = Application(plan, service, kinds, options)
+    application.run()
+    return application.outcomes
+
+
+class TargetRun:
+    """The application of one target's plan.
+
+    Attributes:
+        sender: sends its changes, and reads again.
+        attempts: what was tried so far, in the order of the plan.
+    """
+
+    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: Referring) -> None:
+        self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
+        self.sender = Sender(target.target, targets, kinds)
+        self.attempts: list[Attempt] = []
+        self._doubtful: list[int] = []
+        self._found = dict(target.found)
+        self._items: dict[str, tuple[Item, ...]] = target.by_section
+        self._referring = referring
+        self._below = referring.below(target)
+        self._referred = referring.here(target) | self._below
+
+    def apply(self, again: Mapping[str, Section]) -> None:
+        """Carry out the plan, section by section: prepare, send, settle.
+
+        Args:
+            again: the sections to read and plan again right before, by kind.
+        """
+        preparation = Preparation(self.target, self.targets, self.sender.reader, again)
+        for section in self.target.found:
+            ready = preparation.prepare(section)
+            self._found[section], self._items[section] = ready.plan.found[section], ready.plan.items
+            for change in ready.plan.changes:
+                self.attempts.append(self._attempted(change, ready))
+                self._count(len(self.attempts) - 1)
+        if not self._below:
+            self._end(attempt.outcome for attempt in self.attempts)
+        self._settle(range(len(self.attempts)))
+        self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
+
+    @property
+    def waiting(self) -> list[Outcome]:
+        """The changes that wait for other targets, as far as they are carried out."""
+        return [attempt.outcome for attempt in self.attempts if attempt.waits]
+
+    @property
+    def outcome(self) -> TargetPlan:
+        """The target as it is carried out, with the outcomes so far.
+
+        In a run that is not over, the next change is unknown, and the rest is skipped.
+        """
+        known = [attempt.outcome for attempt in self.attempts]
+        plan = replace(self.target, found=dict(self._found), items=tuple(chain.from_iterable(self._items.values())))
+        rest = plan.changes[len(known) :]
+        known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in rest[:1]]
+        known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in rest[1:]]
+        return plan.with_outcomes(known)
+
+    @property
+    def delayed(self) -> list[int]:
+        """The places of the attempts that may succeed in a moment: see `is_delayed`."""
+        return [place for place, attempt in enumerate(self.attempts) if is_delayed(attempt.outcome, self.kinds)]
+
+    def try_again(self) -> None:
+        """Plan what may succeed by now once more, and carry it out."""
+        places = self.delayed
+        changes: dict[str, list[Change]] = {}
+        for change in (self.attempts[place].outcome.change for place in places):
+            changes.setdefault(change.address.section, []).append(change)
+        preparation, again = Preparation(self.target, self.targets, self.sender.reader, {}), self.sender.reader.again
+        plans = [preparation.planned_from(shown, again(shown)) for shown in changes.values()]
+        run = TargetRun(joined(self.target.only(changes), plans), self.kinds, self.targets, self._referring)
+        run.apply({})
+        self.sender.reader.read_last |= run.sender.reader.read_last
+        for place in places:
+            outcome = once_more(self.attempts[place].outcome, run.outcome)
+            self.attempts[place] = replace(self.attempts[place], outcome=outcome, doubt=None)
+
+    def end(self, outcomes: Iterable[Outcome]) -> None:
+        """Carry out what waits for other targets.
+
+        Args:
+            outcomes: of these.
+        """
+        self._settle(self._end([*outcomes, *(attempt.outcome for attempt in self.attempts)]))
+
+    def _end(self, outcomes: Iterable[Outcome]) -> list[int]:
+        """Delete what others have referred to, unless one of them was left as it was; return which attempts that are.
+
+        Args:
+            outcomes: of the changes that may end such a reference.
+        """
+        places = [place for place, attempt in enumerate(self.attempts) if attempt.waits]
+        undone = [outcome for outcome in outcomes if outcome.status is not Status.DONE] if places else []
+        for place in places:
+            attempt = self.attempts[place]
+            change = attempt.outcome.change
+            reason = self.options.stop.reason or still_naming(change, undone, self.kinds)
+            if reason:
+                self.attempts[place] = replace(attempt, outcome=replace(attempt.outcome, reason=reason), waits=False)
+            else:
+                unknown = Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
+                self.attempts[place] = Attempt(unknown, attempt.made)
+                self.attempts[place] = self.sender.send_rest(attempt)
+            self._count(place)
+        return places
+
+    def _attempted(self, change: Change, ready: Ready) -> Attempt:
+        """Carry out a change, unless it is settled before; of a run that ends, only refusals are."""
+        before, stop = ready.settled.get(id(change)), self.options.stop
+        if before is None or stop.held or (stop.reason and before.status is Status.DONE):
+            return self.sender.send(change, is_referred=change.address.section in self._referred)
+        if before.status is Status.DONE:
+            return Attempt(self.sender.objects.delivered_again(before), was_done=True)
+        return Attempt(before)
+
+    def _count(self, place: int) -> None:
+        """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
+        attempt, failures = self.attempts[place], self.options.failures
+        if failures is None or attempt.waits:
+            return
+        if attempt.doubt is None or not self.options.verify:
+            failures.count(attempt.outcome, self.options.stop)
+            return
+        self._doubtful.append(place)
+        if failures.suspect():
+            doubtful, self._doubtful = self._doubtful, []
+            self._settle(doubtful)
+
+    def _settle(self, places: Iterable[int]) -> None:
+        """Read again what was changed or may have been, if wanted; what the service silently dropped is not done."""
+        if not self.options.verify:
+            return
+        attempts = [(place, self.attempts[place]) for place in places]
+        attempts = [
+            (place, attempt)
+            for place, attempt in attempts
+            if attempt.doubt or (attempt.outcome.status is Status.DONE and not attempt.was_done)
+        ]
+        after = settled([attempt for _, attempt in attempts], self.sender)
+        for (place, before), attempt in zip(attempts, after, strict=True):
+            self.attempts[place] = attempt
+            if self.options.failures is not None:
+                is_doubtful = before.doubt is not None
+                self.options.failures.count(attempt.outcome, self.options.stop, suspected=is_doubtful)
+
+
+class Application:
+    """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
+
+    Attributes:
+        imports: what the service goes on with after the run, and what it has left out.
+        canary: how the canary went; None without one, or before its end.
+        numbers: the IDs of paths, as far as the run has learned them.
+    """
+
+    def __init__(self, plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> None:
+        self._plan, self._kinds, self._options = plan, kinds, options
+        self._again: dict[Target, dict[str, Section]] = {}
+        for section in plan.dependent if options.recheck else sections_to_plan_again(plan):
+            self._again.setdefault(section.target, {})[section.kind] = section
+        self._busy = [target for target in plan.targets if target.changes or target.target in self._again]
+        self._targets = Targets(service, options, tokens_of(plan))
+        self.numbers = self._targets.numbers
+        if not options.recheck:
+            self.numbers.learn(plan.ids)
+        self.imports = Imports(self._targets, kinds)
+        self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
+        self._referring = Referring(self._busy, kinds)
+        self.canary: CanaryRun | None = None
+
+    def run(self) -> None:
+        """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
+        options = self._options
+        first, later = in_stages(self._busy, options.canary, self._again)
+        changes = sum(len(target.changes) for target in self._busy)
+        options.progress.begin("applying", (target.target for target in (*first, *later)), changes)
+        began = options.now()
+        self._carry_out(first)
+        if options.canary:
+            tried = tuple(target.target for target in self._plan.targets if target.target in options.canary)
+            self.canary = CanaryRun(tried, not self._unhealthy_canaries(), began, options.now())
+            options.write_log.canary(len(tried), in_order=self.canary.in_order)
+        if not self._unhealthy_canaries():
+            self._carry_out(later)
+        unhealthy = self._unhealthy_canaries()
+        if unhealthy:
+            others = f" and {len(unhealthy) - 1} more" if len(unhealthy) > 1 else ""
+            options.stop.hold(f"the canary is not in order: {unhealthy[0]}{others}")
+        self._try_again()
+        self._end()
+
+    @property
+    def outcomes(self) -> list[TargetPlan]:
+        """The targets that had changes, with the outcomes as far as known by now, in the order of the plan."""
+        return [self._outcome(target) for target in self._busy]
+
+    @property
+    def read(self) -> dict[PartAddress, LivePart]:
+        """The parts that the run has read, as it read them last."""
+        read = ((run.target.target, run.sender.reader.read_last) for run in self._runs)
+        return {(target, *place): live for target, last in read for place, live in last.items()}
+
+    @property
+    def _runs(self) -> list[TargetRun]:
+        return [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun)]
+
+    def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
+        """Carry out one stage: creations, then what is declared, then what an import fills."""
+        self.imports.arrive({target.arriving for target in stage} - {""})
+        for wave in waves(target for target in stage if target.creation):
+            creations = [NewTarget(plan, self._targets) for plan in wave]
+            for creation in creations:
+                self._begun.setdefault(creation.target, []).append(creation)
+            side_by_side(self.imports.create, creations, self._targets.service.concurrency)
+            self.imports.fill(creations)
+        declared = [target for target in stage if not target.creation]
+        later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        self._apply(target for target in declared if target.target not in later)
+        for ended in self.imports.ended(target for target in declared if target.target in later):
+            self._apply(ended)
+
+    def _apply(self, plans: Iterable[TargetPlan]) -> None:
+        """Carry out what is declared, level by level."""
+        for _, wave in groupby(plans, key=lambda plan: plan.target.level):
+            side_by_side(self._apply_one, wave, self._targets.service.concurrency)
+
+    def _apply_one(self, plan: TargetPlan) -> None:
+        run = TargetRun(plan, self._kinds, self._targets, self._referring)
+        self._begun.setdefault(plan.target, []).append(run)
+        again = self._again.get(plan.target, {})
+        run.apply({name: section for name, section in again.items() if name in plan.found})
+        done = sum(outcome.status is Status.DONE for outcome in run.outcome.outcomes)
+        self._options.progress.step(plan.target, done)
+
+    def _try_again(self) -> None:
+        """Make once more what the service has refused or dropped for the sake of new members; see `later`."""
+        runs = [run for run in self._runs if run.delayed]
+        if not runs or self._options.stop.reason:
+            return
+        LOG.info("%s: members who were added a moment ago are tried once more", runs[0].target.target)
+        with suppress(Stopped):
+            self._targets.service.pause(runs[0].target.target.url, SETTLED_AFTER)
+            side_by_side(TargetRun.try_again, runs, self._targets.service.concurrency)
+
+    def _end(self) -> None:
+        """Delete in groups what projects below them have referred to."""
+        waiting = [run for run in self._runs if run.waiting]
+        if waiting:
+            below = [target for target in self.outcomes if target.target.level is Level.PROJECT]
+            outcomes = [outcome for target in below for outcome in target.outcomes]
+            side_by_side(lambda run: run.end(outcomes), waiting, self._targets.service.concurrency)
+
+    def _unhealthy_canaries(self) -> list[str]:
+        """Return the targets of the canary that are not in order by now; changes that wait for others are."""
+        canary = [target for target in self._plan.targets if target.target in self._options.canary]
+        waiting = {id(outcome) for run in self._runs for outcome in run.waiting}
+        outcomes = ((target, self._outcome(target)) for target in canary)
+        return [
+            str(target.target)
+            for target, outcome in outcomes
+            if not replace(outcome, items=tuple(item for item in outcome.items if id(item) not in waiting)).in_order
+        ]
+
+    def _outcome(self, target: TargetPlan) -> TargetPlan:
+        """Return what became of a target, some of whose sections may not have been begun."""
+        begun = [one.outcome for one in self._begun.get(target.target, ())]
+        sections = {name for plan in begun for name in plan.found}
+        skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
+        left = target.only(target.found.keys() - sections).with_changes(skipped.outcome)
+        return joined(target, [*begun, left])
+
+
+def in_stages(
+    targets: Iterable[TargetPlan], canary: Iterable[Target], again: Mapping[Target, Mapping[str, Section]]
+) -> tuple[list[TargetPlan], list[TargetPlan]]:
+    """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
+
+    Settings of the canary that do not change, but may have to after a change to a group that comes later, are read and
+    planned again after that.
+
+    Args:
+        targets: what is to be carried out.
+        canary: the targets that come first.
+        again: the sections to be read and planned again, by target and kind.
+    """
+    first: list[TargetPlan] = []
+    later: list[TargetPlan] = []
+    busy, canary = list(targets), {*canary}
+    groups = any(target.target.level is Level.GROUP and target.target not in canary for target in busy)
+    for target in chain.from_iterable(apart(target) if target.creation else [target] for target in busy):
+        if target.target not in canary:
+            later.append(target)
+            continue
+        changed = {section_of(change) for change in target.changes}
+        waiting = {*again.get(target.target, ())} if groups else set[str]()
+        late = [name for name in target.found if name in waiting - changed]
+        first.append(target.only([name for name in target.found if name not in late]))
+        later += [target.only(late)] if late else []
+    return first, later

@@ -1,0 +1,264 @@
+"""Sending the requests of one change, each recorded before and after it.
+
+An object that was to be replaced under cover is put back, where the service refuses what was to take its place. What
+it refuses is mostly an entry: somebody has left. The old object may hold the same one, which grants nothing any more,
+and is refused as well: then the object comes back with its roles alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from reconciler.engine.apply.create import MAX_CREATE_ATTEMPTS, Made, ObjectCreation
+from reconciler.engine.apply.journal import recorded
+from reconciler.engine.apply.later import late
+from reconciler.engine.apply.new_targets import PatientService
+from reconciler.engine.apply.options import RUN_ENDED
+from reconciler.engine.apply.refusals import Refusals
+from reconciler.engine.apply.reread import TargetReader
+from reconciler.engine.apply.targets import Targets
+from reconciler.engine.compare.part import DeclaredPart
+from reconciler.engine.compare.references import ids_in
+from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, Stopped
+from reconciler.model import entries
+from reconciler.model.diff import AsRead, restorable
+from reconciler.model.endpoints import Collection, New
+from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, makes, makes_anew
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.protocols import Request
+from reconciler.model.resource import Resource
+from reconciler.model.state import LiveState, Section, Unreadable
+from reconciler.model.targets import Target
+
+MAY_PASS = frozenset({408, 409, 425, 429, 503})
+"""The statuses of what was not carried out, and may be later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A change that was carried out, or tried, or not.
+
+    Attributes:
+        outcome: what became of it, as far as is known.
+        made: the object that it created, if that is known; None where it stands for another target, whose ID it has.
+        doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
+        was_done: whether it was as wanted before anything was sent, so that it is not read once more.
+        waits: whether its last requests are not sent yet: they delete what others refer to.
+    """
+
+    outcome: Outcome
+    made: Made | None = None
+    doubt: ServiceError | None = None
+    was_done: bool = False
+    waits: bool = False
+
+    @property
+    def number(self) -> int | None:
+        """The ID of the object that it has created, if that is known."""
+        known = self.made or self.outcome.created
+        return known.id if known else None
+
+
+class Sender:
+    """Sends the changes of one target.
+
+    Attributes:
+        reader: reads the target again.
+        objects: creates its objects.
+    """
+
+    def __init__(self, target: Target, targets: Targets, kinds: Kinds) -> None:
+        self.kinds, self.options = kinds, targets.options
+        is_new = targets[target].is_new
+        self.service = PatientService(targets.service, target) if is_new else targets.service
+        self.reader = TargetReader(self.service, kinds, target, self.options.stop, targets.numbers)
+        self.objects = ObjectCreation(self.service, self.reader, self.options)
+        self._refusals = Refusals(target, self.service, kinds, self.options.stop)
+
+    def send(self, change: Change, *, is_referred: bool) -> Attempt:
+        """Send the requests of a change, unless the run ends.
+
+        Args:
+            change: the change.
+            is_referred: whether others may refer to its object: then the requests that delete it are left for later.
+        """
+        skipped = self.options.stop.reason or self._refusals.closed.get(change.address.section)
+        if skipped:
+            return Attempt(Outcome(change, Status.SKIPPED, skipped))
+        if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
+            return Attempt(obstacle)
+        waiting = late(change) if is_referred else 0
+        attempt = self._sent(change, 0, len(change.requests) - waiting)
+        if not waiting or attempt.outcome.status is not Status.DONE:
+            return attempt
+        is_begun = waiting < len(change.requests)
+        status = Status.FAILED if is_begun else Status.SKIPPED
+        return Attempt(Outcome(change, status, RUN_ENDED, unconfirmed=is_begun), attempt.made, waits=True)
+
+    def send_rest(self, attempt: Attempt) -> Attempt:
+        """Send the requests of a change that were left for later."""
+        change = attempt.outcome.change
+        return self._sent(change, len(change.requests) - late(change), len(change.requests), attempt.made)
+
+    def _sent(self, change: Change, first: int, end: int, made: Made | None = None) -> Attempt:
+        """Send some requests of a change.
+
+        Args:
+            change: the change.
+            first, end: the place of the first of them, and that after the last.
+            made: the object that those before have created, if that is known.
+        """
+        sent = first
+        try:
+            for template in change.requests[first:end]:
+                request = self.objects.completed(change, template, made)
+                if makes(change) and not sent:
+                    made = recorded(self.options, change, request, partial(self.objects.create, change, request))
+                else:
+                    self._recorded(change, request)
+                sent += 1
+        except (LookupError, OutputFailed) as error:
+            failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
+            return Attempt(failed, made)
+        except ServiceError as error:
+            self.options.stop.after(error, told=True)
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
+                return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED))
+            return self._failed(change, error, sent, made)
+        return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
+
+    def _failed(self, change: Change, error: ServiceError, sent: int, made: Made | None) -> Attempt:
+        """Return what became of a change after an error, with what was to be replaced put back.
+
+        Args:
+            change: the change.
+            error: of one of its requests.
+            sent: how many requests were carried out before.
+            made: the object that these have created, if that is known.
+        """
+        doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
+        unconfirmed = error.ambiguous or sent > 0
+        reason = self._refusals.why(change, error)
+        if not error.ambiguous and error.sent and not self.options.stop.refused:
+            part = self.kinds[change.address.section].part(change.address.part)
+            back = put_back(change, part, sent, self.reader, partial(self._recorded, change))
+            reason += f"; {back.told}" if back else ""
+            unconfirmed = unconfirmed and not (back and back.is_whole)
+        failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
+        return Attempt(failed, made, doubt)
+
+    def _recorded(self, change: Change, request: Request) -> None:
+        is_delicate = request.once and request.method == "DELETE"
+        send = partial(self._delete, change, request) if is_delicate else partial(self.service.send, request)
+        recorded(self.options, change, request, send)
+
+    def _delete(self, change: Change, request: Request) -> None:
+        """Delete an object by a path that leads to another one as soon as it is gone.
+
+        Where the service did not carry that out, and may later, it is looked for before the request is sent again.
+        """
+        left = MAX_CREATE_ATTEMPTS
+        while True:
+            left -= 1
+            try:
+                self.service.send(request)
+            except ServiceError as error:
+                if error.ambiguous or error.status not in MAY_PASS or not left:
+                    raise
+                objects = self.reader.again([change])[change.address.section, change.address.part]
+                if isinstance(objects, Unreadable):
+                    raise
+                if not isinstance(change, Create) and change.read.id in objects.by_id:
+                    continue
+            return
+
+
+def as_made(change: Change, made: Made | None) -> AsRead | None:
+    """Return the object that a change has created, as far as that is known without reading it."""
+    number = made.id if made else change.target_id if isinstance(change, Create) else None
+    if not isinstance(change, Create) or change.address.name is None or number is None:
+        return None
+    return AsRead(number, (change.address.name,), change.after, {})
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """What came of it.
+
+    Attributes:
+        told: in words.
+        is_whole: whether all is as it was before the change.
+    """
+
+    told: str
+    is_whole: bool = False
+
+
+def put_back(
+    change: Change, part: Part, sent: int, reader: TargetReader, send: Callable[[Request], object]
+) -> PutBack | None:
+    """Put an object back; return what came of it, or None where nothing was deleted.
+
+    Args:
+        change: whose replacement was refused.
+        part: of its object.
+        sent: how many of its requests were carried out.
+        reader: looks up whom the object named.
+        send: sends a request.
+    """
+    if not (isinstance(change, Update) and isinstance(part, Collection) and part.writes.cover) or makes_anew(change):
+        return None
+    if not any(request.method == "DELETE" for request in change.requests[:sent]):
+        return None
+    stays = f'{part.title} "{part.writes.cover.name(change.read.names[0])}" protects meanwhile'
+    before, others = restorable(part.model, change.read.fields)
+    if others:
+        return PutBack(f"the old one cannot be put back, for this version does not know what it held; {stays}")
+    try:
+        without = _create(change, part, before, reader, send)
+    except ServiceError as error:
+        return PutBack(f"the old one could not be put back: {error}; {stays}")
+    told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
+    try:
+        for request in change.requests[sent + 1 :]:
+            send(request)
+    except ServiceError as error:
+        return PutBack(f"{told}, and the cover could not be deleted: {error}")
+    return PutBack(told, is_whole=not without)
+
+
+def _create(
+    change: Update, part: Collection, before: Resource, reader: TargetReader, send: Callable[[Request], object]
+) -> str:
+    """Create an object as it was, or with its roles alone; return which entries are left out then."""
+    try:
+        send(_creation(change, part, before, reader))
+    except (LookupError, Refused):
+        named = {
+            name: tuple(entry for entry in listed if isinstance(entry, str)) for name, listed in part.entries_of(before)
+        }
+        left = [entry for _, listed in part.entries_of(before) for entry in listed if not isinstance(entry, str)]
+        send(_creation(change, part, before.model_copy(update=named), reader))
+        return ", ".join(map(entries.word, left))
+    return ""
+
+
+def _creation(change: Update, part: Collection, before: Resource, reader: TargetReader) -> Request:
+    """Return the request that creates an object as it was.
+
+    Raises:
+        LookupError: it names somebody who is not known any more.
+    """
+    address = change.address
+    name = change.read.names[0]
+    at = DeclaredPart(Section(address.target, address.section, {}), part, LiveState({}, {}))
+    ids, unanswered = ids_in(at, name, before)
+    while unanswered:
+        lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
+        if not lookups:
+            raise LookupError(str(name))
+        at = DeclaredPart(at.section, part, reader.answer(at.live, lookups))
+        ids, unanswered = ids_in(at, name, before)
+    path = address.target.url + (part.writes.suffix or part.suffix)
+    new = New(part, address.target, path, name, before, ids=ids)
+    return new.post(new.new_name | new.fields)
