@@ -51,38 +51,14 @@ BODILESS = (204, 304)
 
 PORTS = {b"http": 80, b"https": 443}
 
-Errors = Sequence[tuple[type[Exception] | tuple[type[Exception], ...], type[httpx.TransportError]]]
-"""Errors of httpcore, and of what is beneath it, with the errors of httpx that they become; the first match counts."""
-
 CUT = "the connection was closed before the response was complete"
 SILENT = "Server disconnected without sending a response."
-
 
 IS_LARGE = "is_large"
 """The extension of a request whose response may hold a file of any size, which has the time that a file needs."""
 
 Connect = Callable[[ssl.SSLContext, str | None, Policy, Clock], httpx.BaseTransport]
 """How a transport of one request at a time is made: `open_transport`, or a stranger's."""
-
-BEFORE: Errors = (
-    (httpcore.ProxyError, httpx.ProxyError),
-    (httpcore.TimeoutException, httpx.ConnectTimeout),
-    (httpcore.UnsupportedProtocol, httpx.UnsupportedProtocol),
-    ((httpcore.LocalProtocolError, ValueError), httpx.LocalProtocolError),
-    (Exception, httpx.ConnectError),
-)
-"""Errors from before anything was sent."""
-
-AFTER: Errors = (
-    (httpcore.ProxyError, httpx.ProxyError),
-    (httpcore.ConnectTimeout, httpx.ConnectTimeout),
-    (httpcore.ConnectError, httpx.ConnectError),
-    (httpcore.WriteTimeout, httpx.WriteTimeout),
-    (httpcore.TimeoutException, httpx.ReadTimeout),
-    (httpcore.RemoteProtocolError, httpx.RemoteProtocolError),
-    (Exception, httpx.ReadError),
-)
-"""Errors from after that; if a proxy alone was sent something, they are those of connecting."""
 
 
 def open_transport(tls: ssl.SSLContext, proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
@@ -141,15 +117,14 @@ class Deadline(httpcore.NetworkBackend):
         """Raise each error as one of httpx that says whether the service may have got the request.
 
         Raises:
-            httpx.UnsupportedProtocol, httpx.LocalProtocolError: nothing was sent, and never can be.
+            httpx.LocalProtocolError: nothing was sent, and never can be.
             httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError: nothing was sent to the service.
-            httpx.TransportError: something was sent.
+            httpx.ReadError, httpx.ReadTimeout: something was sent.
         """
         try:
             yield
         except FAILURES as error:
-            kinds = AFTER if self.sent else BEFORE
-            kind = next(kind for known, kind in kinds if isinstance(error, known))
+            kind = _kind(error, sent=self.sent)
             raise kind(str(error) or type(error).__name__, request=request) from error
 
     def moved(self, number: int) -> None:
@@ -181,6 +156,22 @@ class Deadline(httpcore.NetworkBackend):
         """See `httpcore.NetworkBackend`."""
         timeout = self.within(timeout)
         return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
+
+
+def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
+    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
+    match error:
+        case httpcore.ProxyError():
+            return httpx.ProxyError
+        case httpcore.ConnectError():  # also where a proxy alone was sent something
+            return httpx.ConnectError
+        case httpcore.ConnectTimeout():
+            return httpx.ConnectTimeout
+        case httpcore.TimeoutException():
+            return httpx.ReadTimeout if sent else httpx.ConnectTimeout
+        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not sent:
+            return httpx.LocalProtocolError
+    return httpx.ReadError if sent else httpx.ConnectError
 
 
 class _Stream(httpcore.NetworkStream):
@@ -242,6 +233,7 @@ class DirectTransport(httpx.BaseTransport):
         self._deadline = deadline
         self._stream: httpcore.NetworkStream | None = None
         self._reader = _ResponseReader()
+        self._origin = b"", b""
         self._again = False
         self._used = 0.0
 
@@ -253,7 +245,7 @@ class DirectTransport(httpx.BaseTransport):
         """
         self._deadline.begin(request)
         with self._deadline.told_apart(request):
-            head = self._head(request)
+            head = self._request_head(request)
             stream, reader = self._ready(request.url)
             try:
                 reader.begin()
@@ -280,23 +272,23 @@ class DirectTransport(httpx.BaseTransport):
         if not again:
             self.close()
 
-    def _head(self, request: httpx.Request) -> bytes:
+    def _request_head(self, request: httpx.Request) -> bytes:
         url, headers = request.url, request.headers.raw
         if self._proxy is None or url.scheme != "http":
             return _head(request.method, url.raw_path, headers)
-        return _head(
-            request.method, b"http://%b%b" % (url.netloc, url.raw_path), [*_credentials(self._proxy), *headers]
-        )
+        target = b"http://%b%b" % (url.netloc, url.raw_path)
+        return _head(request.method, target, [*_credentials(self._proxy), *headers])
 
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
-        """Return the connection if it is as its last answer left it, or else a new one."""
+        """Return the connection if it leads there, and is as its last answer left it, or else a new one."""
+        again, origin = self._again, (url.raw_scheme, url.netloc)
+        self._again = False
         if self._stream is not None:
             rested = self._deadline.clock.monotonic() - self._used
-            if not self._again or rested > IDLE or self._stream.get_extra_info("is_readable"):
+            if not again or origin != self._origin or rested > IDLE or self._stream.get_extra_info("is_readable"):
                 self.close()
-        self._again = False
         if self._stream is None:
-            self._stream = self._connected(url)
+            self._stream, self._origin = self._connected(url), origin
             self._reader = _ResponseReader()
         return self._stream, self._reader
 

@@ -195,6 +195,13 @@ def test_our_transport_serves_a_client_of_httpx() -> None:
     ]
 
 
+def test_another_service_gets_another_connection() -> None:
+    with canned(answer("200 OK", "1")) as one, canned(answer("200 OK", "2")) as other:
+        transport = open_transport(tls_context(one.api_url, None), None, Policy(), SwiftClock())
+        with httpx.Client(transport=transport) as client:
+            assert [client.get(server.api_url).json() for server in (one, other, one)] == [1, 2, 1]
+
+
 def test_a_response_that_was_not_closed_is_followed_by_a_new_connection() -> None:
     with canned(answer("200 OK", "1"), answer("200 OK", "2")) as server:
         transport = open_transport(tls_context(server.api_url, None), None, Policy(), SwiftClock())
