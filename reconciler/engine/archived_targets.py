@@ -56,10 +56,9 @@ def requests_left(run: Survey) -> int:
 def _perhaps_archived(run: Survey) -> Iterator[tuple[Target, tuple[Section, ...]]]:
     """Yield the projects that may be archived, each with the sections that could not be changed then."""
     changing = {
-        (planned.target, section.section)
-        for planned in run.planned.targets
-        for section in planned.sections
-        if section.section and section.changes and run.kinds[section.section].needs.archived is not Archived.OPEN
+        (change.address.target, change.address.section)
+        for change in run.planned.changes
+        if change.address.section and run.kinds[change.address.section].needs.archived is not Archived.OPEN
     }
     told = {(obstacle.where.target, obstacle.where.section) for obstacle in run.obstacles}
     listed = run.listed if changing else frozenset()

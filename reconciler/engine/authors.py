@@ -1,19 +1,22 @@
 """Who made the differences of a plan, by the audit events of the service: never a guess. Pure."""
 
 from collections.abc import Collection as Several
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, ChangedBy, Create, Update, with_note
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Key
 
 Former = Mapping[tuple[str, str, Key], Several[int]]
 """The IDs of objects that an apply has made or found, by section, part and name: what is gone has none in any list."""
+
+
+Pairs = Sequence[tuple[AuditEvent, Traced]]
+"""Events, each with what it did to a part."""
 
 
 def with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> TargetPlan:
@@ -25,7 +28,19 @@ def with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds,
         kinds: all kinds.
         former: of the target, by the inventory.
     """
-    return replace(target, sections=tuple(_of_section(section, events, kinds, former) for section in target.sections))
+    traced: dict[str, Pairs] = {}
+
+    def with_author(change: Change) -> Change:
+        section = change.address.section
+        trace = kinds[section].trace if section else None
+        if trace is None:
+            return change
+        if section not in traced:
+            traced[section] = [(event, mark) for event in events for mark in trace(event)]
+        author = _author(change, traced[section], kinds, former)
+        return with_note(change, "changed_by", None if author is None else author.data)
+
+    return target.with_changes(with_author)
 
 
 def changed_by(event: AuditEvent) -> ChangedBy:
@@ -33,22 +48,7 @@ def changed_by(event: AuditEvent) -> ChangedBy:
     return ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _of_section(section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> SectionPlan:
-    trace = kinds[section.section].trace if section.section else None
-    if trace is None:
-        return section
-    traced = [(event, mark) for event in events for mark in trace(event)]
-    changes = (_with_author(change, _author(change, traced, kinds, former)) for change in section.changes)
-    return replace(section, changes=tuple(changes))
-
-
-def _with_author(change: Change, author: ChangedBy | None) -> Change:
-    return with_note(change, "changed_by", None if author is None else author.data)
-
-
-def _author(
-    change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: Kinds, former: Former
-) -> ChangedBy | None:
+def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> ChangedBy | None:
     """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
     part = kinds[change.address.section].part(change.address.part)
     names = {_identity(name, part) for name in _names(change, former)}

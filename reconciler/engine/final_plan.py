@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reconciler.engine.compare.obstacles import as_problem, with_obstacles, with_problems
+from reconciler.engine.compare.obstacles import as_problem, with_obstacles
 from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, only_change, restrict
 from reconciler.engine.survey import Added, FleetSurvey, Survey
@@ -22,9 +22,9 @@ def unreadable_inventory(run: FleetSurvey) -> Added:
     if error is None or not run.scope.tells_of_the_whole:
         return {}
     others = [target for target in run.plan.targets if target.target != instance]
-    own = [target for target in run.plan.targets if target.target == instance] or [TargetPlan(instance, ())]
+    own = [target for target in run.plan.targets if target.target == instance] or [TargetPlan(instance)]
     problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
-    return {"plan": replace(run.plan, targets=(with_problems(own[0], [problem]), *others))}
+    return {"plan": replace(run.plan, targets=(own[0].saying(problem), *others))}
 
 
 def narrow_plan(run: FleetSurvey) -> Added:
@@ -51,7 +51,7 @@ def _retried(run: FleetSurvey, failed: frozenset[Address]) -> Plan:
 
 
 def _numbers(target: TargetPlan) -> tuple[int, int]:
-    return sum(1 for _ in target.changes), sum(1 for _ in target.problems)
+    return len(target.changes), len(target.problems)
 
 
 def origins(run: FleetSurvey) -> Added:

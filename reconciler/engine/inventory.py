@@ -271,10 +271,10 @@ def _target_after(
 ) -> TargetAfter:
     """Return a target as it is before the first change."""
     kept = run.inventory.stored.inventory.objects if run.inventory.stored else {}
-    left_out = {section.section for section in planned.not_applicable}
+    left_out = {finding.address.section for finding in planned.said("not_applicable")}
     awaited = any(key[0] == name and key[1] in left_out for key in kept) if left_out else False
     complete = {section.kind for section in target.sections} | left_out >= {section.kind for section in whole.sections}
-    done = complete and not awaited and name not in run.absences.staying and not any(planned.problems)
+    done = complete and not awaited and name not in run.absences.staying and not planned.problems
     due = (
         moment
         for section, part, _ in collections_of(target, run)

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from reconciler.engine.authors import changed_by
+from reconciler.engine.compare.earlier import by_section
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Finding, Update
+from reconciler.model.item import Change, Finding, Update
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, Section
@@ -57,19 +58,20 @@ def find_restored(
         kinds: all kinds.
     """
     declared = {section.kind: section for section in desired.sections}
-    differences = {section.section: section for section in differing.sections}
-    for name in (section.section for section in planned.sections if section.section in declared):
-        yield from _of_section(differences[name], declared[name], live, events, kinds)
+    differences = by_section(differing)
+    for name in planned.found:
+        if name in declared:
+            yield from _of_section(differences.get(name, ()), declared[name], live, events, kinds)
 
 
 def _of_section(
-    planned: SectionPlan, declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
     kind = kinds[declared.kind]
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]
-        differing = [*_differing(planned, part)]
+        differing = [*_differing(changes, part)]
         for setting in _declared(declared, part, live, about):
             if not any(_concerns(names, field, setting) for names, field in differing):
                 yield from _round_trips(setting, about, part)
@@ -111,9 +113,9 @@ def _names(record: LiveRecord, part: Collection) -> set[Key]:
     return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
 
 
-def _differing(planned: SectionPlan, part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
     """Yield what differs of a part: the identity of the object, and a field, or None for the whole object."""
-    for change in planned.changes:
+    for change in changes:
         if change.address.part == part.name:
             name = change.address.name
             names = frozenset([part.identity(name)]) if isinstance(part, Collection) and name is not None else None

@@ -14,8 +14,7 @@ def twins(run: Survey) -> Added:
     targets = _declared(run)
     numbers = {reference: number for reference, number in run.live.ids.items() if isinstance(number, int)}
     numbers |= _numbers_of_moved(run)
-    plans = run.planned.targets
-    busy = {(planned.target, section.section) for planned in plans for section in planned.sections if section.changes}
+    busy = {(change.address.target, change.address.section) for change in run.planned.changes}
     for level in (Level.GROUP, Level.PROJECT):
         by_number, by_path = _doubtful(level, targets, busy, numbers)
         if len(by_path) < len(by_number):
