@@ -48,7 +48,7 @@ KEPT = {"content-type", "x-next-page", "x-page", "x-per-page", "x-total", "x-tot
 
 @contextmanager
 def cassette(step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Record or play back what goes over the connections: vcrpy itself knows only the transports of httpx."""
+    """Record or play back what goes over the connections: vcrpy itself patches only what httpx brings along."""
     if RECORD:
         (CASSETTES / f"{step}.yaml").unlink(missing_ok=True)
     recorder = vcr.VCR(

@@ -14,7 +14,7 @@ from reconciler.manifests import is_manifest
 from reconciler.manifests.documents import target_document
 from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.sections import SectionSpecs
-from reconciler.manifests.yaml_writer import write_document
+from reconciler.manifests.yaml_emitter import write_document
 from reconciler.model.targets import Target
 
 

@@ -70,7 +70,7 @@ def render(given: Given, explain: str | None) -> int:
     Merges profiles and sets in; the result is a valid manifest. Does not ask the service which projects a group has:
     shows projects with a document of their own, and those that --target names in full.
     """
-    from reconciler.manifests.yaml_writer import write_yaml
+    from reconciler.manifests.yaml_emitter import write_yaml
 
     session = Session(given)
     manifests = _with_named(session.manifests(), given.targets)

@@ -19,7 +19,7 @@ from reconciler.manifests.declared import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.sections import PRUNE
-from reconciler.manifests.yaml_writer import write_yaml
+from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 

@@ -35,7 +35,7 @@ from reconciler.manifests.documents import profile_document, set_document, targe
 from reconciler.manifests.project_sets import chosen
 from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_specs
-from reconciler.manifests.yaml_writer import height
+from reconciler.manifests.yaml_emitter import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader

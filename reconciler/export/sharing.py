@@ -27,7 +27,7 @@ from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.layers import Layer, stacked
 from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs
-from reconciler.manifests.yaml_writer import height, write_yaml
+from reconciler.manifests.yaml_emitter import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
 

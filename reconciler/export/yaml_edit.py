@@ -1,7 +1,7 @@
 """YAML texts, changed in place: only the text of values that differ is replaced.
 
 A text is parsed into nodes that know where they are written, by the parser of the manifests, and a change is a list of
-replaced spans, whose new text comes from `yaml_writer`. Comments, order, quotes and layout of everything else stay as
+replaced spans, whose new text comes from `yaml_emitter`. Comments, order, quotes and layout of everything else stay as
 people wrote them.
 
 The round trip of ruamel.yaml cannot promise that. It writes the whole text anew: spaces within a line, line breaks
@@ -19,8 +19,8 @@ import yaml
 
 from reconciler.errors import OutputFailed
 from reconciler.manifests.sources import Source
+from reconciler.manifests.yaml_emitter import STANDARD, Indents, behind_key, block, has_entries, inline
 from reconciler.manifests.yaml_reader import LOADER
-from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, has_entries, inline
 
 NEXT = "---\n"
 

@@ -135,7 +135,7 @@ def scaffold(api_url: str | None, pieces: Pieces) -> dict[Path, str]:
         api_url: of the service; None to leave it to the environment.
         pieces: of the pipeline.
     """
-    from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - most commands start without it
+    from reconciler.manifests.yaml_emitter import inline  # noqa: PLC0415 - most commands start without it
 
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
     configuration = (

@@ -131,7 +131,7 @@ def _foreign_keys(models: list[type[BaseModel]]) -> ForeignKeys:
 
 def _example(type_: Any, steps: Steps) -> str:
     """Return an example of the value at some steps of a type, as YAML on one line; empty if no field has one."""
-    from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - slow to import; only errors need it
+    from reconciler.manifests.yaml_emitter import inline  # noqa: PLC0415 - slow to import; only errors need it
 
     beside = _models_at(type_, steps[:-1]) if steps else ()
     own = [field for model in beside if (field := _by_key(model).get(str(steps[-1]))) and field.examples]

@@ -1,6 +1,8 @@
 """YAML 1.2 text to plain values, bounded: a quick reader for most files, and one that finds positions and errors.
 
 Both build values from the parser's events, since libyaml's `compose` and `load` crash the interpreter on deep nesting.
+The events are those of PyYAML, which has libyaml's parser: ruamel.yaml, which writes (`yaml_emitter`), parses in Python
+alone, and takes 25 times as long. A plan of hundreds of projects reads megabytes, and writes nothing.
 """
 
 import re

@@ -1,12 +1,13 @@
 """The connection of one request at a time: one request out, one whole response back, or one of our own errors.
 
-httpx builds requests and knows certificates and proxies; `transport` carries them.
+httpx builds the requests, and a transport of httpx carries them: ours (`transport`), or a stranger's.
 """
 
 import re
 import ssl
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
@@ -16,7 +17,6 @@ from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpcore
 import httpx
 
 from reconciler.errors import (
@@ -32,7 +32,7 @@ from reconciler.errors import (
 from reconciler.model.protocols import Begin, Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
-from reconciler.service.transport import Connect, Deadline, RawResponse
+from reconciler.service.transport import IS_LARGE, Connect
 
 ENCODINGS = ("", "identity", "gzip")
 """The content encodings that are decoded. 64 KiB of gzip are 64 MiB at most; of others, any number."""
@@ -40,32 +40,22 @@ ENCODINGS = ("", "identity", "gzip")
 GZIP = 16 + zlib.MAX_WBITS
 """The `wbits` with which zlib reads gzip."""
 
-FAILURES = (
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.TimeoutException,
-    httpcore.UnsupportedProtocol,
-    httpx.InvalidURL,
-    OSError,
-    ValueError,
-    zlib.error,
-)
-"""The errors of httpx, httpcore and everything beneath; they stop here."""
+FAILURES = (httpx.HTTPError, OSError, ValueError, zlib.error)
+"""The errors of transports, and of unpacking; they stop here."""
 
-UNSENDABLE = (httpx.InvalidURL, httpcore.UnsupportedProtocol, httpcore.LocalProtocolError, ValueError)
-"""Errors that every retry would meet again."""
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Errors of transports from before a request is sent, even if a proxy was sent something by then."""
 
-NEVER_CONNECTED = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
-"""Errors from before a request is sent, even if a proxy was sent something by then."""
+UNSENDABLE = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+"""Errors of transports that every retry would meet again: no whole request has left."""
 
 CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
     {
-        httpcore.ProxyError: ConnectionFailure.PROXY,
+        httpx.ProxyError: ConnectionFailure.PROXY,
         gaierror: ConnectionFailure.NAME,
         ConnectionRefusedError: ConnectionFailure.REFUSED,
         ssl.SSLError: ConnectionFailure.TLS,
-        httpcore.TimeoutException: ConnectionFailure.TIMEOUT,
+        httpx.TimeoutException: ConnectionFailure.TIMEOUT,
     }
 )
 """By the error that reveals it; the first match counts."""
@@ -73,8 +63,7 @@ CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
 FILE_NAME = "archive.tar.gz"
 """What a file is called that is sent, whatever its name is here."""
 
-AS_IT_IS = re.compile(r"(?:[A-Za-z0-9._~/?=&,:;@+-]|%[0-9A-F]{2}){0,4000}")
-"""Paths that httpx sends as they are: requests for them are made from one that it has built, which is much quicker."""
+NO_CONTENT = httpx.ByteStream(b"")
 
 FRAMING = frozenset({"content-length", "transfer-encoding"})
 """The headers that say where a body ends. Without them it ends with the connection, which may have ended early."""
@@ -105,10 +94,12 @@ class Connection:
 
     def __init__(self, api_url: str, policy: Policy, clock: Clock, tls: ssl.SSLContext, connect: Connect) -> None:
         self._api_url = api_url
-        self._policy = policy
-        self._bare = cache(lambda method, headers: httpx.Request(method, f"{api_url}/", headers=headers))
-        self._deadline = Deadline(clock, policy)
-        self._transport = connect(tls, proxy_for(api_url), self._deadline)
+        self._largest_response = policy.largest_response
+        seconds = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
+        self._extensions = {"timeout": seconds | {"pool": policy.connect_timeout}}
+        # httpx checks and completes headers in 40 us; nearly all requests have the same.
+        self._headers = cache(lambda method, headers: httpx.Request(method, api_url, headers=headers).headers)
+        self._transport = connect(tls, proxy_for(api_url), policy, clock)
 
     def exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: Json, begin: Begin | None = None
@@ -131,18 +122,13 @@ class Connection:
         request = f"{method} {path.partition('?')[0]}"
         if not is_plain(path):
             raise Unsendable(plain(request), "the request cannot be sent: its path may lead elsewhere")
-        form = body if isinstance(body, Form) else None
-        self._deadline.begin(self._policy.total_timeout, is_large=begin is not None or form is not None)
         try:
-            if body is None and AS_IT_IS.fullmatch(path):
-                built = self._bare(method, tuple(headers.items()))
-                target = built.url.raw_path + path.encode()
-            else:
-                built = _built(method, f"{self._api_url}/{path}", headers, body)
-                target = built.url.raw_path
-            content = _pieces(built) if form else built.content
-            with self._transport.exchange(method, built.url, target, built.headers.raw, content) as answer:
-                return self._receive(request, answer, begin)
+            sent = self._request(method, path, headers, body, begin)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise Unsendable(request, f"the request cannot be sent: {_reason(error)}") from None
+        try:
+            with closing(self._transport.handle_request(sent)) as response:
+                return self._receive(request, response, begin)
         except FAILURES as error:
             raise self._own_error(request, error) from None
 
@@ -150,45 +136,64 @@ class Connection:
         """Close the connection, if it is open."""
         self._transport.close()
 
-    def _receive(self, request: str, answer: RawResponse, begin: Begin | None) -> Response:
-        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers]
+    def _request(
+        self, method: str, path: str, headers: Mapping[str, str], body: Json, begin: Begin | None
+    ) -> httpx.Request:
+        url = f"{self._api_url}/{path}"
+        extensions = self._extensions if begin is None else self._extensions | {IS_LARGE: True}
+        if isinstance(body, Form):
+            body.file.seek(0)
+            files = {"file": (FILE_NAME, body.file, "application/gzip")}
+            return httpx.Request(method, url, headers=headers, data=body.fields, files=files, extensions=extensions)
+        if body is None:
+            complete = self._headers(method, tuple(headers.items()))
+            return httpx.Request(method, url, headers=complete, stream=NO_CONTENT, extensions=extensions)
+        return httpx.Request(method, url, headers=headers, json=body, extensions=extensions)
+
+    def _receive(self, request: str, response: httpx.Response, begin: Begin | None) -> Response:
+        status = response.status_code
+        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers.raw]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:
             reason = f"the response has an unsupported content encoding: {plain(encoding)}"
-            raise BadAnswer(request, reason, answer.status)
-        pieces = _unpacked(answer.pieces) if encoding == "gzip" else answer.pieces
-        phrase, headers = answer.phrase.decode("ascii", "ignore"), dict(received)
-        if begin is not None and 200 <= answer.status < 300:
+            raise BadAnswer(request, reason, status)
+        stream = cast("httpx.SyncByteStream", response.stream)
+        pieces = _unpacked(stream) if encoding == "gzip" else stream
+        phrase, headers = response.reason_phrase, dict(received)
+        if begin is not None and 200 <= status < 300:
             write = begin(headers)
             if write is not None:
                 for piece in pieces:
                     write(piece)
-            return Response(answer.status, phrase, headers, b"")
+            return Response(status, phrase, headers, b"")
         body = bytearray()
         for piece in pieces:
             body += piece
-            if len(body) > self._policy.largest_response:
-                largest = f"{self._policy.largest_response / 2**20:g} MiB"
-                raise BadAnswer(request, f"the response is larger than {largest}", answer.status)
-        if not body and 200 <= answer.status < 300 and answer.status != 204 and FRAMING.isdisjoint(headers):
-            raise httpcore.RemoteProtocolError(NO_BODY)
-        return Response(answer.status, phrase, headers, bytes(body))
+            if len(body) > self._largest_response:
+                largest = f"{self._largest_response / 2**20:g} MiB"
+                raise BadAnswer(request, f"the response is larger than {largest}", status)
+        if not body and 200 <= status < 300 and status != 204 and FRAMING.isdisjoint(headers):
+            raise httpx.RemoteProtocolError(NO_BODY)
+        return Response(status, phrase, headers, bytes(body))
 
     def _own_error(self, request: str, error: Exception) -> ServiceError:
-        """Turn an error of the libraries into our own, depending on whether anything was sent."""
+        """Turn an error of a transport into our own, depending on whether anything was sent."""
         causes = tuple(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 reason = f"{self._api_url} cannot be trusted: {plain(cause.verify_message)}; {ADVICE}"
                 return Untrusted(request, reason)
-        reason = plain(ERROR_NUMBER.sub("", str(error))) or type(error).__name__
-        if self._deadline.sent and not isinstance(error, NEVER_CONNECTED):
-            return AnswerLost(request, f"the response was lost: {reason}")
         if isinstance(error, UNSENDABLE):
-            return Unsendable(request, f"the request cannot be sent: {reason}")
+            return Unsendable(request, f"the request cannot be sent: {_reason(error)}")
+        if not isinstance(error, NEVER_SENT):
+            return AnswerLost(request, f"the response was lost: {_reason(error)}")
         known = (cause_text for kind, cause_text in CAUSES.items() if any(isinstance(cause, kind) for cause in causes))
         failure = next(known, ConnectionFailure.OTHER)
-        return Unreachable(request, f"{self._api_url} cannot be reached: {reason}", failure)
+        return Unreachable(request, f"{self._api_url} cannot be reached: {_reason(error)}", failure)
+
+
+def _reason(error: Exception) -> str:
+    return plain(ERROR_NUMBER.sub("", str(error))) or type(error).__name__
 
 
 def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.SSLContext:
@@ -217,14 +222,6 @@ def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.
     return context
 
 
-def _built(method: str, url: str, headers: Mapping[str, str], body: Json) -> httpx.Request:
-    if not isinstance(body, Form):
-        return httpx.Request(method, url, headers=headers, json=body)
-    body.file.seek(0)
-    files = {"file": (FILE_NAME, body.file, "application/gzip")}
-    return httpx.Request(method, url, headers=headers, data=body.fields, files=files)
-
-
 def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the content of a body that is packed with gzip, which may have several members.
 
@@ -241,11 +238,6 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
             left = member.unused_data
     if member is not None and not member.eof:
         raise zlib.error("the packed response is cut")
-
-
-def _pieces(request: httpx.Request) -> Iterator[bytes]:
-    """Return the body of a form in pieces: it may be larger than the memory."""
-    return iter(cast("httpx.SyncByteStream", request.stream))
 
 
 def is_plain(path: str) -> bool:

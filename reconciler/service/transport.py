@@ -1,5 +1,8 @@
 """How bytes reach the service: one connection for one request at a time, and answers that nobody need doubt.
 
+A transport of httpx, with its requests, responses and errors; any other can take its place. Its errors tell what was
+certainly not sent from what may have been carried out.
+
 httpcore's network backend connects, does TLS and names the errors; httptools reads the answers. Where it is uncertain
 that an answer is whole, or that it was asked for, it is lost: a connection is used again only if its last answer ended
 with the last byte that was received, and if nothing has arrived since.
@@ -9,9 +12,8 @@ import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, cast
 
 import httpcore
 import httptools
@@ -33,6 +35,17 @@ LARGEST_HEAD = 100 * 1024
 LEAST_BYTES = 2**16
 """The bytes of a file that must be sent, or come, within the time of a request: one that trickles ends."""
 
+FAILURES = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+    OSError,
+    ValueError,
+)
+"""The errors of httpcore and everything beneath; they stop here."""
+
 BODILESS = (204, 304)
 """The statuses whose answers end with the head, whatever that says."""
 
@@ -41,62 +54,27 @@ PORTS = {b"http": 80, b"https": 443}
 CUT = "the connection was closed before the response was complete"
 SILENT = "Server disconnected without sending a response."
 
+IS_LARGE = "is_large"
+"""The extension of a request whose response may hold a file of any size, which has the time that a file needs."""
 
-@dataclass(frozen=True, slots=True)
-class RawResponse:
-    """The head of an answer, and its body as it comes.
-
-    Attributes:
-        status: 200 or above.
-        phrase: the service's name for the status.
-        headers: as received.
-        pieces: of the body, as it was sent; raises if it ends too early.
-    """
-
-    status: int
-    phrase: bytes
-    headers: Headers
-    pieces: Iterator[bytes]
+Connect = Callable[[ssl.SSLContext, str | None, Policy, Clock], httpx.BaseTransport]
+"""How a transport of one request at a time is made: `open_transport`, or a stranger's."""
 
 
-class Transport(Protocol):
-    """Sends requests to one service, one at a time."""
-
-    def exchange(
-        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> AbstractContextManager[RawResponse]:
-        """Send a request, and return its answer for as long as the block lasts.
-
-        Args:
-            method: GET, POST, ...
-            url: of the service; only its scheme, host and port count.
-            target: the path with its query.
-            headers: all of them.
-            content: the body; in pieces if its length is among the headers.
-
-        Raises:
-            httpcore.*: see the exceptions of httpcore.
-        """
-
-    def close(self) -> None:
-        """Close the connection, if there is one."""
-
-
-Connect = Callable[[ssl.SSLContext, str | None, "Deadline"], Transport]
-
-
-def open_transport(tls: ssl.SSLContext, proxy: str | None, deadline: "Deadline") -> Transport:
+def open_transport(tls: ssl.SSLContext, proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
     """Return the transport of one request at a time.
 
     Args:
         tls: how the service proves who it is.
         proxy: the URL of the proxy on the way to it, or None.
-        deadline: opens the connections.
+        policy: its timeouts.
+        clock: measures them.
 
     Raises:
         httpx.InvalidURL, ValueError: the proxy cannot be used.
     """
     checked = None if proxy is None else httpx.Proxy(proxy)
+    deadline = Deadline(clock, policy)
     if checked is not None and checked.url.scheme.startswith("socks"):
         return SocksTransport(tls, checked, deadline)
     return DirectTransport(tls, checked, deadline)
@@ -105,6 +83,11 @@ def open_transport(tls: ssl.SSLContext, proxy: str | None, deadline: "Deadline")
 class Deadline(httpcore.NetworkBackend):
     """Opens connections on which a request ends in time, whatever trickles in.
 
+    Args:
+        clock: see the attribute.
+        policy: has the seconds.
+        network: opens connections without a deadline.
+
     Attributes:
         clock: measures the time.
         connect_timeout: seconds for connecting, and for agreeing on TLS.
@@ -112,20 +95,37 @@ class Deadline(httpcore.NetworkBackend):
         sent: whether any byte of the current request has left; until then, it was not carried out.
     """
 
-    def __init__(self, clock: Clock, policy: Policy) -> None:
+    def __init__(self, clock: Clock, policy: Policy, network: httpcore.NetworkBackend | None = None) -> None:
         self.clock = clock
         self.connect_timeout = policy.connect_timeout
         self.read_timeout = policy.read_timeout
         self.sent = False
-        self._network = httpcore.SyncBackend()
-        self._at = self._seconds = 0.0
+        self._network = network or httpcore.SyncBackend()
+        self._at = 0.0
+        self._seconds = policy.total_timeout
         self._is_large, self._moved = False, 0
 
-    def begin(self, seconds: float, *, is_large: bool = False) -> None:
-        """Begin a request that may take so long; a large one, so long for each `LEAST_BYTES` that are sent or come."""
-        self._seconds, self._is_large, self._moved = seconds, is_large, 0
-        self._at = self.clock.monotonic() + seconds
+    def begin(self, request: httpx.Request) -> None:
+        """Begin a request: one with a file has its time anew for each `LEAST_BYTES` that are sent or come."""
+        is_file = not isinstance(request.stream, httpx.ByteStream)
+        self._is_large, self._moved = is_file or IS_LARGE in request.extensions, 0
+        self._at = self.clock.monotonic() + self._seconds
         self.sent = False
+
+    @contextmanager
+    def told_apart(self, request: httpx.Request) -> Iterator[None]:
+        """Raise each error as one of httpx that says whether the service may have got the request.
+
+        Raises:
+            httpx.LocalProtocolError: nothing was sent, and never can be.
+            httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError: nothing was sent to the service.
+            httpx.ReadError, httpx.ReadTimeout: something was sent.
+        """
+        try:
+            yield
+        except FAILURES as error:
+            kind = _kind(error, sent=self.sent)
+            raise kind(str(error) or type(error).__name__, request=request) from error
 
     def moved(self, number: int) -> None:
         """Take note that so many bytes were sent, or have come."""
@@ -156,6 +156,22 @@ class Deadline(httpcore.NetworkBackend):
         """See `httpcore.NetworkBackend`."""
         timeout = self.within(timeout)
         return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
+
+
+def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
+    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
+    match error:
+        case httpcore.ProxyError():
+            return httpx.ProxyError
+        case httpcore.ConnectError():  # also where a proxy alone was sent something
+            return httpx.ConnectError
+        case httpcore.ConnectTimeout():
+            return httpx.ConnectTimeout
+        case httpcore.TimeoutException():
+            return httpx.ReadTimeout if sent else httpx.ConnectTimeout
+        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not sent:
+            return httpx.LocalProtocolError
+    return httpx.ReadError if sent else httpx.ConnectError
 
 
 class _Stream(httpcore.NetworkStream):
@@ -189,7 +205,25 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class DirectTransport:
+class _Body(httpx.SyncByteStream):
+    """The body of a response as it comes, and what is to be done behind it."""
+
+    def __init__(
+        self, told_apart: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
+    ) -> None:
+        self._told_apart = told_apart
+        self._pieces = pieces
+        self._finish = finish
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._told_apart:
+            yield from self._pieces
+
+    def close(self) -> None:
+        self._finish()
+
+
+class DirectTransport(httpx.BaseTransport):
     """One connection: to the service, through the tunnel of a proxy, or to a proxy that forwards plain http."""
 
     def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, deadline: Deadline) -> None:
@@ -199,44 +233,62 @@ class DirectTransport:
         self._deadline = deadline
         self._stream: httpcore.NetworkStream | None = None
         self._reader = _ResponseReader()
+        self._origin = b"", b""
+        self._again = False
         self._used = 0.0
 
-    @contextmanager
-    def exchange(
-        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[RawResponse]:
-        """See `Transport`."""
-        if self._proxy is not None and url.scheme == "http":
-            target = b"http://%b%b" % (url.netloc, target)
-            headers = [*_credentials(self._proxy), *headers]
-        head = _head(method.encode(), target, headers)
-        stream, reader = self._ready(url)
-        again = False
-        try:
-            reader.begin()
-            taken = self._send(stream, head, headers, content)
-            self._read_head(stream, reader)
-            yield RawResponse(reader.status, reader.phrase, reader.headers, self._read_body(stream, reader))
-            again = taken and reader.again
-        finally:
-            self._used = self._deadline.clock.monotonic()
-            if not again:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, and return its response, which must be closed before the next request.
+
+        Raises:
+            httpx.TransportError: see `Deadline.told_apart`.
+        """
+        self._deadline.begin(request)
+        with self._deadline.told_apart(request):
+            head = self._request_head(request)
+            stream, reader = self._ready(request.url)
+            try:
+                reader.begin()
+                taken = self._send(stream, head, request)
+                self._read_head(stream, reader)
+            except BaseException:
                 self.close()
+                raise
+        pieces = self._read_body(stream, reader)
+        body = _Body(self._deadline.told_apart(request), pieces, lambda: self._finish(again=taken and reader.again))
+        phrase = {"reason_phrase": reader.phrase}
+        return httpx.Response(reader.status, headers=reader.headers, stream=body, extensions=phrase)
 
     def close(self) -> None:
-        """See `Transport`."""
+        """Close the connection, if there is one."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
+    def _finish(self, *, again: bool) -> None:
+        """Keep the connection for another request, or close it."""
+        self._used = self._deadline.clock.monotonic()
+        self._again = again
+        if not again:
+            self.close()
+
+    def _request_head(self, request: httpx.Request) -> bytes:
+        url, headers = request.url, request.headers.raw
+        if self._proxy is None or url.scheme != "http":
+            return _head(request.method, url.raw_path, headers)
+        target = b"http://%b%b" % (url.netloc, url.raw_path)
+        return _head(request.method, target, [*_credentials(self._proxy), *headers])
+
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
-        """Return the connection if it is as its last answer left it, or else a new one."""
+        """Return the connection if it leads there, and is as its last answer left it, or else a new one."""
+        again, origin = self._again, (url.raw_scheme, url.netloc)
+        self._again = False
         if self._stream is not None:
             rested = self._deadline.clock.monotonic() - self._used
-            if rested > IDLE or self._stream.get_extra_info("is_readable"):
+            if not again or origin != self._origin or rested > IDLE or self._stream.get_extra_info("is_readable"):
                 self.close()
         if self._stream is None:
-            self._stream = self._connected(url)
+            self._stream, self._origin = self._connected(url), origin
             self._reader = _ResponseReader()
         return self._stream, self._reader
 
@@ -261,7 +313,7 @@ class DirectTransport:
         host = url.netloc if url.port else url.netloc + b":443"
         headers = [(b"Host", host), (b"Accept", b"*/*"), *_credentials(proxy)]
         try:
-            stream.write(_head(b"CONNECT", host, headers), self._deadline.read_timeout)
+            stream.write(_head("CONNECT", host, headers), self._deadline.read_timeout)
             self._read_head(stream, reader)
             if not 200 <= reader.status < 300:
                 raise httpcore.ProxyError(f"{reader.status} {reader.phrase.decode('ascii', 'ignore')}")
@@ -274,21 +326,19 @@ class DirectTransport:
         finally:
             self._deadline.sent = False
 
-    def _send(
-        self, stream: httpcore.NetworkStream, head: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> bool:
+    def _send(self, stream: httpcore.NetworkStream, head: bytes, request: httpx.Request) -> bool:
         """Send a request, and return whether the service has taken all of it.
 
         It may answer, and close, before it has read a body that it refuses.
         """
         timeout = self._deadline.read_timeout
         try:
-            if isinstance(content, bytes):
-                stream.write(head + content, timeout)
+            if isinstance(request.stream, httpx.ByteStream):
+                stream.write(head + request.read(), timeout)
                 return True
             stream.write(head, timeout)
-            left = sum(int(value) for name, value in headers if name.lower() == b"content-length")
-            for piece in content:
+            left = int(request.headers.get("content-length", 0))
+            for piece in _pieces(request):
                 left -= len(piece)
                 if left < 0:
                     break
@@ -446,7 +496,7 @@ class _ResponseReader:
         self.ended = self.headed
 
 
-class SocksTransport:
+class SocksTransport(httpx.BaseTransport):
     """Connections through a SOCKS proxy, by httpcore's pool, which may believe what nobody asked for.
 
     So that it never does, each connection is used once.
@@ -456,32 +506,44 @@ class SocksTransport:
         if find_spec("socksio") is None:
             raise ValueError("a SOCKS proxy needs the package socksio")
         way = httpcore.Proxy(str(proxy.url), proxy.raw_auth)
+        self._deadline = deadline
         self._pool = httpcore.ConnectionPool(tls, way, max_keepalive_connections=0, network_backend=deadline)
         read = deadline.read_timeout
         self._timeouts = {"connect": deadline.connect_timeout, "read": read, "write": read}
 
-    @contextmanager
-    def exchange(
-        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[RawResponse]:
-        """See `Transport`."""
-        place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=target)
-        timeouts = {"timeout": self._timeouts}
-        with self._pool.stream(method, place, headers=headers, content=content, extensions=timeouts) as response:
-            phrase = response.extensions["reason_phrase"]
-            yield RawResponse(response.status, phrase, response.headers, iter(response.iter_stream()))
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """See `DirectTransport`."""
+        url = request.url
+        sent = httpcore.Request(
+            request.method,
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=_pieces(request),
+            extensions={"timeout": self._timeouts},
+        )
+        self._deadline.begin(request)
+        with self._deadline.told_apart(request):
+            response = self._pool.handle_request(sent)
+        body = _Body(self._deadline.told_apart(request), response.iter_stream(), response.close)
+        phrase = {"reason_phrase": response.extensions["reason_phrase"]}
+        return httpx.Response(response.status, headers=response.headers, stream=body, extensions=phrase)
 
     def close(self) -> None:
-        """See `Transport`."""
+        """Close all connections."""
         self._pool.close()
 
 
-def _head(method: bytes, target: bytes, headers: Headers) -> bytes:
-    lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
+def _head(method: str, target: bytes, headers: Headers) -> bytes:
+    lines = [b"%b %b HTTP/1.1" % (method.encode(), target), *(b"%b: %b" % header for header in headers)]
     head = b"\r\n".join(lines)
     if {head.count(b"\r"), head.count(b"\n")} != {len(headers)} or b"\0" in head:
         raise httpcore.LocalProtocolError("a header has a line break")
     return head + b"\r\n\r\n"
+
+
+def _pieces(request: httpx.Request) -> Iterator[bytes]:
+    """Return the body of a request in pieces: a file may be larger than the memory."""
+    return iter(cast("httpx.SyncByteStream", request.stream))
 
 
 def _credentials(proxy: httpx.Proxy) -> Headers:

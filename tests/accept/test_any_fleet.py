@@ -16,7 +16,7 @@ from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.yaml_writer import write_yaml
+from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan

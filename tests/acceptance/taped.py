@@ -1,12 +1,11 @@
 """Recordings of a real service, as cassettes of vcrpy, and the client playing them without a network.
 
-vcrpy itself knows only the transports of httpx: here it plays what a transport of the client answers.
+vcrpy itself patches the transports that httpx brings along: here it plays what a transport of the client answers.
 """
 
 import json
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from vcr import matchers
 from vcr.cassette import Cassette
 from vcr.request import Request
 from vcr.serializers import yamlserializer
-
-from reconciler.service.transport import Headers, RawResponse
 
 RECORDINGS = Path(__file__).parent / "recordings"
 NAMES = sorted(file.stem for file in RECORDINGS.glob("*.yaml"))
@@ -99,7 +96,7 @@ class NotRecorded(Exception):
     """Another request was recorded."""
 
 
-class TapedTransport:
+class TapedTransport(httpx.BaseTransport):
     """A transport that leads to a cassette, which is played in order: one recorded answer per request.
 
     What the client asks after a refusal was not recorded: whether the token's owner is refused everything. It is not.
@@ -112,25 +109,18 @@ class TapedTransport:
         """Leave out the next request."""
         self._recorded.popleft()
 
-    @contextmanager
-    def exchange(
-        self, method: str, url: httpx.URL, target: bytes, _headers: Headers, content: bytes | Iterator[bytes]
-    ) -> Iterator[RawResponse]:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer as recorded. Raises `NotRecorded` if the next recorded request is another one."""
-        uri = f"{url.scheme}://{url.netloc.decode()}{target.decode()}"
+        uri = str(request.url)
         recorded, response = self._recorded[0]
         if uri == f"{API}/user" and recorded.uri != uri:
-            yield RawResponse(200, b"OK", [], iter([b"{}"]))
-            return
-        if not matchers.requests_match(Request(method, uri, content, {}), recorded, MATCHERS):
+            return httpx.Response(200, json={})
+        if not matchers.requests_match(Request(request.method, uri, request.read(), {}), recorded, MATCHERS):
             raise NotRecorded(uri)
         self._recorded.popleft()
         body = response["body"]["string"]
-        headers = [(name.encode(), values[0].encode()) for name, values in response["headers"].items()]
-        headers.append((b"content-length", b"%d" % len(body)))  # which is not in a recording
-        yield RawResponse(
-            response["status"]["code"], (response["status"]["message"] or "").encode(), headers, iter([body])
-        )
-
-    def close(self) -> None:
-        """Do nothing."""
+        headers = {name: values[0] for name, values in response["headers"].items()}
+        headers["content-length"] = str(len(body))  # which is not in a recording
+        phrase = {"reason_phrase": (response["status"]["message"] or "").encode()}
+        content = httpx.ByteStream(body)
+        return httpx.Response(response["status"]["code"], headers=headers, stream=content, extensions=phrase)

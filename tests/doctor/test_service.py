@@ -6,21 +6,19 @@ import ssl
 from datetime import date, timedelta
 from typing import Any
 
-import httpcore
+import httpx
 import pytest
 
 from reconciler.doctor import DoctorFinding, check_service
 from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
-from reconciler.service.transport import RawResponse
 from tests.answering import Answering
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.service.connecting import connected
 from tests.service.test_connection import LOOPBACK, secured
-from tests.service.transports import TestTransport
 
 ASKED = ["personal_access_tokens/self", "version", "user"]
 REACHED = "  ok       reachable                                 yes"
@@ -299,21 +297,21 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
 @pytest.mark.parametrize(
     ("error", "cause", "failure"),
     [
-        (httpcore.ConnectTimeout("slow"), None, ConnectionFailure.TIMEOUT),
-        (httpcore.ProxyError("403 no"), None, ConnectionFailure.PROXY),
-        (httpcore.ConnectError("tls"), ssl.SSLError(1, "wrong version"), ConnectionFailure.TLS),
-        (httpcore.ConnectError("other"), OSError(113, "no route"), ConnectionFailure.OTHER),
+        (httpx.ConnectTimeout("slow"), None, ConnectionFailure.TIMEOUT),
+        (httpx.ProxyError("403 no"), None, ConnectionFailure.PROXY),
+        (httpx.ConnectError("tls"), ssl.SSLError(1, "wrong version"), ConnectionFailure.TLS),
+        (httpx.ConnectError("other"), OSError(113, "no route"), ConnectionFailure.OTHER),
     ],
     ids=str,
 )
 def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     error: Exception, cause: Exception | None, failure: ConnectionFailure
 ) -> None:
-    class Broken(TestTransport):
-        def answer(self) -> RawResponse:
-            raise error from cause
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        raise error from cause
 
-    with connected("http://127.0.0.1:1/api/v4", connect=Broken, tries_unheard=1) as client:
+    transport = httpx.MockTransport(refuse)
+    with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: transport, tries_unheard=1) as client:
         with pytest.raises(Unreachable) as raised:
             client.get("x")
     assert raised.value.failure is failure

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.errors import OutputFailed
 from reconciler.export.yaml_edit import appended_text, edited_text, updated_text
 from reconciler.manifests.sources import Source
-from reconciler.manifests.yaml_writer import write_yaml
+from reconciler.manifests.yaml_emitter import write_yaml
 from tests.export.lives import TEXTS
 
 KEYS = st.sampled_from(["a", "b", "c d", "1.0", "yes"]) | TEXTS

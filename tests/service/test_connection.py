@@ -17,10 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler import __version__
 from reconciler.errors import (
     AnswerLost,
     BadAnswer,
     ConfigurationError,
+    NotFound,
     Refused,
     ServiceError,
     Unreachable,
@@ -29,13 +31,12 @@ from reconciler.errors import (
 )
 from reconciler.model.protocols import Request
 from reconciler.service import Client
-from reconciler.service.connection import AS_IT_IS, Connection, is_plain, proxy_for, tls_context
-from reconciler.service.policy import Policy
-from reconciler.service.transport import RawResponse, open_transport
+from reconciler.service.connection import Connection, proxy_for, tls_context
+from reconciler.service.policy import Clock, Policy
+from reconciler.service.transport import Connect, Deadline, DirectTransport, open_transport
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
-from tests.service.transports import TestTransport
 
 LOOPBACK = Path(__file__).parent / "loopback.pem"
 
@@ -66,38 +67,148 @@ ERRORS = [each for each in ERRORS if isinstance(each, type) and issubclass(each,
 ERRORS.remove(httpcore.ConnectionNotAvailable)  # the pool's own, which it never lets out
 
 
+class BrokenStream(httpcore.NetworkStream):
+    """A connection that takes everything, and on which reading fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def write(self, *_given: Any) -> None:
+        """Take it."""
+
+    def read(self, *_given: Any) -> bytes:
+        raise self._error
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class BrokenNetwork(httpcore.NetworkBackend):
+    """A network on which connecting fails, or else reading what comes back."""
+
+    def __init__(self, error: Exception, *, connects: bool) -> None:
+        self._error = error
+        self._connects = connects
+
+    def connect_tcp(self, *_given: Any, **_options: Any) -> httpcore.NetworkStream:
+        if not self._connects:
+            raise self._error
+        return BrokenStream(self._error)
+
+
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("error", [*ERRORS, OSError, ssl.SSLError, UnicodeError], ids=str)
-def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception], sent: bool) -> None:
-    class Broken(TestTransport):
-        def answer(self) -> RawResponse:
-            self.deadline.sent = sent
-            raise error("odd")
+def test_no_error_of_the_network_leaves_the_client(error: type[Exception], sent: bool) -> None:
+    def connect(tls: ssl.SSLContext, _proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
+        return DirectTransport(tls, None, Deadline(clock, policy, BrokenNetwork(error("odd"), connects=sent)))
 
-    with connected("http://127.0.0.1:9/api/v4", connect=Broken) as client:
-        with pytest.raises(ServiceError) as raised:
+    with connected("http://127.0.0.1:9/api/v4", connect=connect) as client:
+        with pytest.raises(ServiceError, match="odd") as raised:
             client.send(Request("POST", "x", {}))
     before = {httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError}
     assert raised.value.ambiguous == (sent and error not in before)
     assert raised.value.__suppress_context__
 
 
-@given(path=st.from_regex(AS_IT_IS, fullmatch=True).filter(is_plain), method=st.sampled_from(["GET", "DELETE"]))
-def test_a_request_that_is_made_from_another_is_what_httpx_would_make(path: str, method: str) -> None:
-    policy, headers, url = Policy(), {"private-token": TOKEN, "accept": "*/*"}, "http://127.0.0.1:9/sub/api/v4"
-    transports: list[TestTransport] = []
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (httpx.ConnectError, Unreachable),
+        (httpx.ConnectTimeout, Unreachable),
+        (httpx.PoolTimeout, Unreachable),
+        (httpx.ProxyError, Unreachable),
+        (httpx.UnsupportedProtocol, Unsendable),
+        (httpx.LocalProtocolError, Unsendable),
+        (httpx.ReadError, AnswerLost),
+        (httpx.ReadTimeout, AnswerLost),
+        (httpx.WriteError, AnswerLost),
+        (httpx.WriteTimeout, AnswerLost),
+        (httpx.CloseError, AnswerLost),
+        (httpx.RemoteProtocolError, AnswerLost),
+        (httpx.DecodingError, AnswerLost),
+        (OSError, AnswerLost),
+        (ValueError, AnswerLost),
+    ],
+    ids=str,
+)
+def test_no_error_of_a_strangers_transport_leaves_the_client(error: type[Exception], own: type[ServiceError]) -> None:
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        raise error("odd")
 
-    def connect(*given: Any) -> TestTransport:
-        transports.append(TestTransport(*given))
-        return transports[0]
+    with connected("http://127.0.0.1:9/api/v4", connect=lambda *_: httpx.MockTransport(refuse)) as client:
+        with pytest.raises(ServiceError, match="odd") as raised:
+            client.send(Request("POST", "x", {}))
+    assert (type(raised.value), raised.value.ambiguous) == (own, own is AnswerLost)
 
-    connection = Connection(url, policy, SwiftClock(), tls_context(url, None), connect)
-    for each in ("version", path):
-        connection.exchange(method, each, headers, None)
-    sent, whole = transports[0].sent[1], httpx.Request(method, f"{url}/{path}", headers=headers)
-    place = (whole.url.raw_scheme, whole.url.netloc, whole.url.raw_path)
-    assert (sent.url.raw_scheme, sent.url.netloc, sent.target) == place
-    assert (sent.method, sent.headers, sent.content) == (method, whole.headers.raw, b"")
+
+def of_httpx(tls: ssl.SSLContext, proxy: str | None, policy: Policy, _clock: Clock) -> httpx.BaseTransport:
+    """Return the transport that `httpx.Client` has by default."""
+    return httpx.HTTPTransport(verify=tls, proxy=proxy, limits=httpx.Limits(keepalive_expiry=policy.connect_timeout))
+
+
+@pytest.mark.parametrize("connect", [open_transport, of_httpx])
+def test_a_transport_of_httpx_takes_the_place_of_ours(connect: Connect) -> None:
+    packed, received = gzip.compress(b'{"id": 2}'), bytearray()
+    answers = [
+        answer("200 OK", '{"id": 1}'),
+        answer("201 Created", packed, content_encoding="gzip"),
+        answer("204 No Content"),
+        answer("201 Created", '{"id": 3}'),
+        answer("200 OK", "a file"),
+        answer("404 Not Found", '{"message": "404 Not found"}'),
+    ]
+    with canned(*answers) as server, connected(server.api_url, connect=connect) as client:
+        assert client.get("x?page=1") == {"id": 1}
+        assert client.send(Request("POST", "groups/a%2Fb/x", {"a": "é"})) == {"id": 2}
+        assert client.send(Request("DELETE", "x/1")) is None
+        assert client.send(Request("POST", "import", {"path": "b"}), file=BytesIO(b"the file")) == {"id": 3}
+        client.download("x/archive", lambda _headers: received.extend)
+        with pytest.raises(NotFound, match="404 Not found"):
+            client.get("y")
+    assert received == b"a file"
+    every = "Accept: application/json\r\nAccept-Encoding: gzip\r\n"
+    heads = [request.partition("\r\n\r\n")[0].splitlines()[0] for request in server.requests]
+    assert heads == [
+        "GET /api/v4/x?page=1 HTTP/1.1",
+        "POST /api/v4/groups/a%2Fb/x HTTP/1.1",
+        "DELETE /api/v4/x/1 HTTP/1.1",
+        "POST /api/v4/import HTTP/1.1",
+        "GET /api/v4/x/archive HTTP/1.1",
+        "GET /api/v4/y HTTP/1.1",
+    ]
+    assert server.requests[0] == (
+        f"GET /api/v4/x?page=1 HTTP/1.1\r\nHost: {server.api_url[7:-7]}\r\nPRIVATE-TOKEN: {TOKEN}\r\n"
+        f"User-Agent: reconciler/{__version__}\r\n{every}\r\n"
+    )
+
+
+def test_our_transport_serves_a_client_of_httpx() -> None:
+    with canned(answer("200 OK", '{"id": 1}'), answer("201 Created", "{}")) as server:
+        transport = open_transport(tls_context(server.api_url, None), None, Policy(), SwiftClock())
+        with httpx.Client(base_url=server.api_url, transport=transport) as client:
+            assert client.get("x").json() == {"id": 1}
+            response = client.post("x", json={"a": 1})
+    assert (response.status_code, response.reason_phrase, response.json()) == (201, "Created", {})
+    assert [request.splitlines()[0] for request in server.requests] == [
+        "GET /api/v4/x HTTP/1.1",
+        "POST /api/v4/x HTTP/1.1",
+    ]
+
+
+def test_another_service_gets_another_connection() -> None:
+    with canned(answer("200 OK", "1")) as one, canned(answer("200 OK", "2")) as other:
+        transport = open_transport(tls_context(one.api_url, None), None, Policy(), SwiftClock())
+        with httpx.Client(transport=transport) as client:
+            assert [client.get(server.api_url).json() for server in (one, other, one)] == [1, 2, 1]
+
+
+def test_a_response_that_was_not_closed_is_followed_by_a_new_connection() -> None:
+    with canned(answer("200 OK", "1"), answer("200 OK", "2")) as server:
+        transport = open_transport(tls_context(server.api_url, None), None, Policy(), SwiftClock())
+        transport.handle_request(httpx.Request("GET", f"{server.api_url}/x"))
+        response = transport.handle_request(httpx.Request("GET", f"{server.api_url}/x"))
+        assert response.read() == b"2"
+        transport.close()
 
 
 def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
