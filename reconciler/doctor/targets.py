@@ -196,7 +196,7 @@ def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Ob
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
         SectionState(name, access, access, findings=tuple(map(_problem, planned.only([name]).problems)))
-        for name in planned.found
+        for name in planned.sections
         if name
     )
     creation = DoctorFinding(verdict, str(target.target.level), said, remedy)

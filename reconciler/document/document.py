@@ -31,7 +31,7 @@ from reconciler.model.item import (
     is_about_run,
     target_of,
 )
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Seen, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Target
 from reconciler.model.wording import advised, counted
@@ -41,34 +41,6 @@ REPORT: Final = "reconciler.report/v4"
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One target that a run looked at.
-
-    Attributes:
-        target: which.
-        sections: the declared sections, in the order in which they are applied, each with the number of objects that it
-            held when it was read; None if it was not read.
-        id: its numeric ID, if it is known.
-        labels: from `metadata.labels` of its document and of the sets that select it.
-        origin: its manifest, as path:line.
-        path: its full path, where its manifest gives the ID and the path is known.
-        exceptions: those of its document, expired ones included.
-        importing: whether an import is to fill it, one that is under way or that the creation starts.
-        arriving: the group, this one or one above it, that an archive may still fill; empty if there is none.
-    """
-
-    target: Target
-    sections: Mapping[str, int | None] = field(default_factory=dict)
-    id: int | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    origin: str = ""
-    path: str | None = None
-    exceptions: tuple[DeclaredException, ...] = ()
-    importing: bool = False
-    arriving: str = ""
 
 
 @dataclass(frozen=True, slots=True)

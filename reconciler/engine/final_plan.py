@@ -24,7 +24,7 @@ def unreadable_inventory(run: FleetSurvey) -> Added:
     others = [target for target in run.plan.targets if target.target != instance]
     own = [target for target in run.plan.targets if target.target == instance] or [TargetPlan(instance)]
     problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
-    return {"plan": replace(run.plan, targets=(own[0].saying(problem), *others))}
+    return {"plan": replace(run.plan, targets=(own[0].adding(problem), *others))}
 
 
 def narrow_plan(run: FleetSurvey) -> Added:

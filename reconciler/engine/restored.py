@@ -59,7 +59,7 @@ def find_restored(
     """
     declared = {section.kind: section for section in desired.sections}
     differences = by_section(differing)
-    for name in planned.found:
+    for name in planned.sections:
         if name in declared:
             yield from _of_section(differences.get(name, ()), declared[name], live, events, kinds)
 

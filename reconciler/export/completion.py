@@ -36,7 +36,7 @@ def collected(
     """
     wishes: dict[Target, Wishes] = {}
     for target in plan.targets:
-        for name in target.found:
+        for name in target.sections:
             section = target.only([name])
             if section.changes or section.problems:
                 wished = wishes.setdefault(target.target, blank())

@@ -6,7 +6,8 @@ same list, in which an outcome stands for each change. Begin with `TargetPlan`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
@@ -17,6 +18,7 @@ from reconciler.model.item import (
     Delete,
     Finding,
     Item,
+    Keep,
     Outcome,
     Status,
     Update,
@@ -24,7 +26,7 @@ from reconciler.model.item import (
     changes_in,
     section_of,
 )
-from reconciler.model.state import Lookup, Reference, Section
+from reconciler.model.state import Lookup
 from reconciler.model.targets import Address, Target
 
 Step = Change | Finding | Lookup
@@ -32,80 +34,68 @@ Step = Change | Finding | Lookup
 
 
 @dataclass(frozen=True, slots=True)
-class SectionPlan:
-    """One section of a target, for `engine.apply` alone: the rewrite deletes it."""
+class Seen:
+    """One target that a run looked at.
 
-    section: str
-    found: int = 0
-    changes: tuple[Change, ...] = ()
-    outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
-    findings: tuple[Finding, ...] = ()
+    Attributes:
+        target: which.
+        sections: the declared sections, in the order in which they are applied, each with the number of objects that it
+            held when it was read; None if it was not read.
+        id: its numeric ID, if it is known.
+        labels: from `metadata.labels` of its document and of the sets that select it.
+        origin: its manifest, as path:line.
+        path: its full path, where its manifest gives the ID and the path is known.
+        exceptions: those of its document, expired ones included.
+        importing: whether an import is to fill it, one that is under way or that the creation starts.
+        arriving: the group, this one or one above it, that an archive may still fill; empty if there is none.
+    """
 
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """Declared settings that cannot be planned."""
-        return tuple(finding for finding in self.findings if finding.code == "problem")
+    target: Target
+    sections: Mapping[str, int | None] = field(default_factory=dict)
+    id: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    path: str | None = None
+    exceptions: tuple[DeclaredException, ...] = ()
+    importing: bool = False
+    arriving: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPlan:
-    """One target: what a plan does there and says of it, as a list; or what became of it."""
+class TargetPlan(Seen):
+    """One target with what a plan does there and says of it, as a list; or with what became of it.
 
-    target: Target
-    found: Mapping[str, int] = field(default_factory=dict)
-    """Its declared sections, in the order in which they are applied: how many objects each held when it was read."""
+    Attributes:
+        items: by section, of each its changes in the order in which they are carried out, or what became of them; then
+            what is in order and planned again; then what is said.
+        lookups: what must be asked for before the rest of it can be planned; none in a plan that is shown.
+    """
+
     items: tuple[Item, ...] = ()
-    """By section: changes in the order in which they are carried out, or what became of them, and what is said."""
-    origin: str = ""
-    """Its manifest, as path:line."""
-    exceptions: tuple[DeclaredException, ...] = ()
-    """The exceptions of its document, expired ones included."""
-    path: str | None = None
-    """Its full path, where its manifest gives the ID and the path is known; else null."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Its labels, from `metadata.labels` of its document and of the sets that select it."""
-    importing: bool = False
-    """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
-    arriving: str = ""
-    """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
     lookups: frozenset[Lookup] = frozenset()
-    """What must be asked for before the rest of it can be planned; none in a plan that is shown."""
 
-    def of(self, section: str) -> tuple[Item, ...]:
-        """Return the items of a section; of the empty name, those about the target itself."""
-        return tuple(item for item in self.items if section_of(item) == section)
+    @classmethod
+    def of(cls, seen: Seen, items: Iterable[Item]) -> "TargetPlan":
+        """Return a target that was looked at with its items."""
+        return cls(**_looked_at(seen), items=tuple(items))
+
+    @property
+    def seen(self) -> Seen:
+        """The target without its items."""
+        return Seen(**_looked_at(self))
 
     @property
     def by_section(self) -> dict[str, tuple[Item, ...]]:
         """Its items by section."""
-        items: dict[str, list[Item]] = {name: [] for name in self.found}
+        items: dict[str, list[Item]] = {name: [] for name in self.sections}
         for item in self.items:
             items[section_of(item)].append(item)
         return {name: tuple(own) for name, own in items.items()}
 
     def only(self, sections: Collection[str]) -> "TargetPlan":
         """Return the target without its other sections."""
-        numbers = {name: number for name, number in self.found.items() if name in sections}
-        return replace(self, found=numbers, items=tuple(item for item in self.items if section_of(item) in sections))
-
-    @property
-    def sections(self) -> tuple[SectionPlan, ...]:
-        """The target, section by section."""
-        return tuple(self._section(name) for name in self.found)
-
-    def _section(self, name: str) -> SectionPlan:
-        own = TargetPlan(self.target, {}, self.of(name))
-        return SectionPlan(name, self.found[name], own.changes, own.findings, outcomes=own.outcomes)
-
-    def with_sections(self, sections: Iterable[SectionPlan]) -> "TargetPlan":
-        """Return the target with other sections."""
-        sections = tuple(sections)
-        items = (
-            item
-            for section in sections
-            for item in (*section.outcomes, *section.changes[len(section.outcomes) :], *section.findings)
-        )
-        return replace(self, found={section.section: section.found for section in sections}, items=tuple(items))
+        numbers = {name: number for name, number in self.sections.items() if name in sections}
+        return replace(self, sections=numbers, items=tuple(item for item in self.items if section_of(item) in sections))
 
     @property
     def creation(self) -> Create | None:
@@ -141,14 +131,14 @@ class TargetPlan:
         """Whether all its changes are done and nothing of it is a problem."""
         return not self.problems and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
-    def saying(self, *findings: Finding) -> "TargetPlan":
-        """Return the target with more that is said of it, also in sections that it did not have."""
-        if not findings:
+    def adding(self, *items: Finding | Keep) -> "TargetPlan":
+        """Return the target with more that is said of it or planned again, also in sections that it did not have."""
+        if not items:
             return self
-        numbers = dict(self.found)
-        for finding in findings:
-            numbers.setdefault(finding.address.section, 0)
-        return replace(self, found=numbers, items=arranged(numbers, (*self.items, *findings)))
+        numbers = dict(self.sections)
+        for item in items:
+            numbers.setdefault(item.address.section, 0)
+        return replace(self, sections=numbers, items=arranged(numbers, (*self.items, *items)))
 
     def with_changes(self, become: Callable[[Change], Item | None]) -> "TargetPlan":
         """Return the target with something else in the place of each change; None drops it."""
@@ -190,7 +180,15 @@ class TargetPlan:
 def arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
     """Return items by section, of each first what it does and then what is said; names decide nothing."""
     places = {name: place for place, name in enumerate(sections)}
-    return tuple(sorted(items, key=lambda item: (places[section_of(item)], isinstance(item, Finding))))
+    return tuple(sorted(items, key=lambda item: (places[section_of(item)], _rank(item))))
+
+
+def _rank(item: Item) -> int:
+    return 2 if isinstance(item, Finding) else 1 if isinstance(item, Keep) else 0
+
+
+def _looked_at(seen: Seen) -> dict[str, Any]:
+    return {field.name: getattr(seen, field.name) for field in fields(Seen)}
 
 
 def _ended(change: Change) -> str:
@@ -215,21 +213,9 @@ def in_order_of_actions(steps: Iterable[Step]) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes and problems of all targets.
+    """What a plan does and says in all targets: users, then groups, then projects."""
 
-    Attributes:
-        targets: users, then groups, then projects.
-        dependent: sections to be read and planned again after the groups above them were changed.
-        whole: sections whose change sends fields that nobody declared: read and planned again right before it. A saved
-            plan is without them, for what it changes is read again anyway, and must not have moved.
-        ids: the numeric IDs of targets that are named by path, as far as answers told them. A saved plan is without
-            them: it is no credential, and an ID in it might be that of another project.
-    """
-
-    targets: tuple[TargetPlan, ...]
-    dependent: tuple[Section, ...] = ()
-    whole: tuple[Section, ...] = field(default=(), compare=False)
-    ids: Mapping[Reference, int] = field(default_factory=dict, compare=False)
+    targets: tuple[TargetPlan, ...] = ()
 
     @property
     def changes(self) -> Iterator[Change]:
@@ -260,5 +246,5 @@ class Plan:
         said: dict[Target, list[Finding]] = {}
         for finding in findings:
             said.setdefault(finding.address.target, []).append(finding)
-        targets = (target.saying(*said.get(target.target, ())) for target in self.targets)
+        targets = (target.adding(*said.get(target.target, ())) for target in self.targets)
         return replace(self, targets=tuple(targets)) if said else self

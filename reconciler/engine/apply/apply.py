@@ -57,7 +57,7 @@ class TargetRun:
         self.sender = Sender(target.target, targets, kinds)
         self.attempts: list[Attempt] = []
         self._doubtful: list[int] = []
-        self._found = dict(target.found)
+        self._found = dict(target.sections)
         self._items: dict[str, tuple[Item, ...]] = target.by_section
         self._referring = referring
         self._below = referring.below(target)
@@ -70,9 +70,9 @@ class TargetRun:
             again: the sections to read and plan again right before, by kind.
         """
         preparation = Preparation(self.target, self.targets, self.sender.reader, again)
-        for section in self.target.found:
+        for section in self.target.sections:
             ready = preparation.prepare(section)
-            self._found[section], self._items[section] = ready.plan.found[section], ready.plan.items
+            self._found[section], self._items[section] = ready.plan.sections[section], ready.plan.items
             for change in ready.plan.changes:
                 self.attempts.append(self._attempted(change, ready))
                 self._count(len(self.attempts) - 1)
@@ -93,7 +93,7 @@ class TargetRun:
         In a run that is not over, the next change is unknown, and the rest is skipped.
         """
         known = [attempt.outcome for attempt in self.attempts]
-        plan = replace(self.target, found=dict(self._found), items=tuple(chain.from_iterable(self._items.values())))
+        plan = replace(self.target, sections=dict(self._found), items=tuple(chain.from_iterable(self._items.values())))
         rest = plan.changes[len(known) :]
         known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in rest[:1]]
         known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in rest[1:]]
@@ -272,7 +272,7 @@ class Application:
         run = TargetRun(plan, self._kinds, self._targets, self._referring)
         self._begun.setdefault(plan.target, []).append(run)
         again = self._again.get(plan.target, {})
-        run.apply({name: section for name, section in again.items() if name in plan.found})
+        run.apply({name: section for name, section in again.items() if name in plan.sections})
         done = sum(outcome.status is Status.DONE for outcome in run.outcome.outcomes)
         self._options.progress.step(plan.target, done)
 
@@ -308,9 +308,9 @@ class Application:
     def _outcome(self, target: TargetPlan) -> TargetPlan:
         """Return what became of a target, some of whose sections may not have been begun."""
         begun = [one.outcome for one in self._begun.get(target.target, ())]
-        sections = {name for plan in begun for name in plan.found}
+        sections = {name for plan in begun for name in plan.sections}
         skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
-        left = target.only(target.found.keys() - sections).with_changes(skipped.outcome)
+        left = target.only(target.sections.keys() - sections).with_changes(skipped.outcome)
         return joined(target, [*begun, left])
 
 
@@ -337,7 +337,7 @@ def in_stages(
             continue
         changed = {section_of(change) for change in target.changes}
         waiting = {*again.get(target.target, ())} if groups else set[str]()
-        late = [name for name in target.found if name in waiting - changed]
-        first.append(target.only([name for name in target.found if name not in late]))
+        late = [name for name in target.sections if name in waiting - changed]
+        first.append(target.only([name for name in target.sections if name not in late]))
         later += [target.only(late)] if late else []
     return first, later

@@ -67,9 +67,9 @@ def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
         target: whose sections it has, in their order.
         parts: of the same target, each with some sections; of a section, the first one says how much it holds.
     """
-    numbers = {name: number for part in reversed(parts) for name, number in part.found.items()}
-    found = {name: numbers.get(name, number) for name, number in target.found.items()}
-    return replace(target, found=found, items=arranged(found, chain.from_iterable(part.items for part in parts)))
+    numbers = {name: number for part in reversed(parts) for name, number in part.sections.items()}
+    found = {name: numbers.get(name, number) for name, number in target.sections.items()}
+    return replace(target, sections=found, items=arranged(found, chain.from_iterable(part.items for part in parts)))
 
 
 class WriteLog(Protocol):

@@ -181,7 +181,7 @@ def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
 
 def apart(target: TargetPlan) -> Iterator[TargetPlan]:
     """Yield the creation of a target that does not exist, and what is declared of it, each by itself."""
-    declared = [name for name in target.found if name]
+    declared = [name for name in target.sections if name]
     yield target.only([""])
     if declared or target.importing:
         yield target.only(declared)

@@ -32,7 +32,7 @@ def with_bared(planned: TargetPlan, live: LiveState, kinds: Kinds, at_the_top: C
         ending = gone_by((*at_the_top.get(named.section, ()), *changes.get(named.section, ())))
         if not ending:
             continue
-        if part.name in planned.found and isinstance(objects, Objects):
+        if part.name in planned.sections and isinstance(objects, Objects):
             kept = _kept((part, field, named), planned, objects, ending)
             planned = _keeping(planned, named.section, kept)
             ending -= kept.keys()
@@ -63,7 +63,7 @@ def keeping_at_the_top(
         for part, field, named in _naming(kinds):
             ending = gone_by(tops[target.target].get(named.section, ()))
             objects = live.parts.get((target.target, part.name, part.name))
-            if ending and part.name in target.found and isinstance(objects, Objects):
+            if ending and part.name in target.sections and isinstance(objects, Objects):
                 stays = _kept((part, field, named), target, objects, ending)
                 kept.setdefault(named.section, {}).update(
                     {number: f"{why} ({target.target})" for number, why in stays.items() if number in ending}
@@ -133,7 +133,7 @@ def _keeping(planned: TargetPlan, section: str, kept: Mapping[int | None, str]) 
         for change in ending
         if isinstance(change, Update | Delete)
     ]
-    return planned.with_changes(lambda change: None if change in ending else change).saying(*problems)
+    return planned.with_changes(lambda change: None if change in ending else change).adding(*problems)
 
 
 def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
@@ -161,7 +161,7 @@ def _with_widened(planned: TargetPlan, bared: Sequence[LiveRecord], address: Add
         for record in bared
         if record.id not in changed
     )
-    return _told(planned, address.section, {record.id: alone for record in bared}).saying(*widened)
+    return _told(planned, address.section, {record.id: alone for record in bared}).adding(*widened)
 
 
 def _told(planned: TargetPlan, section: str, words: Mapping[int | None, str]) -> TargetPlan:

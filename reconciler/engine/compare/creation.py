@@ -74,7 +74,7 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
     creation = creation_of(planned.target, to_create.creation, to_create.namespace)
     return replace(
         planned,
-        found={"": 0, **planned.found},
+        sections={"": 0, **planned.sections},
         items=(creation, *map(_unread, planned.items)),
         importing=to_create.creation.source is not None,
     )

@@ -85,14 +85,14 @@ def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mappin
         if section_of(item) not in gone and (change_in(item) is None or not (closed or section_of(item) in read_only))
     )
     exceptions = dict.fromkeys(exception for obstacle in of_sections for exception in obstacle.exceptions)
-    numbers = {name: number for name, number in target.found.items() if name not in gone}
+    numbers = {name: number for name, number in target.sections.items() if name not in gone}
     numbers |= {finding.address.section: 0 for finding in left_out}
     return replace(
         target,
-        found={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
+        sections={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
         items=(*kept, *left_out),
         exceptions=(*target.exceptions, *exceptions),
-    ).saying(*told)
+    ).adding(*told)
 
 
 def _closes(obstacle: Obstacle) -> bool:

@@ -105,7 +105,7 @@ def plan_target(
     obstacle = _absence(target, live, kinds, today)
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
-        return replace(empty, found={"": 0, **{section.kind: 0 for section in target.sections}}, items=(problem,))
+        return replace(empty, sections={"": 0, **{section.kind: 0 for section in target.sections}}, items=(problem,))
     above = above or ChangesAbove(kinds)
     at_the_top = above.at_the_top(target)
     planned = empty
@@ -121,7 +121,7 @@ def plan_target(
         )
         planned = replace(
             planned,
-            found={**planned.found, **alone.found},
+            sections={**planned.sections, **alone.sections},
             items=(*planned.items, *alone.items),
             lookups=planned.lookups | alone.lookups,
         )

@@ -200,7 +200,7 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     targets = (
         DesiredTarget(
             target.target,
-            tuple(Section(target.target, name, {}) for name in target.found),
+            tuple(Section(target.target, name, {}) for name in target.sections),
             creation=Creation("") if target.creation else None,
         )
         for target in plan.targets
@@ -271,7 +271,7 @@ def add_missing(
         declared: the targets and sections that manifests declare.
         selection: what else the plan is narrowed to; what lies outside is no problem.
     """
-    planned = {(target.target, section) for target in plan.targets for section in target.found}
+    planned = {(target.target, section) for target in plan.targets for section in target.sections}
     unmanaged = {finding.address for finding in plan.said("unmanaged")}
     missing: dict[Target, list[Finding]] = {}
     for address in sorted(
@@ -285,8 +285,8 @@ def add_missing(
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
-    targets = [target.saying(*missing.pop(target.target, ())) for target in plan.targets]
-    targets += [TargetPlan(target).saying(*problems) for target, problems in missing.items()]
+    targets = [target.adding(*missing.pop(target.target, ())) for target in plan.targets]
+    targets += [TargetPlan(target).adding(*problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
 
 
