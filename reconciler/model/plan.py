@@ -32,22 +32,6 @@ Step = Change | Finding | Lookup
 
 
 @dataclass(frozen=True, slots=True)
-class SectionPlan:
-    """One section of a target, for `engine.apply` alone: the rewrite deletes it."""
-
-    section: str
-    found: int = 0
-    changes: tuple[Change, ...] = ()
-    outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """Declared settings that cannot be planned."""
-        return tuple(finding for finding in self.findings if finding.code == "problem")
-
-
-@dataclass(frozen=True, slots=True)
 class TargetPlan:
     """One target: what a plan does there and says of it, as a list; or what became of it."""
 
@@ -87,25 +71,6 @@ class TargetPlan:
         """Return the target without its other sections."""
         numbers = {name: number for name, number in self.found.items() if name in sections}
         return replace(self, found=numbers, items=tuple(item for item in self.items if section_of(item) in sections))
-
-    @property
-    def sections(self) -> tuple[SectionPlan, ...]:
-        """The target, section by section."""
-        return tuple(self._section(name) for name in self.found)
-
-    def _section(self, name: str) -> SectionPlan:
-        own = TargetPlan(self.target, {}, self.of(name))
-        return SectionPlan(name, self.found[name], own.changes, own.findings, outcomes=own.outcomes)
-
-    def with_sections(self, sections: Iterable[SectionPlan]) -> "TargetPlan":
-        """Return the target with other sections."""
-        sections = tuple(sections)
-        items = (
-            item
-            for section in sections
-            for item in (*section.outcomes, *section.changes[len(section.outcomes) :], *section.findings)
-        )
-        return replace(self, found={section.section: section.found for section in sections}, items=tuple(items))
 
     @property
     def creation(self) -> Create | None:
