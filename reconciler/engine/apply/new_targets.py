@@ -91,10 +91,11 @@ class NewTarget:
 
     def __init__(self, plan: TargetPlan, targets: Targets) -> None:
         self.plan, self.target, self.targets = plan, plan.target, targets
-        self.service, self.options = targets.service, targets.options
+        self.options = targets.options
         self.change = next(change for change in plan.changes if isinstance(change, Create))
         self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
         self.is_begun, self.refusal = False, ""
+        self._creation = TargetCreation(self.change, targets)
         self._visibility: Json = None
 
     @property
@@ -117,11 +118,6 @@ class NewTarget:
         """Whether this run has created a group of an archive, which arrives by and by."""
         return self.targets[self.target].is_ours and "from_archive" in self.change.after
 
-    @property
-    def namespace(self) -> Target:
-        """The group that the target is created in."""
-        return Target(Level.GROUP, str(self.target.ref).rpartition("/")[0])
-
     def run(self) -> None:
         """Create the target, if nothing prevents that now."""
         self.is_begun, self.refusal = True, ""
@@ -131,13 +127,13 @@ class NewTarget:
             self.result = Outcome(self.change, Status.FAILED, str(error))
         except ServiceError as error:
             if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
-                self.is_begun, self.refusal = False, self._why(error)
+                self.is_begun, self.refusal = False, _why(self.change, error)
                 return
             self.options.stop.after(error, told=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
                 self.result = self._skipped()
             else:
-                self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
+                self.result = Outcome(self.change, Status.FAILED, _why(self.change, error), unconfirmed=error.ambiguous)
         self._settle()
 
     def refuse(self, fate: Fate) -> None:
@@ -153,11 +149,11 @@ class NewTarget:
         """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
         has_arrived = self.targets.fate(self.target) is None
         try:
-            place = self._look() if has_arrived and "visibility" in self.change.after else None
+            place = self._creation.look() if has_arrived and "visibility" in self.change.after else None
         except (LookupError, ServiceError) as error:
             self.fail(f"applied, but cannot be verified: {error}")
             return
-        lowered = self._lowered(place.visibility if place else self._visibility)
+        lowered = _lowered(self.change, place.visibility if place else self._visibility)
         if lowered:
             self._correct(Status.DROPPED, lowered)
 
@@ -198,18 +194,57 @@ class NewTarget:
         fate = Fate(Status.SKIPPED, stopped) if stopped else self.targets.fate(self.target)
         if fate is not None:
             return fate.outcome(self.change)
-        place = self._look()
+        place = self._creation.look()
         if place is None:
             change = self.targets.completed(self.change)
             if isinstance(change, Fate):
                 return change.outcome(self.change)
-            place = self._create(change)
+            place = self._creation.create(change)
         if place.is_ours:
             return self._compared(place)
-        fate = self._adopt(place)
-        return fate.outcome(self.change) if fate else None
+        # A saved plan is stale then, and must not create the target elsewhere.
+        if self.options.recheck and not self.targets.is_in_archive(self.target):
+            return Outcome(self.change, Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
+        self.targets.learn(self.target, place.id, is_ours=False)
+        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
+        return None
 
-    def _look(self) -> LiveTarget | None:
+    def _compared(self, place: LiveTarget) -> Outcome:
+        """Return what became of a creation; a group of an archive is compared once that has arrived."""
+        outcome, self._visibility = self._arrived(place), place.visibility
+        lowered = "" if self.is_filled else _lowered(self.change, place.visibility)
+        is_done = outcome.status is Status.DONE
+        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
+
+    def _arrived(self, place: LiveTarget) -> Outcome:
+        """Return what became of the creation, by the place of the target that was created."""
+        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        went_astray = path != wanted and not path.endswith(f"/{wanted}")
+        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
+        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
+        if went_astray:
+            reason = (
+                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"into {namespace_of(self.target)}; delete it there, and see that the group exists and takes imports"
+            )
+            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
+        self.targets.learn(self.target, place.id, is_ours=True)
+        return done
+
+
+class TargetCreation:
+    """The request that creates a group or a project, sent until it is known what it has led to.
+
+    Args:
+        change: as it was planned.
+        targets: what the run knows of all targets.
+    """
+
+    def __init__(self, change: Create, targets: Targets) -> None:
+        self.change, self.target, self.targets = change, change.address.target, targets
+        self.service, self.options = targets.service, targets.options
+
+    def look(self) -> LiveTarget | None:
         """Return the target, if it is there.
 
         Raises:
@@ -224,7 +259,7 @@ class NewTarget:
             raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
         return place
 
-    def _create(self, change: Change) -> LiveTarget:
+    def create(self, change: Change) -> LiveTarget:
         """Create the target, unless somebody else has created it.
 
         Args:
@@ -245,7 +280,7 @@ class NewTarget:
         body = request.body or {}
         number = body.get("parent_id", body.get("namespace_id"))
         if self.options.recheck and isinstance(number, int):
-            path = str(self.namespace.ref)
+            path = str(namespace_of(self.target).ref)
             known: Json = self.targets.numbers.of(Reference(Level.GROUP, path.casefold()), self.service)
             if isinstance(known, Obstacle):
                 record = self.service.get(f"namespaces/{quote(path, safe='')}")
@@ -309,7 +344,7 @@ class NewTarget:
 
     def _waits(self, request: Request, error: ServiceError, waits: Iterator[float]) -> bool:
         """Pause where the group that this run has just created is not visible yet; return whether it is that."""
-        is_new = isinstance(error, NotFound) and self.targets[self.namespace].is_new
+        is_new = isinstance(error, NotFound) and self.targets[namespace_of(self.target)].is_new
         seconds = next(waits, None) if is_new else None
         if seconds is not None:
             self.service.pause(str(request), seconds)
@@ -331,57 +366,32 @@ class NewTarget:
 
     def _looked_for(self, waits: Iterable[float]) -> LiveTarget | None:
         """Look for the target, also later: what was just created may not be visible at once."""
-        place = self._look()
+        place = self.look()
         for seconds in waits:
             if place is not None:
                 break
             self.service.pause(f"GET {self.target.url}".rstrip("/"), seconds)
-            place = self._look()
+            place = self.look()
         return place
 
-    def _adopt(self, place: LiveTarget) -> Fate | None:
-        """Go on with a target that somebody else, or an archive, has created; or return why that is not done.
 
-        A saved plan is stale then, and must not create the target elsewhere.
-        """
-        if self.options.recheck and not self.targets.is_in_archive(self.target):
-            return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
-        self.targets.learn(self.target, place.id, is_ours=False)
-        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
-        return None
+def namespace_of(target: Target) -> Target:
+    """Return the group that a target is created in."""
+    return Target(Level.GROUP, str(target.ref).rpartition("/")[0])
 
-    def _compared(self, place: LiveTarget) -> Outcome:
-        """Return what became of a creation; a group of an archive is compared once that has arrived."""
-        outcome, self._visibility = self._arrived(place), place.visibility
-        lowered = "" if self.is_filled else self._lowered(place.visibility)
-        is_done = outcome.status is Status.DONE
-        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
 
-    def _arrived(self, place: LiveTarget) -> Outcome:
-        """Return what became of the creation, by the place of the target that was created."""
-        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
-        went_astray = path != wanted and not path.endswith(f"/{wanted}")
-        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
-        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
-        if went_astray:
-            reason = (
-                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
-                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
-            )
-            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
-        self.targets.learn(self.target, place.id, is_ours=True)
-        return done
+def _lowered(change: Create, visibility: Json) -> str:
+    """Return that the service made the target less visible than was asked for; nothing if it did not."""
+    asked = change.after.get("visibility")
+    is_lowered = visibility is not None and asked is not None and visibility != asked
+    return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
 
-    def _lowered(self, visibility: Json) -> str:
-        """Return that the service made the target less visible than was asked for; nothing if it did not."""
-        asked = self.change.after.get("visibility")
-        is_lowered = visibility is not None and asked is not None and visibility != asked
-        return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
 
-    def _why(self, error: ServiceError) -> str:
-        """Return why the creation failed, and what to do about it."""
-        imported = self.change.after.get("import")
-        return why_not_created(self.target, next(iter(imported.values()))["token_env"] if imported else "", error)
+def _why(change: Create, error: ServiceError) -> str:
+    """Return why a creation failed, and what to do about it."""
+    imported = change.after.get("import")
+    variable = next(iter(imported.values()))["token_env"] if imported else ""
+    return why_not_created(change.address.target, variable, error)
 
 
 def tokens_of(plan: Plan) -> frozenset[str]:

@@ -54,17 +54,15 @@ class WayBack:
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
         for plan in targets:
-            for section in plan.sections:
-                target, where = plan.target, (plan.target, section.section)
-                outcomes = [outcome for outcome in section.outcomes if outcome.may_be_done]
-                if not outcomes:
-                    continue
-                origins.setdefault(target, plan.origin)
-                self._found[where] = self._found.get(where, 0) + section.found
-                if not section.section:
-                    self._created[target] = Obstacle(target.address, CREATED_STAYS)
-                for outcome in outcomes:
-                    self._objects.setdefault((*where, outcome.change.address.part), []).append(outcome)
+            outcomes = [outcome for outcome in plan.outcomes if outcome.may_be_done]
+            for where in {(plan.target, outcome.change.address.section): None for outcome in outcomes}:
+                self._found[where] = self._found.get(where, 0) + plan.found[where[1]]
+            for outcome in outcomes:
+                address = outcome.change.address
+                origins.setdefault(plan.target, plan.origin)
+                self._objects.setdefault((plan.target, address.section, address.part), []).append(outcome)
+                if not address.section:
+                    self._created[plan.target] = Obstacle(plan.target.address, CREATED_STAYS)
         self._settings = {
             (target, kind, part): outcome.change
             for (target, kind, part), outcomes in self._objects.items()
