@@ -9,7 +9,7 @@ from pathlib import Path
 from time import process_time
 
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import with_plan
+from reconciler.document.plans import with_plan
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Update, problem_at
 from reconciler.model.plan import Plan, TargetPlan
@@ -55,7 +55,7 @@ def _target(number: int) -> TargetPlan:
     problems = (
         () if number % 10 else (problem_at(at("x"), "locked by group acme; unlock it there", origin="set.yaml:9"),)
     )
-    return TargetPlan(target, {"milestones": 5}, (*changes, *problems), f"manifests/{number}.yaml:1")
+    return TargetPlan(target, {"milestones": 5}, origin=f"manifests/{number}.yaml:1", items=(*changes, *problems))
 
 
 if __name__ == "__main__":

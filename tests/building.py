@@ -91,14 +91,15 @@ def target_plan(target: Target, sections: Iterable[SectionPlan] = (), origin: st
     sections = tuple(sections)
     items = tuple(item for each in sections for item in each.items)
     found = {each.section: each.found for each in sections}
-    return TargetPlan(target, {**dict.fromkeys(map(section_of, items), 0), **found}, items, origin, **more)
+    sections_found = {**dict.fromkeys(map(section_of, items), 0), **found}
+    return TargetPlan(target, sections_found, origin=origin, items=items, **more)
 
 
 def sections_of(target: TargetPlan) -> list[SectionPlan]:
     """Return the plan of a target, section by section."""
-    alone = {name: target.only([name]) for name in target.found}
+    alone = {name: target.only([name]) for name in target.sections}
     return [
-        SectionPlan(name, target.found[name], own.changes, own.findings, outcomes=own.outcomes)
+        SectionPlan(name, target.sections[name] or 0, own.changes, own.findings, outcomes=own.outcomes)
         for name, own in alone.items()
     ]
 
@@ -106,4 +107,4 @@ def sections_of(target: TargetPlan) -> list[SectionPlan]:
 def with_sections(target: TargetPlan, sections: Iterable[SectionPlan]) -> TargetPlan:
     """Return the plan of a target with other sections."""
     other = target_plan(target.target, sections)
-    return replace(target, found=other.found, items=other.items)
+    return replace(target, sections=other.sections, items=other.items)

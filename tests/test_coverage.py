@@ -9,8 +9,8 @@ import pytest
 from reconciler.document.compare import marks, news_of
 from reconciler.document.document import RunDocument
 from reconciler.document.merge import merge_reports
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
-from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.obstacles import with_obstacles
 from reconciler.engine.compare.planner import make_plan

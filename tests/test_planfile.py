@@ -13,16 +13,18 @@ from hypothesis import given
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
 from reconciler.document.stored import load_plan, load_report, save
+from reconciler.engine.apply.prepare import declared_again
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.item import Finding, Keep
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
+from reconciler.model.resource import Resource
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
-from tests.building import KINDS, SectionPlan, section, target_plan
+from tests.building import KINDS, section, target_plan
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
@@ -542,7 +544,8 @@ def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
     ]
     loaded = load_plan(save(saved), KINDS)
     assert loaded == saved
-    assert tree(loaded).dependent == (again,)
+    (target,) = (target for target in tree(loaded).targets if target.target == API)
+    assert declared_again(target, KINDS) == {"approval_settings": again}
 
 
 def test_an_object_that_is_in_order_is_kept_without_a_change() -> None:
@@ -594,13 +597,14 @@ def test_sections_that_could_not_be_planned_again_are_refused(spoil: Spoil, word
 
 def planned_again(own: Section) -> RunDocument:
     """A plan that only plans a section again."""
-    return saved_plan(Plan((target_plan(own.target, (SectionPlan(own.kind),)),), (own,)))
-
-
-def test_only_settings_can_be_planned_again() -> None:
-    objects = Section(API, "milestones", {"milestones": {}})
-    with pytest.raises(TypeError, match="milestones holds objects, and only settings can be planned again"):
-        planned_again(objects)
+    (wanted,) = own.wanted.values()
+    assert isinstance(wanted, Resource)
+    keep = Keep(
+        Address(own.target, own.kind, own.kind, own.kind),
+        after=wanted.model_dump(mode="json", include=wanted.model_fields_set),
+        prune=own.prune,
+    )
+    return saved_plan(Plan((target_plan(own.target).adding(keep),)))
 
 
 @pytest.mark.parametrize("api_url", ["https://git.example.com/api/v4", "HTTPS://Git.Example.com/api/v4/"])

@@ -10,8 +10,8 @@ from hypothesis import given
 
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import summary_of
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_report, save
-from reconciler.document.tree import make_report
 from reconciler.engine.apply import RESULT_UNKNOWN, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused

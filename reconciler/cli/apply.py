@@ -168,7 +168,7 @@ def apply(given: Given, **own: Any) -> int:
         drawn = _limited(session, flags, _plan(session, flags, client, inventory))
         saved = _guarded(session, flags, drawn)
         if flags.canary is not None and saved.targets and not _canary(session, flags, saved):
-            raise PlanRefused(f"nothing was changed: {_no_canary(session, flags.canary, saved)}")
+            raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
         if any(saved.changes) and not flags.yes:
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
@@ -304,7 +304,6 @@ def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
 def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "RunDocument":
     from reconciler.cli.planning import draw
     from reconciler.document.document import refuse_unless_current
-    from reconciler.document.tree import plan_of
 
     if flags.plan_file is None:
         return draw(session, client, inventory=inventory)
@@ -317,7 +316,7 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "Ope
         with suppress(ServiceError):
             client.get("version")
         refuse_unless_current(saved, api_url=client.api_url, now=session.now(), max_age=max_age)
-    return replace(saved, tree=plan_of(saved, session.kinds))
+    return saved
 
 
 def _limited(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunDocument":
@@ -346,7 +345,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
         PlanRefused: it must not be applied.
         UsageError: `--shard` asks for a shard of a plan that is already one.
     """
-    from reconciler.document.tree import plan_of, with_plan
+    from reconciler.document.plans import plan_of, with_plan
     from reconciler.engine.compare.selection import read_shard, share_plan
     from reconciler.reports import render_plan
 
@@ -362,30 +361,28 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunD
     if saved.shard:
         raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
     shard = read_shard(part)
-    plan = share_plan(plan_of(saved, session.kinds), shard, session.kinds)
+    plan = share_plan(plan_of(saved), shard, session.kinds)
     return replace(with_plan(saved, plan), shard=shard)
 
 
 def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "frozenset[Target]":
     """Return the targets that come first; none if nothing was given."""
-    from reconciler.document.tree import plan_of
+    from reconciler.document.plans import plan_of
     from reconciler.engine.compare.selection import read_canary, selected_targets
 
     return (
         frozenset()
         if flags.canary is None
-        else selected_targets(plan_of(saved, session.kinds), read_canary(flags.canary), session.kinds)
+        else selected_targets(plan_of(saved), read_canary(flags.canary), session.kinds)
     )
 
 
-def _no_canary(session: Session, canary: str, saved: "RunDocument") -> str:
+def _no_canary(canary: str, saved: "RunDocument") -> str:
     """Return that no target is a canary, and what the plan has instead."""
-    from reconciler.document.tree import plan_of
+    from reconciler.document.plans import plan_of
     from reconciler.engine.compare.selection import read_canary, unmatched
 
-    return (
-        f"in the plan, {unmatched(read_canary(canary), plan_of(saved, session.kinds).targets, '--canary', '--canary')}"
-    )
+    return f"in the plan, {unmatched(read_canary(canary), plan_of(saved).targets, '--canary', '--canary')}"
 
 
 def _ask(session: Session, saved: "RunDocument") -> None:
@@ -413,14 +410,14 @@ def _carry_out(
     after: Afterwards = Afterwards(),
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
-    from reconciler.document.tree import canary_of, make_report, plan_of
+    from reconciler.document.plans import canary_of, make_report, plan_of
     from reconciler.engine.apply import Application
     from reconciler.model.item import RUN_ENDED
     from reconciler.reports import render_report
 
     saved = recording.check()
     options = _options(session, flags, saved, client, sink=sink, journal=journal)
-    plan = plan_of(saved, session.kinds)
+    plan = plan_of(saved)
     application, stop = Application(plan, client, session.kinds, options), options.stop
     started = session.now()
 

@@ -17,8 +17,8 @@ from reconciler.cli.applies import ChosenApply
 from reconciler.cli.session import Session, naming_document
 from reconciler.cli.settings import read_file
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
+from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
-from reconciler.document.tree import plan_of, rename, with_plan
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.compare.selection import read_shard
@@ -122,7 +122,7 @@ def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDo
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
             f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
-    way_back = WayBack(plan_of(report, session.kinds).targets, session.kinds, sha256(text.encode()).hexdigest())
+    way_back = WayBack(plan_of(report).targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client.traffic) as progress:
         run = Survey(

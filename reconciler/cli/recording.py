@@ -64,10 +64,9 @@ class Recording:
         Raises:
             InventoryUnreadable: the list cannot be read.
         """
-        from reconciler.document.tree import plan_of, with_plan
+        from reconciler.document.plans import plan_of, with_plan
         from reconciler.engine.apply.aftermath import without
         from reconciler.gitops.inventory import NO_LIST
-        from reconciler.kinds import all_kinds
         from reconciler.model.absence import HELD_UP, stale_absences
         from reconciler.model.item import Finding
 
@@ -92,7 +91,7 @@ class Recording:
             now = store.read().inventory
             stale = stale_absences(prospect.absences, now, ancestry.last_applied(now.applied))
         if stale:
-            plan, self.left = without(plan_of(self.saved, all_kinds()), stale, self._names)
+            plan, self.left = without(plan_of(self.saved), stale, self._names)
             self.saved = with_plan(self.saved, plan)
         return self.saved
 

@@ -3,7 +3,6 @@
 It is handed a `Reader`, which has no write methods.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,7 +20,7 @@ from reconciler.doctor.findings import (
 )
 from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
 from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
-from reconciler.engine.apply import repeatable, sections_to_plan_again
+from reconciler.engine.apply import repeatable, reread_sections
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 
@@ -83,8 +82,7 @@ def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: flo
 
 def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
     """Return the number of requests of each target: its changes, and the reads before and after them."""
-    again = Counter(section.target for section in sections_to_plan_again(plan))
-    chains = [_chain(target, kinds) + again[target.target] for target in plan.targets]
+    chains = [_chain(target, kinds) + len(reread_sections(target, kinds)) for target in plan.targets]
     return [chain for chain in chains if chain]
 
 

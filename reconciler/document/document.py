@@ -19,7 +19,6 @@ from reconciler.document.inventory import SavedProspect
 from reconciler.errors import PlanRefused
 from reconciler.gitops.apply_log import Apply, revert_words
 from reconciler.model.codes import code_of
-from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import (
     Change,
     Finding,
@@ -31,7 +30,7 @@ from reconciler.model.item import (
     is_about_run,
     target_of,
 )
-from reconciler.model.plan import Plan, Seen, TargetPlan
+from reconciler.model.plan import Seen
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Target
 from reconciler.model.wording import advised, counted
@@ -202,14 +201,11 @@ class RunDocument(Head):
         items: by target and section, as they are carried out; those about the run come last. In a report an outcome
             stands for each change.
         known: what was left out because a baseline has it too; None for a whole plan. No file has it.
-        tree: the plan that the items were made of, until the engine makes items itself; None of a document that was
-            read. No file has it.
     """
 
     targets: tuple[Seen, ...] = ()
     items: tuple[Item, ...] = ()
     known: BaselineShare | None = field(default=None, compare=False)
-    tree: Plan | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_plan(self) -> bool:

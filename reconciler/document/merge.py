@@ -53,7 +53,6 @@ def _together(documents: Sequence[RunDocument]) -> RunDocument:
         archived=sum(document.archived for document in documents),
         targets=tuple(targets),
         items=(*items, *_said_once([item for item in own.get(None, ()) if isinstance(item, Finding)])),
-        tree=None,
     )
 
 

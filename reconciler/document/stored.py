@@ -16,7 +16,7 @@ from pydantic import Discriminator, NonNegativeInt, Tag, TypeAdapter, Validation
 from typing_extensions import TypedDict
 
 from reconciler.document.checksum import read_checked, with_checksum
-from reconciler.document.document import PLAN, REPORT, Head, RunDocument, Seen
+from reconciler.document.document import PLAN, REPORT, Head, RunDocument
 from reconciler.document.numbers import summary_of
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace, creation_in, creation_of
@@ -42,6 +42,7 @@ from reconciler.model.item import (
     target_of,
 )
 from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Seen
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 

@@ -24,7 +24,7 @@ from reconciler.engine.twins import twins
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import FleetReader
-from reconciler.model.state import DesiredState, Reference
+from reconciler.model.state import DesiredState
 
 Surveyed = TypeVar("Surveyed", bound=Survey)
 
@@ -80,9 +80,7 @@ def survey(run: Surveyed, stages: Iterable[Stage[Surveyed]]) -> Surveyed:
         run = replace(run, **stage(run))
     shown = {place: number for place, record in run.records.items() if type(number := record.get("id")) is int}
     ids = {**shown, **run.live.ids}
-    places = (Reference(target.target.level, str(target.target.ref).casefold()) for target in run.plan.targets)
-    known = {place: number for place in places if isinstance(number := ids.get(place), int)}
-    return replace(run, live=replace(run.live, ids=ids), plan=replace(run.plan, ids=known))
+    return replace(run, live=replace(run.live, ids=ids), plan=run.plan.numbered(ids))
 
 
 def draw_plan(desired: DesiredState, reader: FleetReader, kinds: Kinds, **known: Any) -> Plan:

@@ -91,6 +91,7 @@ class Update:
         renamed_from: the name before, or None if the name stays.
         notes: what is said about it.
         origin: where the manifests declare it, or its section, as path:line; empty if unknown.
+        declared: of a record that is written whole, all fields that are declared; no file has it.
     """
 
     action: ClassVar[Literal["update"]] = "update"
@@ -102,6 +103,7 @@ class Update:
     renamed_from: Key | None = None
     notes: tuple[Note, ...] = dataclass_field(default=(), compare=False)
     origin: str = dataclass_field(default="", compare=False)
+    declared: Fields = dataclass_field(default_factory=lambda: NOTHING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from reconciler.model.item import (
     changes_in,
     section_of,
 )
-from reconciler.model.state import Lookup
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.state import Lookup, Reference
 from reconciler.model.targets import Address, Target
 
 Step = Change | Finding | Lookup
@@ -140,6 +141,11 @@ class TargetPlan(Seen):
             numbers.setdefault(item.address.section, 0)
         return replace(self, sections=numbers, items=arranged(numbers, (*self.items, *items)))
 
+    def without_keeps(self) -> "TargetPlan":
+        """Return the target without what is to be planned again."""
+        others = tuple(item for item in self.items if not isinstance(item, Keep))
+        return self if len(others) == len(self.items) else replace(self, items=others)
+
     def with_changes(self, become: Callable[[Change], Item | None]) -> "TargetPlan":
         """Return the target with something else in the place of each change; None drops it."""
         items = (item if (change := change_in(item)) is None else become(change) for item in self.items)
@@ -175,6 +181,15 @@ class TargetPlan(Seen):
         if finding.where and not code_of(finding.code).own_form:
             return replace(finding, origin=origin(finding.where, finding.field) or finding.origin)
         return finding
+
+
+def known_ids(targets: Iterable[Seen]) -> dict[Reference, int]:
+    """Return the numeric IDs of the targets that are named by path, as far as they are known."""
+    return {
+        Reference(seen.target.level, seen.target.ref.casefold()): seen.id
+        for seen in targets
+        if isinstance(seen.target.ref, str) and seen.id is not None
+    }
 
 
 def arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
@@ -240,6 +255,16 @@ class Plan:
     def cost(self) -> int:
         """How many requests the changes take."""
         return sum(len(change.requests) for change in self.changes)
+
+    def numbered(self, ids: Mapping[Reference, int | Obstacle]) -> "Plan":
+        """Return the plan with the numeric IDs of the targets that are named by path, as far as they are known."""
+
+        def known(target: TargetPlan) -> TargetPlan:
+            ref = target.target.ref
+            number = ids.get(Reference(target.target.level, ref.casefold())) if isinstance(ref, str) else None
+            return replace(target, id=number) if isinstance(number, int) else target
+
+        return replace(self, targets=tuple(map(known, self.targets)))
 
     def with_findings(self, findings: Iterable[Finding]) -> "Plan":
         """Return the plan with more that is said of its targets."""

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.engine.compare.planner import make_plan
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Keep, Update
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import Reference, Section, Unreadable
@@ -450,7 +450,10 @@ def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> No
     wanted.append(section("milestones", {}))
     answers = {(target, "approval_settings", "approval_settings"): approvals() for target in targets}
     plan = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
-    assert [each.target for each in plan.dependent] == [API, numbered]
+    assert [target.target for target in plan.targets for item in target.items if isinstance(item, Keep)] == [
+        API,
+        numbered,
+    ]
     assert plan.cost == 4
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from reconciler.document.document import RunDocument
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
-from reconciler.document.tree import make_report
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.read import read_part
 from reconciler.engine.stages import draw_plan

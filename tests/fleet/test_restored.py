@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.document.plans import plan_of, with_plan
 from reconciler.document.stored import load_plan
-from reconciler.document.tree import plan_of, with_plan
 from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.building import KINDS
@@ -126,7 +126,7 @@ def test_what_was_changed_and_put_back_is_told_with_one_request_per_target(cli_r
     assert Path("page.html").read_text().count(f"; back {BACK}") >= 3
     assert note == cli_runner("show drift.json --format markdown").out
     saved = load_plan(Path("drift.json").read_text(), KINDS)
-    assert with_plan(saved, plan_of(saved, KINDS)).items == saved.items
+    assert with_plan(saved, plan_of(saved)).items == saved.items
 
 
 def test_the_chat_and_the_issue_carry_who_and_what_was_put_back(

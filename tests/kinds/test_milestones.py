@@ -232,7 +232,7 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
         f" 1.0: {group} {reason}",
         f"2.0: {group} {reason}",
     ]
-    assert [(target.found, target.said("unmanaged")) for target in plan.targets] == [({"milestones": 2}, ())]
+    assert [(target.sections, target.said("unmanaged")) for target in plan.targets] == [({"milestones": 2}, ())]
     engine.apply(plan)
     assert engine.writes() == [f'POST {URL} {{"title": "1.1"}}', f"DELETE {URL}/4"]
 

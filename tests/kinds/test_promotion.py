@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
-from reconciler.document.tree import make_report
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.settle import recover
 from reconciler.engine.compare.revert import WayBack

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import make_report
+from reconciler.document.plans import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead

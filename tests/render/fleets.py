@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from functools import cache
 
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import make_report
+from reconciler.document.plans import make_report
 from reconciler.engine.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.item import (

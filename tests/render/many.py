@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import make_report
+from reconciler.document.plans import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
 from reconciler.model.plan import Plan, TargetPlan

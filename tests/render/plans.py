@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.guard import Limits
-from reconciler.document.tree import make_report, rename, with_plan
+from reconciler.document.plans import make_report, rename, with_plan
 from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility, creation_of
@@ -24,6 +24,7 @@ from reconciler.model.item import (
     Create,
     Delete,
     Finding,
+    Keep,
     Update,
     excepted_at,
     not_applicable_at,
@@ -33,9 +34,8 @@ from reconciler.model.item import (
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Method, Request
-from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from tests.building import KINDS, SectionPlan, noted, section, sections_of, target_plan
+from tests.building import KINDS, SectionPlan, noted, target_plan
 from tests.render.samples import Traffic, tree
 
 Found = TypeVar("Found")
@@ -233,13 +233,14 @@ projects = scopes(Level.PROJECT)
 
 
 @st.composite
-def dependents(draw: st.DrawFn) -> Section:
+def dependents(draw: st.DrawFn) -> Keep:
     """Settings that will be planned again."""
-    return section(SETTINGS.name, draw(some_settings), draw(projects))
+    address = Address(draw(projects), SETTINGS.name, SETTINGS.name, SETTINGS.name)
+    return Keep(address, after=draw(some_settings))
 
 
 some_targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: str(target.target))
-some_dependents = st.lists(dependents(), max_size=2, unique_by=lambda own: own.target)
+some_dependents = st.lists(dependents(), max_size=2, unique_by=lambda keep: keep.address.target)
 some_hints, requests_made = st.lists(hints, max_size=2), st.integers(0, 10**6)
 some_limits = st.builds(Limits, maybe_number, maybe_number)
 
@@ -248,8 +249,7 @@ some_limits = st.builds(Limits, maybe_number, maybe_number)
 def saved_plans(draw: st.DrawFn) -> RunDocument:
     """A plan of up to three targets and its header."""
     targets = draw(some_targets)
-    places = {(target.target, own.section) for target in targets for own in sections_of(target)}
-    again = draw(some_dependents)
+    again = {keep.address.target: keep for keep in draw(some_dependents)}
     empty = RunDocument(
         service=draw(texts),
         created_at=draw(moments),
@@ -258,7 +258,14 @@ def saved_plans(draw: st.DrawFn) -> RunDocument:
         requests_made=draw(requests_made),
         limits=draw(some_limits),
     )
-    plan = Plan(tuple(targets), tuple(own for own in again if (own.target, own.kind) in places))
+    plan = Plan(
+        tuple(
+            target.adding(again[target.target])
+            if target.target in again and SETTINGS.name in target.sections
+            else target
+            for target in targets
+        )
+    )
     return saying(with_plan(empty, plan), *map(rename, draw(some_hints)))
 
 

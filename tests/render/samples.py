@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import RunDocument
-from reconciler.document.tree import make_report, plan_of, with_plan
+from reconciler.document.plans import make_report, plan_of, with_plan
 from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.model.plan import Plan, TargetPlan
@@ -38,7 +38,7 @@ def saved_plan(plan: Plan, empty: RunDocument = EMPTY) -> RunDocument:
 
 def tree(document: RunDocument) -> Plan:
     """Return the plan of a document as the engine takes it."""
-    return plan_of(document, KINDS)
+    return plan_of(document)
 
 
 def about(document: RunDocument, targets: Iterable[TargetPlan]) -> RunDocument:

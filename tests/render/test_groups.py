@@ -15,9 +15,9 @@ from hypothesis import given
 from reconciler.document.document import RunDocument
 from reconciler.document.groups import Entry, entries_of, grouped
 from reconciler.document.numbers import parts_of
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
-from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.diff import Fields
 from reconciler.model.item import Change, Create, Delete, Finding, Update, address_of, excepted_at, problem_at

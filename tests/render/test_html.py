@@ -456,7 +456,7 @@ def test_what_one_place_asks_of_many_targets_is_one_card() -> None:
     assert '<span class="name">Reaches</span> 401 of 401 projects, all</p>' in page
     done = next(card for card in cards_of(render_report(carried_out(plan), "html")) if card["kind"] == "deleted")
     assert done["title"] == "prune at sets.yaml:12 deleted 720 allowed projects in job_token_scope of 400 projects"
-    some = [replace(each, found=dict.fromkeys(each.found, 3)) for each in emptied[:2]]
+    some = [replace(each, sections=dict.fromkeys(each.sections, 3)) for each in emptied[:2]]
     titles = [card["title"] for card in cards_of(render_plan(saved_plan(Plan(tuple(some))), "html"))]
     assert titles == ["prune at sets.yaml:12 deletes 4 allowed projects in job_token_scope of 2 projects"]
     assert len(cards_of(render_plan(saved_plan(Plan(tuple(some))), "html", Style(group_by="target")))) == 4

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.document.document import RunDocument
 from reconciler.document.links import NOWHERE, Links, Places
+from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style, links_of
-from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.model.item import Delete, Finding, Update, page_of

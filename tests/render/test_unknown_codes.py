@@ -52,7 +52,7 @@ def told(document: RunDocument) -> RunDocument:
         Finding(Address(target, section, section, section), "later", ABOUT_A_TARGET, WHAT_TO_DO),
         Finding(None, "later", ABOUT_THE_RUN, WHAT_TO_DO),
     )
-    return replace(document, items=(*map(noted, document.items), *findings), tree=None)
+    return replace(document, items=(*map(noted, document.items), *findings))
 
 
 def noted(item: Item) -> Item:

@@ -24,7 +24,7 @@ from reconciler.engine.apply.options import (
     WriteLog,
     with_left_out,
 )
-from reconciler.engine.apply.prepare import repeatable, sections_to_plan_again
+from reconciler.engine.apply.prepare import repeatable, reread_sections
 from reconciler.engine.apply.settle import recover
 from reconciler.model.item import Outcome, Status
 
@@ -47,6 +47,6 @@ __all__ = [
     "apply_plan",
     "recover",
     "repeatable",
-    "sections_to_plan_again",
+    "reread_sections",
     "with_left_out",
 ]

@@ -21,7 +21,7 @@ from reconciler.engine.apply.options import (
     Fate,
     joined,
 )
-from reconciler.engine.apply.prepare import Preparation, Ready, sections_to_plan_again
+from reconciler.engine.apply.prepare import Preparation, Ready, declared_again
 from reconciler.engine.apply.send import Attempt, Sender
 from reconciler.engine.apply.settle import settled
 from reconciler.engine.apply.targets import Targets, apart, waves
@@ -29,7 +29,7 @@ from reconciler.engine.crew import side_by_side
 from reconciler.errors import Stopped
 from reconciler.model.item import Change, Item, Outcome, Status, section_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan, known_ids
 from reconciler.model.protocols import Service
 from reconciler.model.state import LivePart, PartAddress, Section
 from reconciler.model.targets import Level, Target
@@ -199,14 +199,13 @@ class Application:
 
     def __init__(self, plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> None:
         self._plan, self._kinds, self._options = plan, kinds, options
-        self._again: dict[Target, dict[str, Section]] = {}
-        for section in plan.dependent if options.recheck else sections_to_plan_again(plan):
-            self._again.setdefault(section.target, {})[section.kind] = section
+        again = ((target.target, declared_again(target, kinds)) for target in plan.targets)
+        self._again = {target: sections for target, sections in again if sections}
         self._busy = [target for target in plan.targets if target.changes or target.target in self._again]
         self._targets = Targets(service, options, tokens_of(plan))
         self.numbers = self._targets.numbers
-        if not options.recheck:
-            self.numbers.learn(plan.ids)
+        if not options.recheck:  # a saved plan is no credential: an ID in it might be that of another project
+            self.numbers.learn(known_ids(plan.targets))
         self.imports = Imports(self._targets, kinds)
         self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
         self._referring = Referring(self._busy, kinds)

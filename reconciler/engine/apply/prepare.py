@@ -1,14 +1,15 @@
 """The preparation of a write: what is read and planned again right before a section is carried out, what is refused.
 
-A section is prepared in one of four ways, by how it was planned:
+A section is prepared in one of five ways, by how it was planned:
 
 - *fresh*: this run has planned it. Only lists in which the service would create a name twice are read again.
 - *saved*: the plan comes from a file. All that changes is read again: what has moved is stale, and a change to which
   planning does not lead was edited.
 - *new target*: the target did not exist, or an import was filling it. The section is read and planned from the changes
   that the plan shows.
-- *parent changed*: the settings of a group above may have changed, or the whole record is sent. The section is read and
-  planned from the manifests.
+- *parent changed*: the settings of a group above may have changed. The section is read and planned as it is declared.
+- *written whole*: the change sends fields that nobody declared. The record is read and planned as it is declared, so
+  that nothing else is set back that others have changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,9 +22,9 @@ from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets, refers_above
 from reconciler.engine.compare.creation import references
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, changes_in
+from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 
 
@@ -73,18 +74,20 @@ class Preparation:
             return Ready(plan).settling(map(fate.outcome, plan.changes))
         ready = self._with_new_ids(plan)
         # A run that ends reads nothing again: it will not carry anything out.
-        prepared = ready if self.options.stop.reason else self._strategy(section)(ready)
+        prepared = ready if self.options.stop.reason else self._strategy(section, plan)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
         return replace(prepared, settled=ready.settled) if self.options.stop.reason else prepared
 
-    def _strategy(self, section: str) -> Callable[[Ready], Ready]:
+    def _strategy(self, section: str, plan: TargetPlan) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
         filled = self.target.importing or (self.target.arriving and not recheck)
         if filled or self.targets[self.target.target].is_new:
             return self._new_target
         if section in self.again:
             return partial(self._parent_changed, self.again[section])
-        return self._saved if recheck else self._fresh
+        if recheck:
+            return self._saved
+        return self._written_whole if written_whole(plan, self.kinds) else self._fresh
 
     def _with_new_ids(self, plan: TargetPlan) -> Ready:
         """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
@@ -131,10 +134,13 @@ class Preparation:
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
-        others = (finding for finding in ready.plan.findings if finding.code != "problem")
-        planned = replace(planned, items=(*planned.changes, *planned.problems, *others))
+        planned = _in_place_of(ready, plan_section(again, LiveState(self._parts(again), {}), self.kinds))
         return Ready(planned).settling(exceeding(planned, ready.plan) if self.options.recheck else ())
+
+    def _written_whole(self, ready: Ready) -> Ready:
+        """Send all that is declared of a record, and what others have set besides since the plan was made."""
+        whole = [replace(change, after=change.declared) for change in ready.open if isinstance(change, Update)]
+        return Ready(_in_place_of(ready, self.planned_from(whole, self.reader.again(whole))))
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
         return {
@@ -178,11 +184,34 @@ class Preparation:
         return planned_again(shown, called, self.kinds, self.reader.answer, before)
 
 
-def sections_to_plan_again(plan: Plan) -> list[Section]:
-    """Return the sections that are read and planned again right before they are written."""
-    changed = {(change.address.target, change.address.section) for change in plan.changes}
-    whole = [section for section in plan.whole if (section.target, section.kind) in changed]
-    return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
+def _in_place_of(ready: Ready, planned: TargetPlan) -> TargetPlan:
+    """Return a section as it is planned now, with what else was said of it."""
+    others = (finding for finding in ready.plan.findings if finding.code != "problem")
+    return replace(planned, items=(*planned.changes, *planned.problems, *others))
+
+
+def reread_sections(target: TargetPlan, kinds: Kinds) -> set[str]:
+    """Return the sections that an apply right after the plan reads and plans again before it writes them."""
+    return written_whole(target, kinds) | declared_again(target, kinds).keys()
+
+
+def written_whole(target: TargetPlan, kinds: Kinds) -> set[str]:
+    """Return the sections with a change that sends fields which nobody declared."""
+    changed = ((change.address.section, change.address.part) for change in target.changes if change.address.section)
+    return {section for section, part in changed if kinds[section].part(part).whole}
+
+
+def declared_again(target: TargetPlan, kinds: Kinds) -> dict[str, Section]:
+    """Return by name the settings that are planned again once the groups above them were changed."""
+    keeps = (item for item in target.items if isinstance(item, Keep) and item.id is None)
+    return {keep.address.section: _declared(keep, kinds) for keep in keeps}
+
+
+def _declared(keep: Keep, kinds: Kinds) -> Section:
+    """Return the declared section of settings that are planned again; their fields were checked when they were read."""
+    target, kind = keep.address.target, kinds[keep.address.section]
+    value = kind.models[target.level].model_validate(dict(keep.after))
+    return Section(target, kind.name, kind.wanted(value, prune=keep.prune), keep.prune)
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:

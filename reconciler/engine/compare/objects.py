@@ -14,7 +14,7 @@ from reconciler.engine.compare.part import DeclaredPart, PartType
 from reconciler.engine.compare.references import ending_fields, ids_in, losing, unrelated_fields, with_names
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
-from reconciler.model.item import Create, Delete, Finding, Note, Update, hints, pages, unused_names
+from reconciler.model.item import NOTHING, Create, Delete, Finding, Note, Update, hints, pages, unused_names
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, written_duration
@@ -63,7 +63,8 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
         requests = at.part.update(at.section.target, only(difference.wanted, after), record)
         whole = become(record.resource, difference.wanted, record.unknown)
         hints = tuple(Note("hint", warning) for _, warning in whole.warnings())
-        change = Update(at.address(), difference.before, after, requests, as_read(record), notes=hints)
+        sent = declared if at.part.whole else NOTHING
+        change = Update(at.address(), difference.before, after, requests, as_read(record), declared=sent, notes=hints)
         return [*locked, *problems, change]
 
     return at.exceptions.held_back((), wanted, plan)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.engine.compare.exceptions import hold_back
-from reconciler.model.item import Finding, change_in, not_applicable_at, problem_at, section_of
+from reconciler.model.item import Finding, Item, change_in, not_applicable_at, problem_at, section_of
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
@@ -61,9 +61,7 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
         _obstructed(target, by_target[target.target], order) if target.target in by_target else target
         for target in plan.targets
     )
-    closed = {target for target, of_target in by_target.items() if any(map(_closes, of_target))}
-    dependent = tuple(section for section in plan.dependent if section.target not in closed)
-    return replace(plan, targets=tuple(targets), dependent=dependent)
+    return Plan(tuple(targets))
 
 
 def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mapping[str, int]) -> TargetPlan:
@@ -79,18 +77,18 @@ def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mappin
         for obstacle in obstacles
         if not obstacle.where.section or (obstacle.effect == "read only" and obstacle.where.section in changing)
     ]
-    kept = (
-        item
-        for item in target.items
-        if section_of(item) not in gone and (change_in(item) is None or not (closed or section_of(item) in read_only))
-    )
+
+    def stays(item: Item) -> bool:
+        is_held = closed or (change_in(item) is not None and section_of(item) in read_only)
+        return section_of(item) not in gone and (isinstance(item, Finding) or not is_held)
+
     exceptions = dict.fromkeys(exception for obstacle in of_sections for exception in obstacle.exceptions)
     numbers = {name: number for name, number in target.sections.items() if name not in gone}
     numbers |= {finding.address.section: 0 for finding in left_out}
     return replace(
         target,
         sections={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
-        items=(*kept, *left_out),
+        items=(*filter(stays, target.items), *left_out),
         exceptions=(*target.exceptions, *exceptions),
     ).adding(*told)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, cast
 
 from reconciler.engine.compare.bared import keeping_at_the_top, with_bared
 from reconciler.engine.compare.collections import plan_collection, without_itself
@@ -17,10 +17,11 @@ from reconciler.engine.compare.references import gone_by
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Delete, Finding, Update
+from reconciler.model.item import Delete, Finding, Keep, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Step, TargetPlan, in_order_of_actions
+from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (
     DesiredState,
@@ -30,7 +31,7 @@ from reconciler.model.state import (
     Section,
     Unreadable,
 )
-from reconciler.model.targets import Key, Level
+from reconciler.model.targets import Address, Key, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def make_plan(
     """
     above = ChangesAbove(kinds)
     waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
-    settled = {} if waits else {target.target: target for target in earlier.targets if not target.lookups}
+    done_before = () if waits else (target.without_keeps() for target in earlier.targets if not target.lookups)
+    settled = {target.target: target for target in done_before}
     planned: list[TargetPlan] = []
     for target in desired.targets:
         done = settled.get(target.target)
@@ -82,7 +84,11 @@ def make_plan(
     # Of a target that does not exist, all is read and planned again once it is created.
     there = existing(desired, live.absent) if live.absent else desired
     kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
-    return Plan(tuple(planned), _dependent(kept, above), _whole(kept, planned, kinds))
+    affected = (section for target in kept.targets for section in target.sections if above.may_affect(section))
+    again: dict[Target, list[Keep]] = {}
+    for section in affected:
+        again.setdefault(section.target, []).append(_kept(section))
+    return Plan(tuple(target.adding(*again.get(target.target, ())) for target in planned))
 
 
 def plan_target(
@@ -99,7 +105,12 @@ def plan_target(
     declared = {section.kind for section in target.sections}
     exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
     empty = TargetPlan(
-        target.target, origin=target.origin, exceptions=exceptions, path=path, labels=dict(target.labels)
+        target.target,
+        id=target.target.ref if isinstance(target.target.ref, int) else None,
+        origin=target.origin,
+        exceptions=exceptions,
+        path=path,
+        labels=dict(target.labels),
     )
     today = live.read_at.date()
     obstacle = _absence(target, live, kinds, today)
@@ -174,7 +185,7 @@ def plan_section(
     return TargetPlan(
         section.target,
         {section.kind: count},
-        (*in_order_of_actions(steps), *said),
+        items=(*in_order_of_actions(steps), *said),
         lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
 
@@ -215,22 +226,10 @@ def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) 
     return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")
 
 
-def _dependent(desired: DesiredState, above: ChangesAbove) -> tuple[Section, ...]:
-    """Return the sections of projects that a change to a group may affect."""
-    return tuple(section for target in desired.targets for section in target.sections if above.may_affect(section))
-
-
-def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
-    """Return which sections have a change that sends fields that nobody declared."""
-    changed = {
-        (target.target, change.address.section)
-        for target in plans
-        for change in target.changes
-        if change.address.section and kinds[change.address.section].part(change.address.part).whole
-    }
-    return tuple(
-        section
-        for target in desired.targets
-        for section in target.sections
-        if (section.target, section.kind) in changed
-    )
+def _kept(section: Section) -> Keep:
+    """Return settings that are planned again after a group above them was changed: all that is declared of them."""
+    fields: dict[str, Json] = {}
+    for wanted in section.wanted.values():
+        settings = cast("Resource", wanted)  # objects are never inherited
+        fields |= settings.model_dump(mode="json", include=settings.model_fields_set)
+    return Keep(Address(section.target, section.kind, section.kind, section.kind), after=fields, prune=section.prune)

@@ -56,7 +56,7 @@ class WayBack:
         for plan in targets:
             outcomes = [outcome for outcome in plan.outcomes if outcome.may_be_done]
             for where in {(plan.target, outcome.change.address.section): None for outcome in outcomes}:
-                self._found[where] = self._found.get(where, 0) + plan.found[where[1]]
+                self._found[where] = self._found.get(where, 0) + (plan.sections[where[1]] or 0)
             for outcome in outcomes:
                 address = outcome.change.address
                 origins.setdefault(plan.target, plan.origin)

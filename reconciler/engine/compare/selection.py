@@ -10,7 +10,7 @@ from reconciler.engine.compare.earlier import ChangesAbove
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
-from reconciler.model.item import Change, Finding, Item, address_of, change_in, problem_at, section_of, source_of
+from reconciler.model.item import Change, Finding, Item, Keep, address_of, change_in, problem_at, section_of, source_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.shards import Shard
@@ -207,11 +207,7 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     )
     whole = DesiredState(tuple(targets), "")
     kept = {target.target for target in share(whole, whole, shard, kinds).targets}
-    return Plan(
-        tuple(target for target in plan.targets if target.target in kept),
-        tuple(section for section in plan.dependent if section.target in kept),
-        tuple(section for section in plan.whole if section.target in kept),
-    )
+    return Plan(tuple(target for target in plan.targets if target.target in kept))
 
 
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
@@ -237,16 +233,14 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
         return plan
 
     def stays(item: Item) -> bool:
-        change = change_in(item)
-        return id(change) in kept if change else not (isinstance(item, Finding) and item.code == "widened")
+        match item:
+            case Finding():
+                return item.code != "widened"
+            case Keep():
+                return (item.address.target, item.address.section) not in lost
+        return id(change_in(item)) in kept
 
-    targets = (replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets)
-    return replace(
-        plan,
-        targets=tuple(targets),
-        dependent=tuple(section for section in plan.dependent if (section.target, section.kind) not in lost),
-        whole=tuple(section for section in plan.whole if (section.target, section.kind) not in lost),
-    )
+    return Plan(tuple(replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets))
 
 
 def only_change(plan: Plan) -> Plan:
@@ -293,7 +287,7 @@ def add_missing(
 def _is_kept(item: Item, addresses: Collection[Address]) -> bool:
     """Return whether an item is about one of some addresses; what is wrong with a section is about all of it."""
     if not isinstance(item, Finding):
-        return address_of(item) in addresses or not section_of(item)
+        return isinstance(item, Keep) or address_of(item) in addresses or not section_of(item)
     match item.code:
         case "problem":
             of_object = bool(item.address.section) and item.address.name is not None

@@ -1,0 +1,125 @@
+"""From the plan of the engine to a document and back, and from what became of it to a report."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from reconciler.document.document import REPORT, Canary, Requests, RunDocument
+from reconciler.engine.apply import CanaryRun
+from reconciler.engine.compare.renames import RenameHint
+from reconciler.model.codes import code_of, place_of
+from reconciler.model.item import RESULT_UNKNOWN, Finding, Item, Outcome, Status, is_about_run
+from reconciler.model.plan import Plan, Seen, TargetPlan
+from reconciler.system import clock
+
+
+def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
+    """Return a document about another plan, such as a part of its own: the head, and what is said of the run, stay."""
+    about_the_run = (item for item in document.items if is_about_run(item))
+    targets = tuple(map(_seen, plan.targets))
+    return replace(document, targets=targets, items=(*items_of(plan), *about_the_run))
+
+
+def _seen(target: TargetPlan) -> Seen:
+    """Return what a document tells of a target that was looked at: it knows what was not read."""
+    about_all = (problem for problem in target.problems if problem.address.name is None and problem.field is None)
+    unread = {problem.address.section for problem in about_all}
+    sections = {name: number or (None if name in unread else 0) for name, number in target.sections.items()}
+    return replace(target.seen, sections=sections)
+
+
+def items_of(plan: Plan) -> Iterator[Item]:
+    """Yield the items of a plan, in the order of its targets and their sections; of these, findings by their code."""
+    for target in plan.targets:
+        for items in target.by_section.values():
+            yield from sorted(items, key=lambda item: place_of(item.code) if isinstance(item, Finding) else -1)
+
+
+def rename(hint: RenameHint) -> Finding:
+    """Return a likely rename as what is said about the run."""
+    data = {
+        "section": hint.section,
+        "title": hint.title,
+        "name": hint.name,
+        "renamed_from": list(hint.renamed_from),
+        "targets": hint.targets,
+    }
+    return Finding(None, "rename", "looks like a rename", data=data, origin=hint.origin)
+
+
+class RequestCounts(Protocol):
+    """How many requests a run made."""
+
+    reads: int
+    writes: int
+
+    @property
+    def waited(self) -> Mapping[Any, float]:
+        """Seconds in which the run waited, by reason."""
+
+
+def make_report(
+    document: RunDocument,
+    outcomes: Iterable[TargetPlan],
+    started_at: datetime,
+    traffic: RequestCounts,
+    finished_at: datetime | None = None,
+    *,
+    canary: Canary | None = None,
+    remarks: Iterable[str] = (),
+) -> RunDocument:
+    """Put together what became of a plan.
+
+    Args:
+        document: of the plan, with its tree.
+        outcomes: the targets that had changes, with what became of these; of others it is unknown.
+        started_at: with a time zone.
+        traffic: the requests of the run.
+        finished_at: with a time zone; now, if left out.
+        canary: what came first.
+        remarks: sentences besides those of the plan.
+    """
+    plan, known = plan_of(document), {target.target: target for target in outcomes}
+    waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
+    targets = (known.get(target.target) or _unknown(target) for target in plan.targets)
+    reported = with_plan(document, Plan(tuple(target.without_keeps() for target in targets)))
+    said = [item for item in reported.items if not (isinstance(item, Finding) and code_of(item.code).planned)]
+    return replace(
+        reported,
+        format=REPORT,
+        started_at=started_at.astimezone(UTC).replace(microsecond=0),
+        finished_at=finished_at or clock.now().replace(microsecond=0),
+        requests=Requests(traffic.reads, traffic.writes, waited),
+        canary=canary,
+        inventory=None,
+        applies=None,
+        restored_since=None,
+        items=(*said, *(Finding(None, "stays", remark) for remark in remarks)),
+    )
+
+
+def _unknown(target: TargetPlan) -> TargetPlan:
+    """Return a target nothing of which is known any more."""
+    return target.with_outcomes(
+        Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in target.changes
+    )
+
+
+def plan_of(document: RunDocument) -> Plan:
+    """Return the plan of a document as the engine takes it."""
+    return Plan(tuple(TargetPlan.of(seen, document.by_target[seen.target]) for seen in document.targets))
+
+
+def canary_of(run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
+    """Return how the canary of a run went, as the report tells it; None without one."""
+    if run is None or selector is None:
+        return None
+    return Canary(
+        selector,
+        tuple(map(str, run.targets)),
+        sum(1 for target in plan.targets if target.target in run.targets for _ in target.changes),
+        "verified" if run.in_order else "not in order",
+        run.started_at.replace(microsecond=0),
+        run.finished_at.replace(microsecond=0),
+    )
