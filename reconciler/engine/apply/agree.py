@@ -21,7 +21,19 @@ from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.diff import as_before, as_read, called_alike, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.item import NOTHING, Change, Create, Delete, Finding, Outcome, Status, Update, makes, sentences
+from reconciler.model.item import (
+    NOTHING,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Item,
+    Outcome,
+    Status,
+    Update,
+    address_of,
+    sentences,
+)
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
@@ -196,79 +208,66 @@ class Sent:
     made: int | None = None
     is_accepted: bool = True
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The section and the part."""
+        return self.change.address.section, self.change.address.part
 
-def dropped(sent: Sequence[Sent], live: Reread, kinds: Kinds) -> list[str]:
-    """Return, for each change that was sent, what planning it again would still do; empty if nothing.
 
-    Nothing is asked for here. A name that is not known without asking is on no object that was read.
+def dropped(sent: Iterable[Sent], live: Reread, kinds: Kinds) -> dict[int, str]:
+    """Return, by the `id` of each change that was sent, what planning it again would still do; empty if nothing.
+
+    Each object is compared alone, for others may have its name. Nothing is asked: a name that only a lookup could tell
+    is on no object that was read. Changes of parts that could not be read are left out.
 
     Args:
-        sent: the changes. The parts that they are about could be read.
-        live: the parts, as they were read since.
+        sent: the changes.
+        live: the parts that they are about, as they were read since.
         kinds: all kinds.
     """
-    missing: dict[int, str] = {}
+    left: dict[int, str] = {}
     shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
     for one in sent:
-        change, objects = one.change, _readable(one.change, live)
-        if isinstance(change, Delete):
-            there = objects.keeps(change.read.id) if one.is_accepted else change.read.id in objects.by_id
-            missing[id(change)] = "it still exists" if there else ""
+        change, objects = one.change, live[one.place]
+        if isinstance(objects, Unreadable):
             continue
-        record = _sent_object(change, one.made, objects)
-        if record is None:
-            missing[id(change)] = "it does not exist"
+        if isinstance(change, Delete):
+            left[id(change)] = "it still exists" if objects.keeps(change.read.id, one.is_accepted) else ""
+        elif (record := objects.made_by(change, one.made)) is None:
+            left[id(change)] = "it does not exist"
         else:
             shown.setdefault(change.address.section, []).append((change, record))
     for section, pairs in shown.items():
-        missing |= _lost_in(kinds[section], pairs, live, kinds)
-    return [missing[id(one.change)] for one in sent]
+        # What a creation replaces may fade, or goes with a later run.
+        changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
+        parts = {(section, change.address.part) for change in changes}
+        alone = {
+            place: cast("CurrentObjects", live[place]).with_only(
+                [pair for pair in pairs if pair[0].address.part == place[1]]
+            )
+            for place in parts
+        }
+        planned = planned_again(changes, alone, kinds, unanswered)
+        lost = {(_name(step, kinds[section]), field) for step in planned.items for field in _fields_of(step)}
+        for change, record in pairs:
+            fields, now = change.after, called_alike(change.after, record)
+            name = _name(change, kinds[section])
+            words = [field + _lost_of(fields[field], now.get(field)) for field in fields if (name, field) in lost]
+            target_id = change.target_id if isinstance(change, Create) else None
+            if not alone[section, change.address.part].has_name(record, change.address.name, target_id):
+                words.insert(0, "name")
+            left[id(change)] = f"the service kept its own {', '.join(words)}" if words else ""
+    return left
 
 
-def _readable(change: Change, live: Reread) -> CurrentObjects:
-    return cast("CurrentObjects", live[change.address.section, change.address.part])
-
-
-def _sent_object(change: Create | Update, made: int | None, objects: CurrentObjects) -> LiveRecord | None:
-    """Return the object that a change has made or updated; None if it is not there."""
-    if made is None and makes(change):
-        return next(iter(objects.new(change)), None)
-    known = objects.by_id.get(change.read.id if made is None and isinstance(change, Update) else made)
-    return known or next(iter(objects.stands_in(change)), None)
-
-
-def _lost_in(
-    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
-) -> Iterator[tuple[int, str]]:
-    """Yield, by the `id` of each change of a section, which of its fields the service has not taken.
-
-    Each is compared with its own object alone: others may have its name too.
-    """
-    parts: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
-    for change, record in pairs:
-        parts.setdefault(change.address.part, []).append((change, record))
-    compared = {(kind.name, name): _readable(own[0][0], live).only_for(own) for name, own in parts.items()}
-    planned = planned_again([_without_way(change) for change, _ in pairs], compared, kinds, unanswered)
-    lost: dict[tuple[str, Key | None], list[str]] = {}
-    for step in (*planned.problems, *planned.changes):
-        fields = step.after if isinstance(step, Update) else [step.field] if isinstance(step, Finding) else []
-        lost.setdefault(_name(step, kind), []).extend(filter(None, fields))
-    for change, record in pairs:
-        objects = compared[kind.name, change.address.part]
-        names = change.address.name, change.target_id if isinstance(change, Create) else None
-        shown = called_alike(change.after, objects.by_id[record.id])
-        words = [] if objects.has_name(record, *names) else ["name"]
-        words += [
-            field + _lost_of(change.after[field], shown.get(field))
-            for field in change.after
-            if field in lost.get(_name(change, kind), ())
-        ]
-        yield id(change), f"the service kept its own {', '.join(words)}" if words else ""
-
-
-def _without_way(change: Change) -> Change:
-    """Return a change that is over: what it was to replace is gone, or will go."""
-    return replace(change, replaces_ids=()) if isinstance(change, Create) else change
+def _fields_of(step: Item) -> Iterable[str]:
+    """Return the fields that planning would change, or cannot."""
+    match step:
+        case Update():
+            return step.after
+        case Finding(code="problem", field=str() as field):
+            return (field,)
+    return ()
 
 
 def _lost_of(wanted: Json, shown: Json) -> str:
@@ -321,10 +320,11 @@ def unanswered(live: LiveState, lookups: Iterable[Lookup]) -> LiveState:
     return replace(live, ids=ids, names=names)
 
 
-def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:
+def _name(step: Item, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of what a step is about."""
-    part, name = kind.part(step.address.part), step.address.name
-    return step.address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
+    address = address_of(step)
+    part, name = kind.part(address.part), address.name
+    return address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
 
 
 def _identity(change: Change, kind: Kind) -> tuple[object, ...]:

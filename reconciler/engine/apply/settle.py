@@ -3,7 +3,7 @@
 So are doubts settled, and at the beginning of a run the unconfirmed writes of one that was killed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.engine.apply.agree import Sent, dropped
@@ -24,10 +24,10 @@ from reconciler.model.targets import Target
 def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return what became of some attempts by what the service shows of them, which is read once."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
-    sent = (
+    sent = [
         Sent(attempt.outcome.change, attempt.made.id if attempt.made else None, is_accepted=not attempt.doubt)
         for attempt in attempts
-    )
+    ]
     left = still_planned(sent, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
     outcomes = [with_created(_settled(attempt, live, left, sender), live) for attempt in reversed(attempts)]
@@ -87,35 +87,20 @@ def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 
-def still_planned(sent: Iterable[Sent], live: Reread, reader: TargetReader) -> Mapping[int, str]:
-    """Return, by the `id` of each change that was sent, what planning it again would still do; empty if nothing.
+def still_planned(sent: Sequence[Sent], live: Reread, reader: TargetReader) -> dict[int, str]:
+    """Return, by the `id` of each change that was sent, what planning it again would still do; see `dropped`.
 
-    A change of a part that could not be read is left out. A deletion in doubt whose object may fade away is looked at
-    once more: if the object is still there, nothing has deleted it.
-
-    Args:
-        sent: the changes.
-        live: the parts that they are about, as they were read since.
-        reader: reads again.
+    Where a deletion is in doubt and its object may fade away, the list is read once more: if the object is still there,
+    nothing has deleted it.
     """
-    readable = [one for one in sent if not isinstance(live[_place(one)], Unreadable)]
-    left = dict(zip((id(one.change) for one in readable), dropped(readable, live, reader.kinds), strict=True))
-    for one in readable:
-        if left[id(one.change)] and not one.is_accepted and isinstance(one.change, Delete) and _fades(one, reader):
-            del left[id(one.change)]
-            once_more = reader.again([one.change])
-            if not isinstance(once_more[_place(one)], Unreadable):
-                (left[id(one.change)],) = dropped([one], once_more, reader.kinds)
-    return left
+    left = dropped(sent, live, reader.kinds)
+    fading = [one for one in sent if left.get(id(one.change)) and _fades(one, reader.kinds)]
+    return left | dropped(fading, reader.again(one.change for one in fading), reader.kinds)
 
 
-def _place(sent: Sent) -> tuple[str, str]:
-    return sent.change.address.section, sent.change.address.part
-
-
-def _fades(sent: Sent, reader: TargetReader) -> bool:
-    part = reader.kinds[sent.change.address.section].part(sent.change.address.part)
-    return isinstance(part, Collection) and part.deletion.fades
+def _fades(sent: Sent, kinds: Kinds) -> bool:
+    part = kinds[sent.change.address.section].part(sent.change.address.part)
+    return isinstance(sent.change, Delete) and isinstance(part, Collection) and part.deletion.fades
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +161,7 @@ def _judge(intent: Intent, part: Part, live: Reread, reader: TargetReader, deliv
     unread = live[intent.section, intent.part]
     if isinstance(unread, Unreadable):
         return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
-    lacking = still_planned([Sent(change, is_accepted=False)], live, reader).get(id(change), "it still exists")
+    lacking = still_planned([Sent(change, is_accepted=False)], live, reader)[id(change)]
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [value for record, value in reader.secrets(part, change.address) if record.id not in change.replaces_ids]
