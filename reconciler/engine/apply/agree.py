@@ -9,9 +9,8 @@ on why it was planned again:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 from pydantic import ValidationError
 
@@ -19,14 +18,13 @@ from reconciler.engine.apply.options import DONE_BEFORE
 from reconciler.engine.apply.reread import CurrentObjects, Reread, with_created
 from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.diff import as_before, as_read, called_alike, moved, resource_of
+from reconciler.model.diff import as_before, as_read, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.item import (
     NOTHING,
     Change,
     Create,
     Delete,
-    Finding,
     Item,
     Outcome,
     Status,
@@ -38,7 +36,7 @@ from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
-from reconciler.model.resource import LiveRecord, Resource, Wanted
+from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, Lookup, PartAddress, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Key
 
@@ -148,8 +146,8 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
     An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
     """
     anew = {_identity(change, kind): change for change in planned.changes}
-    is_open = {_name(step, kind) for step in planned.changes if not isinstance(step, Delete)}
-    problems = {_name(problem, kind): problem for problem in planned.problems}
+    is_open = {name_in(step, kind) for step in planned.changes if not isinstance(step, Delete)}
+    problems = {name_in(problem, kind): problem for problem in planned.problems}
     for change in shown:
         now, objects = anew.get(_identity(change, kind)), live[kind.name, change.address.part]
         if now is not None and _is_same(change, now):
@@ -157,14 +155,14 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
         if isinstance(objects, Unreadable):
             yield Outcome(change, Status.STALE, _unread(objects))
             continue
-        since, problem = _since(change, objects), problems.get(_name(change, kind))
+        since, problem = _since(change, objects), problems.get(name_in(change, kind))
         if isinstance(
             change, Delete
         ):  # nothing of a list is deleted while it is not known what a wanted name stands for
             problem = problem or next(
                 (other for (part, _), other in problems.items() if part == change.address.part), None
             )
-        if since and not problem and _name(change, kind) not in is_open and _is_done(change, objects):
+        if since and not problem and name_in(change, kind) not in is_open and _is_done(change, objects):
             yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
         elif since:
             yield Outcome(change, Status.STALE, since)
@@ -191,92 +189,6 @@ def exceeding(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
     for change in planned.changes:
         if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
             yield Outcome(change, Status.STALE, EXCEEDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A change that was sent.
-
-    Attributes:
-        change: the change.
-        made: the ID of the object that it created, if that is known.
-        is_accepted: whether the service has accepted the change. Then a deleted object may still fade away; else it
-            has not been deleted while it is listed.
-    """
-
-    change: Change
-    made: int | None = None
-    is_accepted: bool = True
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """The section and the part."""
-        return self.change.address.section, self.change.address.part
-
-
-def dropped(sent: Iterable[Sent], live: Reread, kinds: Kinds) -> dict[int, str]:
-    """Return, by the `id` of each change that was sent, what planning it again would still do; empty if nothing.
-
-    Each object is compared alone, for others may have its name. Nothing is asked: a name that only a lookup could tell
-    is on no object that was read. Changes of parts that could not be read are left out.
-
-    Args:
-        sent: the changes.
-        live: the parts that they are about, as they were read since.
-        kinds: all kinds.
-    """
-    left: dict[int, str] = {}
-    shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
-    for one in sent:
-        change, objects = one.change, live[one.place]
-        if isinstance(objects, Unreadable):
-            continue
-        if isinstance(change, Delete):
-            left[id(change)] = "it still exists" if objects.keeps(change.read.id, one.is_accepted) else ""
-        elif (record := objects.made_by(change, one.made)) is None:
-            left[id(change)] = "it does not exist"
-        else:
-            shown.setdefault(change.address.section, []).append((change, record))
-    for section, pairs in shown.items():
-        # What a creation replaces may fade, or goes with a later run.
-        changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
-        parts = {(section, change.address.part) for change in changes}
-        alone = {
-            place: cast("CurrentObjects", live[place]).with_only(
-                [pair for pair in pairs if pair[0].address.part == place[1]]
-            )
-            for place in parts
-        }
-        planned = planned_again(changes, alone, kinds, unanswered)
-        lost = {(_name(step, kinds[section]), field) for step in planned.items for field in _fields_of(step)}
-        for change, record in pairs:
-            fields, now = change.after, called_alike(change.after, record)
-            name = _name(change, kinds[section])
-            words = [field + _lost_of(fields[field], now.get(field)) for field in fields if (name, field) in lost]
-            target_id = change.target_id if isinstance(change, Create) else None
-            if not alone[section, change.address.part].has_name(record, change.address.name, target_id):
-                words.insert(0, "name")
-            left[id(change)] = f"the service kept its own {', '.join(words)}" if words else ""
-    return left
-
-
-def _fields_of(step: Item) -> Iterable[str]:
-    """Return the fields that planning would change, or cannot."""
-    match step:
-        case Update():
-            return step.after
-        case Finding(code="problem", field=str() as field):
-            return (field,)
-    return ()
-
-
-def _lost_of(wanted: Json, shown: Json) -> str:
-    """Say who or what of a wanted list is not shown; empty where that is not known."""
-    if not (isinstance(wanted, list) and isinstance(shown, list)):
-        return ""
-    lost = [entry for entry in wanted if entry not in shown]
-    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
-    return f" (without {', '.join(words)})" if lost else ""
 
 
 def planned_again(
@@ -320,7 +232,7 @@ def unanswered(live: LiveState, lookups: Iterable[Lookup]) -> LiveState:
     return replace(live, ids=ids, names=names)
 
 
-def _name(step: Item, kind: Kind) -> tuple[str, Key | None]:
+def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of what a step is about."""
     address = address_of(step)
     part, name = kind.part(address.part), address.name
@@ -329,7 +241,7 @@ def _name(step: Item, kind: Kind) -> tuple[str, Key | None]:
 
 def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
     """Return the identity of a change within its section: two deletions may be of one name."""
-    return change.action, *_name(change, kind), None if isinstance(change, Create) else change.read.id
+    return change.action, *name_in(change, kind), None if isinstance(change, Create) else change.read.id
 
 
 def _is_same(shown: Change, now: Change) -> bool:

@@ -61,8 +61,9 @@ class CurrentObjects(NamedObjects):
         """Return the part with the objects of some changes, and with no others of their names.
 
         Args:
-            sent: the changes, each with its object.
+            sent: the changes, each with its object, those of other parts included.
         """
+        sent = [(change, record) for change, record in sent if change.address.part == self.part.name]
         if isinstance(self.live, LiveRecord):
             return CurrentObjects(self.part, sent[0][1])
         own = {record.id: record for _, record in sent}
@@ -105,7 +106,7 @@ class CurrentObjects(NamedObjects):
         before = change.replaces_ids
         return [record for record in namesakes if record.id not in before and (record.ours or not before)]
 
-    def keeps(self, number: int | None, is_accepted: bool) -> bool:
+    def keeps(self, number: int | None, *, is_accepted: bool) -> bool:
         """Return whether the object of an ID is there to stay; one whose deletion was accepted may fade away."""
         is_fading = is_accepted and isinstance(self.part, Collection) and self.part.deletion.fades
         return number in self.by_id and not is_fading

@@ -3,32 +3,30 @@
 So are doubts settled, and at the beginning of a run the unconfirmed writes of one that was killed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.engine.apply.agree import Sent, dropped
+from reconciler.engine.apply.agree import name_in, planned_again, unanswered
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.options import UNVERIFIED, Stop, TokenSink
 from reconciler.engine.apply.reread import Reread, TargetReader, Unasked, collection_of, with_created
 from reconciler.engine.apply.send import Attempt, Sender
 from reconciler.engine.records import fetch_record
-from reconciler.errors import NotFound, OutputFailed, ServiceError
+from reconciler.errors import AnswerLost, NotFound, OutputFailed, ServiceError
+from reconciler.model.diff import called_alike
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Outcome, Status, makes
-from reconciler.model.kind import Kinds, Part
-from reconciler.model.protocols import Reader
+from reconciler.model.item import Create, Delete, Finding, Item, Outcome, Status, Update, makes
+from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import LiveRecord
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Target
+from reconciler.model.targets import Key, Target
 
 
 def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return what became of some attempts by what the service shows of them, which is read once."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
-    sent = [
-        Sent(attempt.outcome.change, attempt.made.id if attempt.made else None, is_accepted=not attempt.doubt)
-        for attempt in attempts
-    ]
-    left = still_planned(sent, live, sender.reader)
+    left = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
     outcomes = [with_created(_settled(attempt, live, left, sender), live) for attempt in reversed(attempts)]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
@@ -87,20 +85,92 @@ def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 
-def still_planned(sent: Sequence[Sent], live: Reread, reader: TargetReader) -> dict[int, str]:
-    """Return, by the `id` of each change that was sent, what planning it again would still do; see `dropped`.
+def still_planned(attempts: Sequence[Attempt], live: Reread, reader: TargetReader) -> dict[int, str]:
+    """Return, by the `id` of each change that was tried, what planning it again would still do; see `dropped`.
 
     Where a deletion is in doubt and its object may fade away, the list is read once more: if the object is still there,
     nothing has deleted it.
     """
-    left = dropped(sent, live, reader.kinds)
-    fading = [one for one in sent if left.get(id(one.change)) and _fades(one, reader.kinds)]
-    return left | dropped(fading, reader.again(one.change for one in fading), reader.kinds)
+    left = dropped(attempts, live, reader.kinds)
+    fading = [attempt for attempt in attempts if left.get(id(attempt.outcome.change)) and _fades(attempt, reader.kinds)]
+    return left | dropped(fading, reader.again(attempt.outcome.change for attempt in fading), reader.kinds)
 
 
-def _fades(sent: Sent, kinds: Kinds) -> bool:
-    part = kinds[sent.change.address.section].part(sent.change.address.part)
-    return isinstance(sent.change, Delete) and isinstance(part, Collection) and part.deletion.fades
+def _fades(attempt: Attempt, kinds: Kinds) -> bool:
+    change = attempt.outcome.change
+    part = kinds[change.address.section].part(change.address.part)
+    return isinstance(change, Delete) and isinstance(part, Collection) and part.deletion.fades
+
+
+def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int, str]:
+    """Return, by the `id` of each change that was tried, what planning it again would still do; empty if nothing.
+
+    Each object is compared alone, for others may have its name. Nothing is asked: a name that only a lookup could tell
+    is on no object that was read. Changes of parts that could not be read are left out.
+
+    Args:
+        attempts: the changes. Where there is no doubt, the service has accepted them.
+        live: the parts that they are about, as they were read since.
+        kinds: all kinds.
+    """
+    left: dict[int, str] = {}
+    shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
+    for attempt in attempts:
+        change = attempt.outcome.change
+        objects = live[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            continue
+        if isinstance(change, Delete):
+            is_there = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
+            left[id(change)] = "it still exists" if is_there else ""
+            continue
+        record = objects.made_by(change, attempt.made.id if attempt.made else None)
+        if record is None:
+            left[id(change)] = "it does not exist"
+            continue
+        shown.setdefault(change.address.section, []).append((change, record))
+        target_id = change.target_id if isinstance(change, Create) else None
+        left[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
+    for section, pairs in shown.items():
+        lost = _lost(kinds[section], pairs, live, kinds)
+        for change, record in pairs:
+            wanted, now, name = change.after, called_alike(change.after, record), name_in(change, kinds[section])
+            fields = [field + _without(wanted[field], now.get(field)) for field in wanted if (name, field) in lost]
+            own = ", ".join(filter(None, (left[id(change)], *fields)))
+            left[id(change)] = f"the service kept its own {own}" if own else ""
+    return left
+
+
+def _lost(
+    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+) -> set[tuple[tuple[str, Key | None], str]]:
+    """Return the fields of a section that planning again would change, or cannot, each with the name of its object."""
+    # What a creation replaces may fade, or goes with a later run.
+    changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
+    places = {(kind.name, change.address.part) for change in changes}
+    readable = ((place, part) for place, part in live.items() if not isinstance(part, Unreadable))
+    alone = {place: part.with_only(pairs) for place, part in readable if place in places}
+    planned = planned_again(changes, alone, kinds, unanswered)
+    return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
+
+
+def _fields_of(step: Item) -> Iterable[str]:
+    """Return the fields that planning would change, or cannot."""
+    match step:
+        case Update():
+            return step.after
+        case Finding(code="problem", field=str() as field):
+            return (field,)
+    return ()
+
+
+def _without(wanted: Json, shown: Json) -> str:
+    """Say who or what of a wanted list is not shown; empty where that is not known."""
+    if not (isinstance(wanted, list) and isinstance(shown, list)):
+        return ""
+    lost = [entry for entry in wanted if entry not in shown]
+    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
+    return f" (without {', '.join(words)})" if lost else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +231,8 @@ def _judge(intent: Intent, part: Part, live: Reread, reader: TargetReader, deliv
     unread = live[intent.section, intent.part]
     if isinstance(unread, Unreadable):
         return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
-    lacking = still_planned([Sent(change, is_accepted=False)], live, reader)[id(change)]
+    unconfirmed = Attempt(Outcome(change, Status.FAILED), doubt=AnswerLost(intent.request, "unconfirmed"))
+    lacking = still_planned([unconfirmed], live, reader)[id(change)]
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [value for record, value in reader.secrets(part, change.address) if record.id not in change.replaces_ids]
