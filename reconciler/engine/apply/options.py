@@ -39,7 +39,7 @@ class Fate:
     reason: str
 
     def outcome(self, change: Change) -> Outcome:
-        """Return what became of a change that is not carried out therefore."""
+        """Return the outcome of a change that is not carried out for this reason."""
         return Outcome(change, self.status, self.reason)
 
 
@@ -83,7 +83,7 @@ class WriteLog(Protocol):
         """
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """Note what came of it: `done`, `failed` or `in doubt`."""
+        """Note the result of a write: `done`, `failed` or `in doubt`."""
 
     def canary(self, targets: int, *, in_order: bool) -> None:
         """Note that the canary is through, and whether the other targets follow."""

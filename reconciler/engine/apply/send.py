@@ -128,7 +128,7 @@ class Sender:
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _failed(self, change: Change, error: ServiceError, sent: int, made: Made | None) -> Attempt:
-        """Return what became of a change after an error, with what was to be replaced put back.
+        """Return the outcome of a change after an error, having put back what it was to replace.
 
         Args:
             change: the change.

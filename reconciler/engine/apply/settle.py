@@ -24,7 +24,7 @@ from reconciler.model.targets import Key, Target
 
 
 def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
-    """Return what became of some attempts by what the service shows of them, which is read once."""
+    """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
     left = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
@@ -33,7 +33,7 @@ def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
 
 
 def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
-    """Return what became of a change.
+    """Return the outcome of a change by live state.
 
     Args:
         attempt: the change.
@@ -57,7 +57,7 @@ def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Se
 
 
 def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return what became of a change that failed; of a removal of what is listed and not found, say why that is."""
+    """Return the outcome of a change that failed; of a removal that got a 404 for a listed entry, with the cause."""
     outcome, change = attempt.outcome, attempt.outcome.change
     refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
     level = collection_of(change.address, sender.kinds).names.level if refers else None
@@ -68,7 +68,7 @@ def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outco
 
 
 def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
+    """Return the outcome of a change that failed or was in doubt, and whose object is as declared."""
     outcome, change = attempt.outcome, attempt.outcome.change
     if makes(change) and not doubt.ambiguous and attempt.made is None:
         return replace(outcome, status=Status.STALE, reason="somebody else made the same change at the same time")
@@ -78,7 +78,7 @@ def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcom
 
 
 def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
-    """Return what became of a change that the service has accepted, and that cannot be or was not read again."""
+    """Return the outcome of a change that the service has accepted, and that was not read again."""
     if isinstance(unread, Unasked):
         return replace(outcome, reason=UNVERIFIED)
     reason = f"applied, but cannot be verified: {unread.reason}"
@@ -165,7 +165,7 @@ def _fields_of(step: Item) -> Iterable[str]:
 
 
 def _without(wanted: Json, shown: Json) -> str:
-    """Say who or what of a wanted list is not shown; empty where that is not known."""
+    """Return the entries of a declared list that are not live, in words; empty if that is unknown."""
     if not (isinstance(wanted, list) and isinstance(shown, list)):
         return ""
     lost = [entry for entry in wanted if entry not in shown]

@@ -88,11 +88,11 @@ class Targets:
         self._lock = Lock()
 
     def __getitem__(self, target: Target) -> KnownTarget:
-        """Return what is known of a target."""
+        """Return the state of a target in this run."""
         return self._states.get(target.identity, UNTOUCHED)
 
     def fate(self, target: Target) -> Fate | None:
-        """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
+        """Return the reason to do nothing in a target: it, or a group above, was not created. None without one."""
         fates = (self[needed].fate for needed in [target, *groups_around(target)])
         return next((fate for fate in fates if fate is not None), None)
 
@@ -101,7 +101,7 @@ class Targets:
         return any(self[group].is_filled for group in groups_around(target))
 
     def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
-        """Note why nothing can be done in a target."""
+        """Note that nothing can be done in a target."""
         self._note(target, fate=Fate(status, reason))
 
     def learn(self, target: Target, number: int, *, is_ours: bool) -> None:

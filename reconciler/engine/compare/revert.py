@@ -97,7 +97,7 @@ class WayBack:
                 yield Section(target, name, wanted)
 
     def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
-        """Return what the apply left of a part; None if it did nothing there."""
+        """Return the state of a part after the apply; None if it did nothing there."""
         place = target, kind.name, part.name
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
@@ -395,7 +395,7 @@ def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterato
 
 
 def _hint(part: Collection, change: Delete) -> str:
-    """Say what does not come back with an object that is created again."""
+    """Return a hint: the properties that an object loses when it is created again."""
     if part.names.level is not None:
         return ""
     fields = {_root(name) for name in change.read.fields}
@@ -413,7 +413,7 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
 
 
 def _moved(left: Fields, record: LiveRecord) -> str:
-    """Return what is shown and no longer as it was left, as `state: active -> closed`; empty if nothing is."""
+    """Return the fields that have changed since the apply, as `state: active -> closed`; empty if none has."""
     live = {**fields_of(record.resource), **record.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
