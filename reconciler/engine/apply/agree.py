@@ -15,7 +15,7 @@ from datetime import timedelta
 from pydantic import ValidationError
 
 from reconciler.engine.apply.options import DONE_BEFORE
-from reconciler.engine.apply.reread import CurrentObjects, Reread, with_created
+from reconciler.engine.apply.reread import CurrentObjects, Reread, with_answers, with_created
 from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.diff import as_before, as_read, moved, resource_of
@@ -37,7 +37,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Resource, Wanted
-from reconciler.model.state import LivePart, LiveState, Lookup, PartAddress, Section, Unreadable, Vocabulary
+from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
@@ -195,7 +195,7 @@ def planned_again(
     changes: Sequence[Change],
     live: Reread,
     kinds: Kinds,
-    answer: Callable[[LiveState, Iterable[Lookup]], LiveState],
+    answer: Callable[[Lookup], int | Known | Obstacle],
     before: Changes = NOTHING,
 ) -> TargetPlan:
     """Plan a section again, declared as some changes of it leave it.
@@ -204,7 +204,7 @@ def planned_again(
         changes: the changes.
         live: the parts that they are about, as they were read.
         kinds: all kinds.
-        answer: returns live state with the answers to lookups.
+        answer: returns the answer to a lookup.
         before: the changes of the plan in the sections before.
     """
     section, absences = as_declared(changes, live, kinds)
@@ -217,19 +217,12 @@ def planned_again(
         planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
         if not planned.lookups:
             return planned
-        state = answer(state, planned.lookups)
+        state = with_answers(state, planned.lookups, answer)
 
 
-def unanswered(live: LiveState, lookups: Iterable[Lookup]) -> LiveState:
-    """Return live state in which lookups have no answer."""
-    ids, names = dict(live.ids), dict(live.names)
-    for lookup in lookups:
-        unknown = Obstacle(lookup.target.address, "nobody asked")
-        if isinstance(lookup, Vocabulary):
-            names[lookup] = unknown
-        else:
-            ids[lookup] = unknown
-    return replace(live, ids=ids, names=names)
+def unanswered(lookup: Lookup) -> Obstacle:
+    """Return that a lookup has no answer."""
+    return Obstacle(lookup.target.address, "nobody asked")
 
 
 def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:

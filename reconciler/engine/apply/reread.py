@@ -1,8 +1,8 @@
 """Reading again: the parts that changes are about, right before they are sent, and after it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
@@ -190,23 +190,16 @@ class TargetReader:
         """See `Lists.secrets`."""
         return self.lists.secrets(part, address, self.number)
 
-    def answer(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-        """Return live state with what planning lacks, or why that is unknown."""
-        ids, names = dict(live.ids), dict(live.names)
-        for lookup in missing:
-            try:
-                if isinstance(lookup, Vocabulary):
-                    names[lookup] = self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
-                else:
-                    ids[lookup] = self.numbers.of(lookup, self.lists)
-            except ServiceError as error:
-                self.stop.after(error)
-                unknown = Obstacle(self.target.address, str(error))
-                if isinstance(lookup, Vocabulary):
-                    names[lookup] = unknown
-                else:
-                    ids[lookup] = unknown
-        return replace(live, ids=ids, names=names)
+    def answer(self, lookup: Lookup) -> int | Known | Obstacle:
+        """Return what planning lacks, or why that is unknown; each list is asked for once."""
+        try:
+            if isinstance(lookup, Vocabulary):
+                self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
+                return self.names[lookup]
+            return self.numbers.of(lookup, self.lists)
+        except ServiceError as error:
+            self.stop.after(error)
+            return Obstacle(self.target.address, str(error))
 
     def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
@@ -237,6 +230,20 @@ class TargetReader:
         live = self.read(section, name, wanted)
         self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else CurrentObjects(part, live)
+
+
+def with_answers(
+    live: LiveState, lookups: Iterable[Lookup], answer: Callable[[Lookup], int | Known | Obstacle]
+) -> LiveState:
+    """Return live state with the answers to lookups."""
+    ids, names = dict(live.ids), dict(live.names)
+    for lookup in lookups:
+        found = answer(lookup)
+        if isinstance(lookup, Reference) and not isinstance(found, Known):
+            ids[lookup] = found
+        else:
+            names[cast("Vocabulary", lookup)] = cast("Known | Obstacle", found)
+    return replace(live, ids=ids, names=names)
 
 
 def collection_of(address: Address, kinds: Kinds) -> Collection:

@@ -15,7 +15,7 @@ from reconciler.engine.apply.later import late
 from reconciler.engine.apply.new_targets import PatientService
 from reconciler.engine.apply.options import RUN_ENDED
 from reconciler.engine.apply.refusals import Refusals
-from reconciler.engine.apply.reread import TargetReader
+from reconciler.engine.apply.reread import TargetReader, with_answers
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import ids_in
@@ -257,7 +257,7 @@ def _creation(change: Update, part: Collection, before: Resource, reader: Target
         lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
         if not lookups:
             raise LookupError(str(name))
-        at = DeclaredPart(at.section, part, reader.answer(at.live, lookups))
+        at = DeclaredPart(at.section, part, with_answers(at.live, lookups, reader.answer))
         ids, unanswered = ids_in(at, name, before)
     path = address.target.url + (part.writes.suffix or part.suffix)
     new = New(part, address.target, path, name, before, ids=ids)
