@@ -69,6 +69,20 @@ def test_whom_the_service_leaves_out_is_found_without_a_further_question(sandbox
     assert [line.partition(" {")[0] for line in engine.requests()] == [listing, creation, listing]
 
 
+def test_what_another_run_has_put_in_the_place_of_ours_is_there(sandbox: Sandbox) -> None:
+    """Of two runs that protect a branch at the same time, the one of the younger rule deletes the elder."""
+
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        state = sandbox.state()
+        state["projects"][0]["protected_branches"][-1]["id"] = 77
+        sandbox.replace_state(state)
+        return answer
+
+    _, told = applied(sandbox, meddle, section("protected_branches", {"main": {}}))
+    assert told == []
+
+
 def test_a_rename_that_the_service_drops_is_named(sandbox: Sandbox) -> None:
     def meddle(_request: Request, _send: Callable[[], Json]) -> Json:
         return {}

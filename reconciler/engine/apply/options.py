@@ -54,9 +54,8 @@ def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list
     by_target = {target.target: target for target in targets}
     for target in (own for own in left.targets if own.changes):
         skipped, begun = target.with_changes(fate.outcome), by_target.get(target.target)
-        by_target[target.target] = (
-            joined(target, [begun, replace(skipped, items=skipped.outcomes)]) if begun else skipped
-        )
+        parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
+        by_target[target.target] = joined(target, parts)
     return list(by_target.values())
 
 

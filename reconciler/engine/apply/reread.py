@@ -82,13 +82,13 @@ class CurrentObjects(NamedObjects):
             change: the change.
             made: the ID of the object that it created, if that is known.
         """
+        number = change.read.id if made is None and isinstance(change, Update) else made
+        is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
         if made is None and makes(change):
             record = next(iter(self.new(change)), None)
         else:
-            record = self.by_id.get(change.read.id if made is None and isinstance(change, Update) else made)
-            is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
-            if record is None and is_by_name and isinstance(change, Create):
-                record = next(iter(self.new(change)), None)
+            rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
+            record = self.by_id.get(number) or next(iter(rivals), None)
         return called_as_sent(record, change) if record and record.entries else record
 
     def taken(self, name: Key | None) -> list[LiveRecord]:
