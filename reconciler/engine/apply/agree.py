@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from reconciler.engine.apply.options import DONE_BEFORE
 from reconciler.engine.apply.reread import CurrentObjects, Reread, with_answers, with_created
+from reconciler.engine.apply.targets import refers_above
 from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.diff import as_before, as_read, moved, resource_of
@@ -59,7 +60,7 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
     """Declare a section as its changes leave it, with the objects that they delete.
 
     Args:
-        changes: at least one; see `is_possible`.
+        changes: at least one; see `refusal`.
         live: the parts that they are about.
         kinds: all kinds.
     """
@@ -128,16 +129,20 @@ def _rotated(wanted: Resource, age: timedelta) -> Resource:
     return wanted.model_copy(update={"rotate_after": age})
 
 
-def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
-    """Return whether planning can make such a change at all."""
+def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
+    """Return the reason to refuse a change of a file before planning: it lacks an ID, or no plan has such a change."""
+    above = refers_above(change)
+    if above:
+        return f"{above} was not created, and this refers to it"
     part = kinds[change.address.section].part(change.address.part)
-    if isinstance(part, Singleton) is not (change.address.name is None):
-        return False
+    is_settings = isinstance(part, Singleton)
+    if is_settings is not (change.address.name is None) or (is_settings and not isinstance(change, Update)):
+        return PLAN_WAS_EDITED
     try:
         _resource(change, part, live)
     except (ValidationError, TypeError):
-        return False
-    return isinstance(part, Collection) or isinstance(change, Update)
+        return PLAN_WAS_EDITED
+    return ""
 
 
 def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
@@ -152,16 +157,14 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
         now, objects = anew.get(_identity(change, kind)), live[kind.name, change.address.part]
         if now is not None and _is_same(change, now):
             continue
-        if isinstance(objects, Unreadable):
-            yield Outcome(change, Status.STALE, _unread(objects))
-            continue
         since, problem = _since(change, objects), problems.get(name_in(change, kind))
-        if isinstance(
-            change, Delete
-        ):  # nothing of a list is deleted while it is not known what a wanted name stands for
-            problem = problem or next(
-                (other for (part, _), other in problems.items() if part == change.address.part), None
-            )
+        if isinstance(objects, Unreadable):
+            yield Outcome(change, Status.STALE, since)
+            continue
+        if isinstance(change, Delete) and problem is None:
+            # Nothing of a list is deleted while it is not known what a wanted name stands for.
+            others = (other for (part, _), other in problems.items() if part == change.address.part)
+            problem = next(others, None)
         if since and not problem and name_in(change, kind) not in is_open and _is_done(change, objects):
             yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
         elif since:
@@ -169,16 +172,14 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
         elif problem:
             yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
         else:
-            yield Outcome(
-                change, Status.STALE, MADE_ANEW if now and _has_other_entries(change, now) else PLAN_WAS_EDITED
-            )
+            is_old = now is not None and _has_other_entries(change, now)
+            yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 
 
 def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
     """Yield the outcomes of creations which somebody else has made since: the service would make them once more."""
     for change in creations:
-        objects = live[change.address.section, change.address.part]
-        since = _unread(objects) if isinstance(objects, Unreadable) else _since(change, objects)
+        since = _since(change, live[change.address.section, change.address.part])
         if since:
             yield Outcome(change, Status.STALE, since)
 
@@ -250,12 +251,10 @@ def _is_same(shown: Change, now: Change) -> bool:
     return shown == now
 
 
-def _unread(part: Unreadable) -> str:
-    return f"cannot be read again: {part.reason}"
-
-
-def _since(change: Change, objects: CurrentObjects) -> str:
+def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
     """Describe the difference since a change was planned; empty if there is none."""
+    if isinstance(objects, Unreadable):
+        return f"cannot be read again: {objects.reason}"
     if isinstance(change, Create):
         return "it exists now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None
