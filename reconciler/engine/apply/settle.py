@@ -6,7 +6,7 @@ So are doubts settled, and at the beginning of a run the unconfirmed writes of o
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.engine.apply.agree import name_in, planned_again, unanswered
+from reconciler.engine.apply.agree import name_in, planned_again, refusal, unanswered
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.options import UNVERIFIED, Stop, TokenSink
 from reconciler.engine.apply.reread import Reread, TargetReader, Unasked, collection_of, with_created
@@ -231,6 +231,8 @@ def _judge(intent: Intent, part: Part, live: Reread, reader: TargetReader, deliv
     unread = live[intent.section, intent.part]
     if isinstance(unread, Unreadable):
         return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
+    if refusal(change, live, reader.kinds):
+        return Recovered(intent, "unknown; this version makes no such change", settled=False)
     unconfirmed = Attempt(Outcome(change, Status.FAILED), doubt=AnswerLost(intent.request, "unconfirmed"))
     lacking = still_planned([unconfirmed], live, reader)[id(change)]
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
