@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,6 +14,7 @@ import reconciler
 from reconciler.document.stored import load_plan, save
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
+from reconciler.service import Client
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan, tree
@@ -46,6 +48,38 @@ def test_a_deletion_is_done_though_somebody_else_has_made_another_of_that_name(s
         return answer
 
     _, told = applied(sandbox, meddle, section("milestones", {"a": None}), milestones=[{"title": "a"}])
+    assert told == []
+
+
+def test_whom_the_service_leaves_out_is_found_without_a_further_question(sandbox: Sandbox) -> None:
+    """The lists of members were asked for when it was planned, and are not asked for again."""
+
+    def meddle(request: Request, _send: Callable[[], Json]) -> Json:
+        body = {**(request.body or {}), "allowed_to_push": [{"access_level": 40}]}
+        with Client(sandbox.api_url, "ada-token") as client:
+            return client.send(replace(request, body=body))
+
+    wanted = section("protected_branches", {"main": {"allowed_to_push": ["maintainer", {"user": "bob"}]}})
+    engine, told = applied(sandbox, meddle, wanted, members=[{"user": "bob", "role": "developer"}])
+    assert told == [
+        "dropped by the service: protected branch main: the service kept its own allowed_to_push (without user bob)"
+    ]
+    listing = "GET projects/acme%2Fapi/protected_branches?per_page=100&page=1"
+    creation = "POST projects/acme%2Fapi/protected_branches"
+    assert [line.partition(" {")[0] for line in engine.requests()] == [listing, creation, listing]
+
+
+def test_what_another_run_has_put_in_the_place_of_ours_is_there(sandbox: Sandbox) -> None:
+    """Of two runs that protect a branch at the same time, the one of the younger rule deletes the elder."""
+
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        state = sandbox.state()
+        state["projects"][0]["protected_branches"][-1]["id"] = 77
+        sandbox.replace_state(state)
+        return answer
+
+    _, told = applied(sandbox, meddle, section("protected_branches", {"main": {}}))
     assert told == []
 
 

@@ -454,6 +454,7 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
             intent(Delete(milestone, {}, (), replace(was, id=8)), deleted.replace("7", "8")),
             intent(Create(replace(milestone, section="epics"), {}, ()), "POST epics"),
             intent(Create(replace(milestone, part="other"), {}, ()), "POST other"),
+            intent(Create(milestone, {"description": "b", "field_of_another_version": 1}, ()), posted),
         )
         assert engine.requests() == ["GET projects/acme%2Fapi/milestones?include_ancestors=true&per_page=100&page=1"]
         archive(sandbox)
@@ -470,6 +471,7 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
         "it succeeded.",
         "unknown; this version has no such section. (stays)",
         "unknown; this version has no such section. (stays)",
+        "unknown; this version makes no such change. (stays)",
     ]
 
 

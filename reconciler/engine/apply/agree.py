@@ -9,25 +9,36 @@ on why it was planned again:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 from pydantic import ValidationError
 
 from reconciler.engine.apply.options import DONE_BEFORE
-from reconciler.engine.apply.reread import CurrentObjects, Reread, with_created
+from reconciler.engine.apply.reread import CurrentObjects, Reread, with_answers, with_created
+from reconciler.engine.apply.targets import refers_above
 from reconciler.engine.compare.earlier import Changes, Earlier
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.diff import as_before, as_read, called_alike, moved, resource_of
+from reconciler.model.diff import as_before, as_read, moved, resource_of
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.item import NOTHING, Change, Create, Delete, Finding, Outcome, Status, Update, makes, sentences
+from reconciler.model.item import (
+    NOTHING,
+    Change,
+    Create,
+    Delete,
+    Item,
+    Outcome,
+    Status,
+    Update,
+    address_of,
+    sentences,
+)
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
-from reconciler.model.resource import LiveRecord, Resource, Wanted
-from reconciler.model.state import LivePart, LiveState, Lookup, PartAddress, Section, Unreadable, Vocabulary
+from reconciler.model.resource import Resource, Wanted
+from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
@@ -49,7 +60,7 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
     """Declare a section as its changes leave it, with the objects that they delete.
 
     Args:
-        changes: at least one; see `is_possible`.
+        changes: at least one; see `refusal`.
         live: the parts that they are about.
         kinds: all kinds.
     """
@@ -118,16 +129,20 @@ def _rotated(wanted: Resource, age: timedelta) -> Resource:
     return wanted.model_copy(update={"rotate_after": age})
 
 
-def is_possible(change: Change, live: Reread, kinds: Kinds) -> bool:
-    """Return whether planning can make such a change at all."""
+def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
+    """Return the reason to refuse a change of a file before planning: it lacks an ID, or no plan has such a change."""
+    above = refers_above(change)
+    if above:
+        return f"{above} was not created, and this refers to it"
     part = kinds[change.address.section].part(change.address.part)
-    if isinstance(part, Singleton) is not (change.address.name is None):
-        return False
+    is_settings = isinstance(part, Singleton)
+    if is_settings is not (change.address.name is None) or (is_settings and not isinstance(change, Update)):
+        return PLAN_WAS_EDITED
     try:
         _resource(change, part, live)
     except (ValidationError, TypeError):
-        return False
-    return isinstance(part, Collection) or isinstance(change, Update)
+        return PLAN_WAS_EDITED
+    return ""
 
 
 def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
@@ -136,39 +151,35 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
     An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
     """
     anew = {_identity(change, kind): change for change in planned.changes}
-    is_open = {_name(step, kind) for step in planned.changes if not isinstance(step, Delete)}
-    problems = {_name(problem, kind): problem for problem in planned.problems}
+    is_open = {name_in(step, kind) for step in planned.changes if not isinstance(step, Delete)}
+    problems = {name_in(problem, kind): problem for problem in planned.problems}
     for change in shown:
         now, objects = anew.get(_identity(change, kind)), live[kind.name, change.address.part]
         if now is not None and _is_same(change, now):
             continue
+        since, problem = _since(change, objects), problems.get(name_in(change, kind))
         if isinstance(objects, Unreadable):
-            yield Outcome(change, Status.STALE, _unread(objects))
+            yield Outcome(change, Status.STALE, since)
             continue
-        since, problem = _since(change, objects), problems.get(_name(change, kind))
-        if isinstance(
-            change, Delete
-        ):  # nothing of a list is deleted while it is not known what a wanted name stands for
-            problem = problem or next(
-                (other for (part, _), other in problems.items() if part == change.address.part), None
-            )
-        if since and not problem and _name(change, kind) not in is_open and _is_done(change, objects):
+        if isinstance(change, Delete) and problem is None:
+            # Nothing of a list is deleted while it is not known what a wanted name stands for.
+            others = (other for (part, _), other in problems.items() if part == change.address.part)
+            problem = next(others, None)
+        if since and not problem and name_in(change, kind) not in is_open and _is_done(change, objects):
             yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
         elif since:
             yield Outcome(change, Status.STALE, since)
         elif problem:
             yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
         else:
-            yield Outcome(
-                change, Status.STALE, MADE_ANEW if now and _has_other_entries(change, now) else PLAN_WAS_EDITED
-            )
+            is_old = now is not None and _has_other_entries(change, now)
+            yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 
 
 def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
     """Yield the outcomes of creations which somebody else has made since: the service would make them once more."""
     for change in creations:
-        objects = live[change.address.section, change.address.part]
-        since = _unread(objects) if isinstance(objects, Unreadable) else _since(change, objects)
+        since = _since(change, live[change.address.section, change.address.part])
         if since:
             yield Outcome(change, Status.STALE, since)
 
@@ -181,110 +192,11 @@ def exceeding(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
             yield Outcome(change, Status.STALE, EXCEEDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A change that was sent.
-
-    Attributes:
-        change: the change.
-        made: the ID of the object that it created, if that is known.
-        is_accepted: whether the service has accepted the change. Then a deleted object may still fade away; else it
-            has not been deleted while it is listed.
-    """
-
-    change: Change
-    made: int | None = None
-    is_accepted: bool = True
-
-
-def dropped(sent: Sequence[Sent], live: Reread, kinds: Kinds) -> list[str]:
-    """Return, for each change that was sent, what planning it again would still do; empty if nothing.
-
-    Nothing is asked for here. A name that is not known without asking is on no object that was read.
-
-    Args:
-        sent: the changes. The parts that they are about could be read.
-        live: the parts, as they were read since.
-        kinds: all kinds.
-    """
-    missing: dict[int, str] = {}
-    shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
-    for one in sent:
-        change, objects = one.change, _readable(one.change, live)
-        if isinstance(change, Delete):
-            there = objects.keeps(change.read.id) if one.is_accepted else change.read.id in objects.by_id
-            missing[id(change)] = "it still exists" if there else ""
-            continue
-        record = _sent_object(change, one.made, objects)
-        if record is None:
-            missing[id(change)] = "it does not exist"
-        else:
-            shown.setdefault(change.address.section, []).append((change, record))
-    for section, pairs in shown.items():
-        missing |= _lost_in(kinds[section], pairs, live, kinds)
-    return [missing[id(one.change)] for one in sent]
-
-
-def _readable(change: Change, live: Reread) -> CurrentObjects:
-    return cast("CurrentObjects", live[change.address.section, change.address.part])
-
-
-def _sent_object(change: Create | Update, made: int | None, objects: CurrentObjects) -> LiveRecord | None:
-    """Return the object that a change has made or updated; None if it is not there."""
-    if made is None and makes(change):
-        return next(iter(objects.new(change)), None)
-    known = objects.by_id.get(change.read.id if made is None and isinstance(change, Update) else made)
-    return known or next(iter(objects.stands_in(change)), None)
-
-
-def _lost_in(
-    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
-) -> Iterator[tuple[int, str]]:
-    """Yield, by the `id` of each change of a section, which of its fields the service has not taken.
-
-    Each is compared with its own object alone: others may have its name too.
-    """
-    parts: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
-    for change, record in pairs:
-        parts.setdefault(change.address.part, []).append((change, record))
-    compared = {(kind.name, name): _readable(own[0][0], live).only_for(own) for name, own in parts.items()}
-    planned = planned_again([_without_way(change) for change, _ in pairs], compared, kinds, unanswered)
-    lost: dict[tuple[str, Key | None], list[str]] = {}
-    for step in (*planned.problems, *planned.changes):
-        fields = step.after if isinstance(step, Update) else [step.field] if isinstance(step, Finding) else []
-        lost.setdefault(_name(step, kind), []).extend(filter(None, fields))
-    for change, record in pairs:
-        objects = compared[kind.name, change.address.part]
-        names = change.address.name, change.target_id if isinstance(change, Create) else None
-        shown = called_alike(change.after, objects.by_id[record.id])
-        words = [] if objects.has_name(record, *names) else ["name"]
-        words += [
-            field + _lost_of(change.after[field], shown.get(field))
-            for field in change.after
-            if field in lost.get(_name(change, kind), ())
-        ]
-        yield id(change), f"the service kept its own {', '.join(words)}" if words else ""
-
-
-def _without_way(change: Change) -> Change:
-    """Return a change that is over: what it was to replace is gone, or will go."""
-    return replace(change, replaces_ids=()) if isinstance(change, Create) else change
-
-
-def _lost_of(wanted: Json, shown: Json) -> str:
-    """Say who or what of a wanted list is not shown; empty where that is not known."""
-    if not (isinstance(wanted, list) and isinstance(shown, list)):
-        return ""
-    lost = [entry for entry in wanted if entry not in shown]
-    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
-    return f" (without {', '.join(words)})" if lost else ""
-
-
 def planned_again(
     changes: Sequence[Change],
     live: Reread,
     kinds: Kinds,
-    answer: Callable[[LiveState, Iterable[Lookup]], LiveState],
+    answer: Callable[[Lookup], int | Known | Obstacle],
     before: Changes = NOTHING,
 ) -> TargetPlan:
     """Plan a section again, declared as some changes of it leave it.
@@ -293,7 +205,7 @@ def planned_again(
         changes: the changes.
         live: the parts that they are about, as they were read.
         kinds: all kinds.
-        answer: returns live state with the answers to lookups.
+        answer: returns the answer to a lookup.
         before: the changes of the plan in the sections before.
     """
     section, absences = as_declared(changes, live, kinds)
@@ -306,30 +218,24 @@ def planned_again(
         planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
         if not planned.lookups:
             return planned
-        state = answer(state, planned.lookups)
+        state = with_answers(state, planned.lookups, answer)
 
 
-def unanswered(live: LiveState, lookups: Iterable[Lookup]) -> LiveState:
-    """Return live state in which lookups have no answer."""
-    ids, names = dict(live.ids), dict(live.names)
-    for lookup in lookups:
-        unknown = Obstacle(lookup.target.address, "nobody asked")
-        if isinstance(lookup, Vocabulary):
-            names[lookup] = unknown
-        else:
-            ids[lookup] = unknown
-    return replace(live, ids=ids, names=names)
+def unanswered(lookup: Lookup) -> Obstacle:
+    """Return that a lookup has no answer."""
+    return Obstacle(lookup.target.address, "nobody asked")
 
 
-def _name(step: Change | Finding, kind: Kind) -> tuple[str, Key | None]:
+def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of what a step is about."""
-    part, name = kind.part(step.address.part), step.address.name
-    return step.address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
+    address = address_of(step)
+    part, name = kind.part(address.part), address.name
+    return address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
 
 
 def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
     """Return the identity of a change within its section: two deletions may be of one name."""
-    return change.action, *_name(change, kind), None if isinstance(change, Create) else change.read.id
+    return change.action, *name_in(change, kind), None if isinstance(change, Create) else change.read.id
 
 
 def _is_same(shown: Change, now: Change) -> bool:
@@ -345,12 +251,10 @@ def _is_same(shown: Change, now: Change) -> bool:
     return shown == now
 
 
-def _unread(part: Unreadable) -> str:
-    return f"cannot be read again: {part.reason}"
-
-
-def _since(change: Change, objects: CurrentObjects) -> str:
+def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
     """Describe the difference since a change was planned; empty if there is none."""
+    if isinstance(objects, Unreadable):
+        return f"cannot be read again: {objects.reason}"
     if isinstance(change, Create):
         return "it exists now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None

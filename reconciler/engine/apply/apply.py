@@ -305,7 +305,7 @@ class Application:
         ]
 
     def _outcome(self, target: TargetPlan) -> TargetPlan:
-        """Return what became of a target, some of whose sections may not have been begun."""
+        """Return a target with its outcomes so far; sections that were not begun are skipped."""
         begun = [one.outcome for one in self._begun.get(target.target, ())]
         sections = {name for plan in begun for name in plan.sections}
         skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
@@ -316,7 +316,7 @@ class Application:
 def in_stages(
     targets: Iterable[TargetPlan], canary: Iterable[Target], again: Mapping[Target, Mapping[str, Section]]
 ) -> tuple[list[TargetPlan], list[TargetPlan]]:
-    """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
+    """Return two stages: the canary, and all else. Creations are apart from what is declared.
 
     Settings of the canary that do not change, but may have to after a change to a group that comes later, are read and
     planned again after that.

@@ -5,9 +5,10 @@ Somebody else may create the same at the same time. Where the service takes a na
 Where it takes a name twice, both runs look afterwards and agree on the elder: the run of the younger deletes it again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Generic, TypeVar
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from reconciler.engine.apply.options import ApplyOptions
 from reconciler.engine.apply.reread import CurrentObjects, Reread, TargetReader, collection_of
 from reconciler.engine.apply.sinks import NOT_DELIVERED, Delivery
+from reconciler.engine.apply.targets import ABOVE, filled
 from reconciler.engine.discovery import project_numbers
 from reconciler.engine.read import read_part
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, ServiceError
@@ -122,15 +124,13 @@ class ObjectCreation:
             LookupError: one of them was not created; says which.
         """
         path = request.path.replace("{id}", made.step) if made else request.path
-        body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
+        body = filled(request.body, partial(self._id_for, change))
         part = self.kinds[change.address.section].part(change.address.part)
         return replace(request, path=path, body=body, once=isinstance(part, Collection) and part.writes.once)
 
-    def _id_for(self, change: Change, value: Json) -> Json:
-        """Return a value of a body, or the ID for which it stands."""
-        if isinstance(value, list):
-            return [self._id_for(change, inner) for inner in value]
-        if not (isinstance(value, dict) and CREATED in value):
+    def _id_for(self, change: Change, value: Mapping[str, Json]) -> Json:
+        """Return the ID for which a value of a body stands; the value if it stands for none."""
+        if CREATED not in value or not value.keys() <= ABOVE:
             return value
         section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
         if (section, part, value[CREATED]) not in self._made:

@@ -172,7 +172,7 @@ class Imports:
         return False
 
     def _content(self, group: Target) -> dict[str, int | None]:
-        """Return how many objects each list of a group has; None for one that cannot be read."""
+        """Return the length of each list of a group; None for a list that cannot be read."""
 
         def count(path: str) -> int | None:
             try:
@@ -183,7 +183,7 @@ class Imports:
         return {path: count(path) for path in self.lists}
 
     def _state(self, plan: TargetPlan) -> ImportState:
-        """Return how the import of a project is going; one that cannot be watched has failed."""
+        """Return the state of a project's import; an import that cannot be watched has failed."""
         if self.targets.fate(plan.target) is not None:
             return ImportState()
         if self.holds_up(plan):
@@ -202,7 +202,7 @@ class Imports:
         return replace(state, obstacle=obstacle)
 
     def _take(self, project: Target, state: ImportState) -> None:
-        """Note what has become of an import, as far as it has ended."""
+        """Note the end of an import, if it has ended."""
         if state.obstacle:
             if self.targets[project].is_ours:
                 self._creations[project.identity].fail(advised(state.obstacle.reason, state.obstacle.remedy))

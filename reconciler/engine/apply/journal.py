@@ -229,7 +229,7 @@ def recorded(options: ApplyOptions, change: Change, request: Request, send: Call
 
 
 def read_interrupted(text: bytes) -> Interrupted | None:
-    """Return what the last run of a journal left behind: unconfirmed writes of its own, or of earlier ones.
+    """Return the unconfirmed writes of the last run of a journal, and those of earlier runs.
 
     Lines that are not as expected, as a kill leaves them, are passed over.
     """

@@ -63,7 +63,7 @@ def _top(target: TargetPlan) -> str:
 
 
 def late(change: Change) -> int:
-    """Return how many requests of a change delete an object, all of them its last ones."""
+    """Return the number of requests of a change that delete an object; they are its last ones."""
     if isinstance(change, Delete):
         return len(change.requests)
     if not (isinstance(change, Update) and makes_anew(change)):
@@ -72,7 +72,7 @@ def late(change: Change) -> int:
 
 
 def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str:
-    """Return what still names the object that a change deletes, since it was not changed itself; empty if nothing.
+    """Return an object that still names the one that a change deletes, in words; empty if there is none.
 
     Args:
         change: the deletion, or the rename by a creation and a deletion.
@@ -102,7 +102,7 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
 
 
 def once_more(outcome: Outcome, again: TargetPlan) -> Outcome:
-    """Return what became of a change in the end; as it was, unless the second try has succeeded."""
+    """Return the outcome of a change after the second try: as before, unless that has succeeded."""
     address = outcome.change.address
     for tried in again.outcomes:
         if tried.change.address == address and tried.status is Status.DONE:

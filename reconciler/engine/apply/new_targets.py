@@ -70,7 +70,7 @@ class LiveTarget:
 
     @classmethod
     def of(cls, record: TargetRecord, *, is_ours: bool) -> "LiveTarget":
-        """Return what a record shows."""
+        """Return the target of a record."""
         return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
 
 
@@ -137,12 +137,12 @@ class NewTarget:
         self._settle()
 
     def refuse(self, fate: Fate) -> None:
-        """Note why the target is not created."""
+        """Note that the target is not created."""
         self.is_begun, self.result = True, fate.outcome(self.change)
         self._settle()
 
     def fail(self, reason: str) -> None:
-        """Note why the target is not as it was asked for, although it was created."""
+        """Note that the target was created, and is not as it was asked for."""
         self._correct(Status.FAILED, reason)
 
     def look_again(self) -> None:
@@ -210,14 +210,14 @@ class NewTarget:
         return None
 
     def _compared(self, place: LiveTarget) -> Outcome:
-        """Return what became of a creation; a group of an archive is compared once that has arrived."""
+        """Return the outcome of a creation; a group of an archive is compared once that has arrived."""
         outcome, self._visibility = self._arrived(place), place.visibility
         lowered = "" if self.is_filled else _lowered(self.change, place.visibility)
         is_done = outcome.status is Status.DONE
         return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
 
     def _arrived(self, place: LiveTarget) -> Outcome:
-        """Return what became of the creation, by the place of the target that was created."""
+        """Return the outcome of a creation, by the path of the target that was created."""
         path, wanted = place.path.casefold(), str(self.target.ref).casefold()
         went_astray = path != wanted and not path.endswith(f"/{wanted}")
         shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
@@ -290,7 +290,7 @@ class TargetCreation:
 
     @contextmanager
     def _sending(self, request: Request) -> Iterator[Callable[[], Json]]:
-        """Yield what sends a request, with what its placeholders stand for.
+        """Yield a function that sends a request, with the values of its placeholders.
 
         Raises:
             LookupError: a variable is empty, or a file is not the one of the plan.
@@ -388,7 +388,7 @@ def _lowered(change: Create, visibility: Json) -> str:
 
 
 def _why(change: Create, error: ServiceError) -> str:
-    """Return why a creation failed, and what to do about it."""
+    """Return the reason of a failed creation, with the fix."""
     imported = change.after.get("import")
     variable = next(iter(imported.values()))["token_env"] if imported else ""
     return why_not_created(change.address.target, variable, error)

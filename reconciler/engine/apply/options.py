@@ -39,7 +39,7 @@ class Fate:
     reason: str
 
     def outcome(self, change: Change) -> Outcome:
-        """Return what became of a change that is not carried out therefore."""
+        """Return the outcome of a change that is not carried out for this reason."""
         return Outcome(change, self.status, self.reason)
 
 
@@ -54,9 +54,8 @@ def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list
     by_target = {target.target: target for target in targets}
     for target in (own for own in left.targets if own.changes):
         skipped, begun = target.with_changes(fate.outcome), by_target.get(target.target)
-        by_target[target.target] = (
-            joined(target, [begun, replace(skipped, items=skipped.outcomes)]) if begun else skipped
-        )
+        parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
+        by_target[target.target] = joined(target, parts)
     return list(by_target.values())
 
 
@@ -83,7 +82,7 @@ class WriteLog(Protocol):
         """
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """Note what came of it: `done`, `failed` or `in doubt`."""
+        """Note the result of a write: `done`, `failed` or `in doubt`."""
 
     def canary(self, targets: int, *, in_order: bool) -> None:
         """Note that the canary is through, and whether the other targets follow."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.engine.apply.agree import PLAN_WAS_EDITED, exceeding, is_possible, planned_again, repeated, settled
+from reconciler.engine.apply.agree import exceeding, planned_again, refusal, repeated, settled
 from reconciler.engine.apply.options import Fate
 from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
-from reconciler.engine.apply.targets import Targets, refers_above
+from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import references
 from reconciler.engine.compare.planner import plan_section
 from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in
@@ -150,23 +150,16 @@ class Preparation:
 
     def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
         """Read and plan again what changes of a saved plan are about, and settle those to which that does not lead."""
-        lacking = [(change, refers_above(change)) for change in changes]
-        ready = ready.settling(
-            Outcome(change, Status.STALE, f"{above} was not created, and this refers to it")
-            for change, above in lacking
-            if above
-        )
         live = self.reader.again(changes)
         if self.options.stop.reason:  # nothing else is asked
             return ready
-        shown = [change for change, above in lacking if not above]
-        edited = [change for change in shown if not is_possible(change, live, self.kinds)]
-        ready = ready.settling(Outcome(change, Status.STALE, PLAN_WAS_EDITED) for change in edited)
-        shown = [change for change in shown if change not in edited]
+        refusals = [(change, refusal(change, live, self.kinds)) for change in changes]
+        shown = [change for change, reason in refusals if not reason]
+        ready = ready.settling(Outcome(change, Status.STALE, reason) for change, reason in refusals if reason)
         if not shown:
             return ready
-        kind = self.kinds[shown[0].address.section]
-        return ready.settling(settled(shown, self.planned_from(shown, live, forced=True), live, kind))
+        planned = self.planned_from(shown, live, forced=True)
+        return ready.settling(settled(shown, planned, live, self.kinds[shown[0].address.section]))
 
     def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> TargetPlan:
         """Plan the section of some changes again, declared as they leave it.

@@ -1,19 +1,19 @@
 """Reading again: the parts that changes are about, right before they are sent, and after it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
-from reconciler.engine.compare.matching import by_birth
+from reconciler.engine.compare.matching import NamedObjects, by_birth
 from reconciler.engine.compare.references import called_as_sent
 from reconciler.engine.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.engine.records import look_up_names
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.model.diff import as_before, as_read
-from reconciler.model.endpoints import Collection, Reading, Singleton
-from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
+from reconciler.model.endpoints import Collection, Reading
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, makes
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json, Reader
@@ -22,22 +22,23 @@ from reconciler.model.state import Known, LivePart, LiveState, Lookup, Reference
 from reconciler.model.targets import Address, Key, Target
 
 
-class CurrentObjects:
-    """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
+class CurrentObjects(NamedObjects):
+    """The objects of a part that was read again: a section may have thousands of changes.
+
+    Attributes:
+        live: the part.
+    """
 
     def __init__(self, part: Part, live: LiveRecord | Objects) -> None:
-        self._part, self.live = part, live
         objects = Objects((live,)) if isinstance(live, LiveRecord) else live
-        self.by_id = {record.id: record for record in (*objects.own, *objects.promotable.values())}
-        self._by_name: dict[Key | None, list[LiveRecord]] = {}
-        for record in objects.own:
-            for name in self._canonical(record.names):
-                self._by_name.setdefault(name, []).append(record)
+        super().__init__(part, objects.own)
+        self.live = live
+        self.by_id |= {record.id: record for record in objects.promotable.values()}
 
     @property
     def model(self) -> type[Resource]:
         """The model of the objects, or that of the settings at this level."""
-        return type(self.live.resource) if isinstance(self.live, LiveRecord) else self._part.model
+        return type(self.live.resource) if isinstance(self.live, LiveRecord) else self.part.model
 
     def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
         """Return the part with the entries of its lists called as in some changes: another token may see other names.
@@ -53,31 +54,46 @@ class CurrentObjects:
             return as_before(record, reads[record.id]) if record.id in reads and record.entries else record
 
         if isinstance(self.live, LiveRecord):
-            return CurrentObjects(self._part, called(self.live))
-        return CurrentObjects(self._part, replace(self.live, own=tuple(map(called, self.live.own))))
+            return CurrentObjects(self.part, called(self.live))
+        return CurrentObjects(self.part, replace(self.live, own=tuple(map(called, self.live.own))))
 
-    def only_for(self, sent: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
-        """Return the objects that some changes have made or updated, and those that have none of their names.
+    def with_only(self, sent: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
+        """Return the part with the objects of some changes, and with no others of their names.
 
         Args:
-            sent: the changes, each with its object.
+            sent: the changes, each with its object, those of other parts included.
         """
-        records = [called_as_sent(record, change) if record.entries else record for change, record in sent]
+        sent = [(change, record) for change, record in sent if change.address.part == self.part.name]
         if isinstance(self.live, LiveRecord):
-            return CurrentObjects(self._part, records[0])
+            return CurrentObjects(self.part, sent[0][1])
+        own = {record.id: record for _, record in sent}
         names = [name for change, _ in sent for name in (change.address.name, getattr(change, "renamed_from", None))]
-        about = {record.id for record in records} | {record.id for record in self.named(*names)}
+        about = own.keys() | {record.id for record in self.named(*names)}
         others = (record for record in self.live.own if record.id not in about)
-        return CurrentObjects(self._part, replace(self.live, own=(*records, *others)))
+        return CurrentObjects(self.part, replace(self.live, own=(*own.values(), *others)))
 
-    def named(self, *names: Key | None) -> list[LiveRecord]:
-        """Return the objects that have any of some names; a settings record has all."""
-        records = [record for name in self._canonical(names) for record in self._by_name.get(name, [])]
-        return list({id(record): record for record in records}.values())
+    def made_by(self, change: Create | Update, made: int | None) -> LiveRecord | None:
+        """Return the object that a change has made or updated, with entries called as it sent them; None if it is gone.
+
+        Of two runs that create one at the same time, the second deletes that of the first, where a name may have led to
+        it: then that of the other is there instead.
+
+        Args:
+            change: the change.
+            made: the ID of the object that it created, if that is known.
+        """
+        number = change.read.id if made is None and isinstance(change, Update) else made
+        is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
+        if made is None and makes(change):
+            record = next(iter(self.new(change)), None)
+        else:
+            rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
+            record = self.by_id.get(number) or next(iter(rivals), None)
+        return called_as_sent(record, change) if record and record.entries else record
 
     def taken(self, name: Key | None) -> list[LiveRecord]:
         """Return the objects of a name that only one may have; nothing where names need not be unique."""
-        return self.named(name) if isinstance(self._part, Collection) and self._part.names.unique else []
+        return self.named(name) if isinstance(self.part, Collection) and self.part.names.unique else []
 
     def new(self, change: Create | Update) -> list[LiveRecord]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
@@ -90,26 +106,10 @@ class CurrentObjects:
         before = change.replaces_ids
         return [record for record in namesakes if record.id not in before and (record.ours or not before)]
 
-    def stands_in(self, change: Change) -> list[LiveRecord]:
-        """Return the objects that are there instead of a new one that has gone, where a name may have led to it.
-
-        Of two runs that create one at the same time, the second deletes that of the first.
-        """
-        is_by_name = isinstance(self._part, Collection) and self._part.path_field == self._part.key
-        return self.new(change) if is_by_name and isinstance(change, Create) else []
-
-    def keeps(self, number: int | None) -> bool:
-        """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
-        return number in self.by_id and not (isinstance(self._part, Collection) and self._part.deletion.fades)
-
-    def has_name(self, record: LiveRecord, *names: Key | None) -> bool:
-        """Return whether an object has any of some names."""
-        return not self._canonical(names).isdisjoint(self._canonical(record.names))
-
-    def _canonical(self, names: Iterable[Key | None]) -> set[Key | None]:
-        if isinstance(self._part, Singleton):
-            return {None}
-        return {self._part.identity(name) for name in names if name is not None}
+    def keeps(self, number: int | None, *, is_accepted: bool) -> bool:
+        """Return whether the object of an ID is there to stay; one whose deletion was accepted may fade away."""
+        is_fading = is_accepted and isinstance(self.part, Collection) and self.part.deletion.fades
+        return number in self.by_id and not is_fading
 
 
 class Unasked(Unreadable):
@@ -190,23 +190,16 @@ class TargetReader:
         """See `Lists.secrets`."""
         return self.lists.secrets(part, address, self.number)
 
-    def answer(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-        """Return live state with what planning lacks, or why that is unknown."""
-        ids, names = dict(live.ids), dict(live.names)
-        for lookup in missing:
-            try:
-                if isinstance(lookup, Vocabulary):
-                    names[lookup] = self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
-                else:
-                    ids[lookup] = self.numbers.of(lookup, self.lists)
-            except ServiceError as error:
-                self.stop.after(error)
-                unknown = Obstacle(self.target.address, str(error))
-                if isinstance(lookup, Vocabulary):
-                    names[lookup] = unknown
-                else:
-                    ids[lookup] = unknown
-        return replace(live, ids=ids, names=names)
+    def answer(self, lookup: Lookup) -> int | Known | Obstacle:
+        """Return what planning lacks, or why that is unknown; each list is asked for once."""
+        try:
+            if isinstance(lookup, Vocabulary):
+                self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
+                return self.names[lookup]
+            return self.numbers.of(lookup, self.lists)
+        except ServiceError as error:
+            self.stop.after(error)
+            return Obstacle(self.target.address, str(error))
 
     def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
@@ -237,6 +230,20 @@ class TargetReader:
         live = self.read(section, name, wanted)
         self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else CurrentObjects(part, live)
+
+
+def with_answers(
+    live: LiveState, lookups: Iterable[Lookup], answer: Callable[[Lookup], int | Known | Obstacle]
+) -> LiveState:
+    """Return live state with the answers to lookups."""
+    ids, names = dict(live.ids), dict(live.names)
+    for lookup in lookups:
+        found = answer(lookup)
+        if isinstance(lookup, Reference) and not isinstance(found, Known):
+            ids[lookup] = found
+        else:
+            names[cast("Vocabulary", lookup)] = cast("Known | Obstacle", found)
+    return replace(live, ids=ids, names=names)
 
 
 def collection_of(address: Address, kinds: Kinds) -> Collection:

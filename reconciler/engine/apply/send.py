@@ -15,7 +15,7 @@ from reconciler.engine.apply.later import late
 from reconciler.engine.apply.new_targets import PatientService
 from reconciler.engine.apply.options import RUN_ENDED
 from reconciler.engine.apply.refusals import Refusals
-from reconciler.engine.apply.reread import TargetReader
+from reconciler.engine.apply.reread import TargetReader, with_answers
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import ids_in
@@ -128,7 +128,7 @@ class Sender:
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _failed(self, change: Change, error: ServiceError, sent: int, made: Made | None) -> Attempt:
-        """Return what became of a change after an error, with what was to be replaced put back.
+        """Return the outcome of a change after an error, having put back what it was to replace.
 
         Args:
             change: the change.
@@ -141,9 +141,9 @@ class Sender:
         reason = self._refusals.why(change, error)
         if not error.ambiguous and error.sent and not self.options.stop.refused:
             part = self.kinds[change.address.section].part(change.address.part)
-            back = put_back(change, part, sent, self.reader, partial(self._recorded, change))
-            reason += f"; {back.told}" if back else ""
-            unconfirmed = unconfirmed and not (back and back.is_whole)
+            told, is_whole = put_back(change, part, sent, self.reader, partial(self._recorded, change))
+            reason += f"; {told}" if told else ""
+            unconfirmed = unconfirmed and not is_whole
         failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
         return Attempt(failed, made, doubt)
 
@@ -181,23 +181,10 @@ def as_made(change: Change, made: Made | None) -> AsRead | None:
     return AsRead(number, (change.address.name,), change.after, {})
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack:
-    """What came of it.
-
-    Attributes:
-        told: in words.
-        is_whole: whether all is as it was before the change.
-    """
-
-    told: str
-    is_whole: bool = False
-
-
 def put_back(
     change: Change, part: Part, sent: int, reader: TargetReader, send: Callable[[Request], object]
-) -> PutBack | None:
-    """Put an object back; return what came of it, or None where nothing was deleted.
+) -> tuple[str, bool]:
+    """Put an object back; return the result in words, empty if nothing was deleted, and whether all is as before.
 
     Args:
         change: whose replacement was refused.
@@ -207,24 +194,24 @@ def put_back(
         send: sends a request.
     """
     if not (isinstance(change, Update) and isinstance(part, Collection) and part.writes.cover) or makes_anew(change):
-        return None
+        return "", False
     if not any(request.method == "DELETE" for request in change.requests[:sent]):
-        return None
+        return "", False
     stays = f'{part.title} "{part.writes.cover.name(change.read.names[0])}" protects meanwhile'
     before, others = restorable(part.model, change.read.fields)
     if others:
-        return PutBack(f"the old one cannot be put back, for this version does not know what it held; {stays}")
+        return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
     try:
         without = _create(change, part, before, reader, send)
     except ServiceError as error:
-        return PutBack(f"the old one could not be put back: {error}; {stays}")
+        return f"the old one could not be put back: {error}; {stays}", False
     told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
     try:
         for request in change.requests[sent + 1 :]:
             send(request)
     except ServiceError as error:
-        return PutBack(f"{told}, and the cover could not be deleted: {error}")
-    return PutBack(told, is_whole=not without)
+        return f"{told}, and the cover could not be deleted: {error}", False
+    return told, not without
 
 
 def _create(
@@ -257,7 +244,7 @@ def _creation(change: Update, part: Collection, before: Resource, reader: Target
         lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
         if not lookups:
             raise LookupError(str(name))
-        at = DeclaredPart(at.section, part, reader.answer(at.live, lookups))
+        at = DeclaredPart(at.section, part, with_answers(at.live, lookups, reader.answer))
         ids, unanswered = ids_in(at, name, before)
     path = address.target.url + (part.writes.suffix or part.suffix)
     new = New(part, address.target, path, name, before, ids=ids)

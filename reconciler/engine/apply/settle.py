@@ -6,36 +6,34 @@ So are doubts settled, and at the beginning of a run the unconfirmed writes of o
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.engine.apply.agree import Sent, dropped
+from reconciler.engine.apply.agree import name_in, planned_again, refusal, unanswered
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.options import UNVERIFIED, Stop, TokenSink
 from reconciler.engine.apply.reread import Reread, TargetReader, Unasked, collection_of, with_created
 from reconciler.engine.apply.send import Attempt, Sender
 from reconciler.engine.records import fetch_record
-from reconciler.errors import NotFound, OutputFailed, ServiceError
+from reconciler.errors import AnswerLost, NotFound, OutputFailed, ServiceError
+from reconciler.model.diff import called_alike
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Outcome, Status, makes
-from reconciler.model.kind import Kinds, Part
-from reconciler.model.protocols import Reader
+from reconciler.model.item import Create, Delete, Finding, Item, Outcome, Status, Update, makes
+from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import LiveRecord
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Target
+from reconciler.model.targets import Key, Target
 
 
 def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
-    """Return what became of some attempts by what the service shows of them, which is read once."""
+    """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
-    sent = (
-        Sent(attempt.outcome.change, attempt.made.id if attempt.made else None, is_accepted=not attempt.doubt)
-        for attempt in attempts
-    )
-    left = still_planned(sent, live, sender.reader)
+    left = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
     outcomes = [with_created(_settled(attempt, live, left, sender), live) for attempt in reversed(attempts)]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
 def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
-    """Return what became of a change.
+    """Return the outcome of a change by live state.
 
     Args:
         attempt: the change.
@@ -59,7 +57,7 @@ def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Se
 
 
 def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return what became of a change that failed; of a removal of what is listed and not found, say why that is."""
+    """Return the outcome of a change that failed; of a removal that got a 404 for a listed entry, with the cause."""
     outcome, change = attempt.outcome, attempt.outcome.change
     refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
     level = collection_of(change.address, sender.kinds).names.level if refers else None
@@ -70,7 +68,7 @@ def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outco
 
 
 def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
+    """Return the outcome of a change that failed or was in doubt, and whose object is as declared."""
     outcome, change = attempt.outcome, attempt.outcome.change
     if makes(change) and not doubt.ambiguous and attempt.made is None:
         return replace(outcome, status=Status.STALE, reason="somebody else made the same change at the same time")
@@ -80,42 +78,99 @@ def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcom
 
 
 def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
-    """Return what became of a change that the service has accepted, and that cannot be or was not read again."""
+    """Return the outcome of a change that the service has accepted, and that was not read again."""
     if isinstance(unread, Unasked):
         return replace(outcome, reason=UNVERIFIED)
     reason = f"applied, but cannot be verified: {unread.reason}"
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 
-def still_planned(sent: Iterable[Sent], live: Reread, reader: TargetReader) -> Mapping[int, str]:
-    """Return, by the `id` of each change that was sent, what planning it again would still do; empty if nothing.
+def still_planned(attempts: Sequence[Attempt], live: Reread, reader: TargetReader) -> dict[int, str]:
+    """Return, by the `id` of each change that was tried, what planning it again would still do; see `dropped`.
 
-    A change of a part that could not be read is left out. A deletion in doubt whose object may fade away is looked at
-    once more: if the object is still there, nothing has deleted it.
+    Where a deletion is in doubt and its object may fade away, the list is read once more: if the object is still there,
+    nothing has deleted it.
+    """
+    left = dropped(attempts, live, reader.kinds)
+    fading = [attempt for attempt in attempts if left.get(id(attempt.outcome.change)) and _fades(attempt, reader.kinds)]
+    return left | dropped(fading, reader.again(attempt.outcome.change for attempt in fading), reader.kinds)
+
+
+def _fades(attempt: Attempt, kinds: Kinds) -> bool:
+    change = attempt.outcome.change
+    part = kinds[change.address.section].part(change.address.part)
+    return isinstance(change, Delete) and isinstance(part, Collection) and part.deletion.fades
+
+
+def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int, str]:
+    """Return, by the `id` of each change that was tried, what planning it again would still do; empty if nothing.
+
+    Each object is compared alone, for others may have its name. Nothing is asked: a name that only a lookup could tell
+    is on no object that was read. Changes of parts that could not be read are left out.
 
     Args:
-        sent: the changes.
+        attempts: the changes. Where there is no doubt, the service has accepted them.
         live: the parts that they are about, as they were read since.
-        reader: reads again.
+        kinds: all kinds.
     """
-    readable = [one for one in sent if not isinstance(live[_place(one)], Unreadable)]
-    left = dict(zip((id(one.change) for one in readable), dropped(readable, live, reader.kinds), strict=True))
-    for one in readable:
-        if left[id(one.change)] and not one.is_accepted and isinstance(one.change, Delete) and _fades(one, reader):
-            del left[id(one.change)]
-            once_more = reader.again([one.change])
-            if not isinstance(once_more[_place(one)], Unreadable):
-                (left[id(one.change)],) = dropped([one], once_more, reader.kinds)
+    left: dict[int, str] = {}
+    shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
+    for attempt in attempts:
+        change = attempt.outcome.change
+        objects = live[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            continue
+        if isinstance(change, Delete):
+            is_there = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
+            left[id(change)] = "it still exists" if is_there else ""
+            continue
+        record = objects.made_by(change, attempt.made.id if attempt.made else None)
+        if record is None:
+            left[id(change)] = "it does not exist"
+            continue
+        shown.setdefault(change.address.section, []).append((change, record))
+        target_id = change.target_id if isinstance(change, Create) else None
+        left[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
+    for section, pairs in shown.items():
+        lost = _lost(kinds[section], pairs, live, kinds)
+        for change, record in pairs:
+            wanted, now, name = change.after, called_alike(change.after, record), name_in(change, kinds[section])
+            fields = [field + _without(wanted[field], now.get(field)) for field in wanted if (name, field) in lost]
+            own = ", ".join(filter(None, (left[id(change)], *fields)))
+            left[id(change)] = f"the service kept its own {own}" if own else ""
     return left
 
 
-def _place(sent: Sent) -> tuple[str, str]:
-    return sent.change.address.section, sent.change.address.part
+def _lost(
+    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+) -> set[tuple[tuple[str, Key | None], str]]:
+    """Return the fields of a section that planning again would change, or cannot, each with the name of its object."""
+    # What a creation replaces may fade, or goes with a later run.
+    changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
+    places = {(kind.name, change.address.part) for change in changes}
+    readable = ((place, part) for place, part in live.items() if not isinstance(part, Unreadable))
+    alone = {place: part.with_only(pairs) for place, part in readable if place in places}
+    planned = planned_again(changes, alone, kinds, unanswered)
+    return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
 
 
-def _fades(sent: Sent, reader: TargetReader) -> bool:
-    part = reader.kinds[sent.change.address.section].part(sent.change.address.part)
-    return isinstance(part, Collection) and part.deletion.fades
+def _fields_of(step: Item) -> Iterable[str]:
+    """Return the fields that planning would change, or cannot."""
+    match step:
+        case Update():
+            return step.after
+        case Finding(code="problem", field=str() as field):
+            return (field,)
+    return ()
+
+
+def _without(wanted: Json, shown: Json) -> str:
+    """Return the entries of a declared list that are not live, in words; empty if that is unknown."""
+    if not (isinstance(wanted, list) and isinstance(shown, list)):
+        return ""
+    lost = [entry for entry in wanted if entry not in shown]
+    words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
+    return f" (without {', '.join(words)})" if lost else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +231,10 @@ def _judge(intent: Intent, part: Part, live: Reread, reader: TargetReader, deliv
     unread = live[intent.section, intent.part]
     if isinstance(unread, Unreadable):
         return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
-    lacking = still_planned([Sent(change, is_accepted=False)], live, reader).get(id(change), "it still exists")
+    if refusal(change, live, reader.kinds):
+        return Recovered(intent, "unknown; this version makes no such change", settled=False)
+    unconfirmed = Attempt(Outcome(change, Status.FAILED), doubt=AnswerLost(intent.request, "unconfirmed"))
+    lacking = still_planned([unconfirmed], live, reader)[id(change)]
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [value for record, value in reader.secrets(part, change.address) if record.id not in change.replaces_ids]

@@ -3,7 +3,7 @@
 A creation that fails holds up what is below the target, and what refers to it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -20,6 +20,9 @@ from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json, Reader, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Address, Identity, Key, Level, Target
+
+ABOVE = frozenset({CREATED, SECTION, OWNER})
+"""The keys of what stands for an object of a group above that the same run creates."""
 
 
 class Numbers:
@@ -85,11 +88,11 @@ class Targets:
         self._lock = Lock()
 
     def __getitem__(self, target: Target) -> KnownTarget:
-        """Return what is known of a target."""
+        """Return the state of a target in this run."""
         return self._states.get(target.identity, UNTOUCHED)
 
     def fate(self, target: Target) -> Fate | None:
-        """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
+        """Return the reason to do nothing in a target: it, or a group above, was not created. None without one."""
         fates = (self[needed].fate for needed in [target, *groups_around(target)])
         return next((fate for fate in fates if fate is not None), None)
 
@@ -98,7 +101,7 @@ class Targets:
         return any(self[group].is_filled for group in groups_around(target))
 
     def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
-        """Note why nothing can be done in a target."""
+        """Note that nothing can be done in a target."""
         self._note(target, fate=Fate(status, reason))
 
     def learn(self, target: Target, number: int, *, is_ours: bool) -> None:
@@ -123,14 +126,13 @@ class Targets:
 
     def with_made(self, change: Change) -> Change:
         """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""
-        if not refers_above(change):
-            return change
-        bodies = [
-            {field: _with_made(value, self._made) for field, value in (request.body or {}).items()}
-            for request in change.requests
-        ]
-        requests = zip(change.requests, bodies, strict=True)
-        return replace(change, requests=tuple(replace(request, body=body) for request, body in requests))
+
+        def number(value: Mapping[str, Json]) -> Json:
+            if value.keys() != ABOVE:
+                return value
+            return self._made.get((str(value[OWNER]), str(value[SECTION]), str(value[CREATED])), value)
+
+        return _with_ids(change, number) if refers_above(change) else change
 
     def completed(self, change: Change) -> Change | Fate:
         """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
@@ -149,10 +151,13 @@ class Targets:
             ids[str(target)] = number
         if not ids:
             return change
-        requests = tuple(replace(request, body=_filled(request.body, ids)) for request in change.requests)
-        if isinstance(change, Create) and change.address.section and _is_named_by_id(change):
-            return replace(change, requests=requests, target_id=next(iter(ids.values())))
-        return replace(change, requests=requests)
+        body = change.requests[0].body or {}
+        is_named_by_id = any(isinstance(value, dict) and ID_OF in value for value in body.values())
+        change = _with_ids(change, lambda value: ids[value[ID_OF]] if value.keys() == {ID_OF} else value)
+        # What is created stands for one of these targets, and does not just mention it.
+        if isinstance(change, Create) and change.address.section and is_named_by_id:
+            return replace(change, target_id=next(iter(ids.values())))
+        return change
 
 
 def groups_around(target: Target) -> Iterator[Target]:
@@ -187,37 +192,32 @@ def apart(target: TargetPlan) -> Iterator[TargetPlan]:
         yield target.only(declared)
 
 
-def _is_named_by_id(change: Create) -> bool:
-    """Return whether what is created stands for a target that this run creates, and does not just mention it."""
-    return any(isinstance(value, dict) and ID_OF in value for value in (change.requests[0].body or {}).values())
+def filled(value: Json, number: Callable[[Mapping[str, Json]], Json]) -> Json:
+    """Return a value of a body with IDs in the place of what stands for them.
 
-
-def _filled(body: Json, ids: Mapping[str, int]) -> Json:
-    """Return a body with IDs in the place of names."""
-    match body:
-        case {"id_of": str() as name}:
-            return ids[name]
+    Args:
+        value: the value.
+        number: returns the ID for which a mapping stands, or the mapping if it stands for none that is known.
+    """
+    match value:
         case dict():
-            return {key: _filled(value, ids) for key, value in body.items()}
+            known = number(value)
+            return {key: filled(inner, number) for key, inner in value.items()} if known is value else known
         case list():
-            return [_filled(value, ids) for value in body]
-    return body
+            return [filled(inner, number) for inner in value]
+    return value
+
+
+def _with_ids(change: Change, number: Callable[[Mapping[str, Json]], Json]) -> Change:
+    """Return a change whose requests are `filled`."""
+    requests = (replace(request, body=filled(request.body, number)) for request in change.requests)
+    return replace(change, requests=tuple(requests))
 
 
 def refers_above(change: Change) -> str:
     """Return an object of a group above whose ID the requests of a change lack; empty if they lack none."""
     values = (value for request in change.requests for value in (request.body or {}).values())
     lacking = (one for value in values if isinstance(value, list) for one in value)
-    return next((f'"{one[CREATED]}" of {one[OWNER]}' for one in lacking if _is_of_another(one)), "")
-
-
-def _is_of_another(value: Json) -> bool:
-    return isinstance(value, dict) and value.keys() == {CREATED, SECTION, OWNER}
-
-
-def _with_made(value: Json, made: Mapping[tuple[str, str, Key], int]) -> Json:
-    """Return a value of a body with IDs in the place of the objects of groups for which they are known."""
-    if isinstance(value, list):
-        return [_with_made(one, made) for one in value]
-    known = made.get((str(value[OWNER]), str(value[SECTION]), str(value[CREATED]))) if _is_of_another(value) else None
-    return value if known is None else known
+    return next(
+        (f'"{one[CREATED]}" of {one[OWNER]}' for one in lacking if isinstance(one, dict) and one.keys() == ABOVE), ""
+    )

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from reconciler.model.endpoints import Singleton
+from reconciler.model.kind import Part
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.targets import Key
 
@@ -91,6 +93,39 @@ class Matches:
         gone = {id(record) for record in records}
         leftover = tuple(record for record in self.leftover if id(record) not in gone)
         return replace(self, leftover=leftover, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
+
+
+class NamedObjects:
+    """Live objects of a part, by ID and by name.
+
+    Attributes:
+        part: the part.
+        by_id: the objects.
+    """
+
+    def __init__(self, part: Part, live: Iterable[LiveRecord]) -> None:
+        self.part = part
+        self.by_id: dict[int | None, LiveRecord] = {}
+        self._by_name: dict[Key | None, list[LiveRecord]] = {}
+        for record in live:
+            self.by_id[record.id] = record
+            for name in self.identities(record.names):
+                self._by_name.setdefault(name, []).append(record)
+
+    def identities(self, names: Iterable[Key | None]) -> set[Key | None]:
+        """Return the canonical forms of some names; those of a settings record are all one."""
+        if isinstance(self.part, Singleton):
+            return {None}
+        return {self.part.identity(name) for name in names if name is not None}
+
+    def named(self, *names: Key | None) -> list[LiveRecord]:
+        """Return the objects that have any of some names; a settings record has all."""
+        records = [record for name in self.identities(names) for record in self._by_name.get(name, [])]
+        return list({id(record): record for record in records}.values())
+
+    def has_name(self, record: LiveRecord, *names: Key | None) -> bool:
+        """Return whether an object has any of some names."""
+        return not self.identities(names).isdisjoint(self.identities(record.names))
 
 
 def by_birth(record: LiveRecord) -> tuple[datetime, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from reconciler.engine.compare.collections import plan_matches
-from reconciler.engine.compare.matching import Matches, Pair
+from reconciler.engine.compare.matching import Matches, NamedObjects, Pair
 from reconciler.engine.compare.objects import plan_settings
 from reconciler.engine.compare.obstacles import with_obstacles
 from reconciler.engine.compare.part import DeclaredPart
@@ -97,7 +97,7 @@ class WayBack:
                 yield Section(target, name, wanted)
 
     def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
-        """Return what the apply left of a part; None if it did nothing there."""
+        """Return the state of a part after the apply; None if it did nothing there."""
         place = target, kind.name, part.name
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
@@ -174,18 +174,14 @@ class _Objects:
         self.created = [outcome for outcome in outcomes if isinstance(outcome.change, Create)]
         self.updated = [outcome.change for outcome in outcomes if isinstance(outcome.change, Update)]
         self.deleted = [outcome.change for outcome in outcomes if isinstance(outcome.change, Delete)]
-        self.deleted = [change for change in self.deleted if not self._is_cover(change)]
+        self.deleted = [change for change in self.deleted if not _is_cover(self.part, change)]
         self.made = {outcome.created.id for outcome in self.created if outcome.created}
         self.former_names = {
             update.address.name: update.renamed_from
             for update in self.updated
             if update.renamed_from is not None and update.address.name is not None
         }
-        self.by_id = {record.id: record for record in live}
-        self.by_name: dict[Key, list[LiveRecord]] = {}
-        for record in live:
-            for name in self._identities(record):
-                self.by_name.setdefault(name, []).append(record)
+        self.now = NamedObjects(self.part, live)
         for change in self.updated if self.part.writes.cover else ():
             if self._object(change.read.id, change.address.name) is None:
                 # It was replaced, and refused: its deletion is all that was done.
@@ -193,13 +189,6 @@ class _Objects:
                 self.deleted.append(Delete(address, change.read.fields, (), change.read))
         lost = {id(change.read) for change in self.deleted}
         self.updated = [change for change in self.updated if id(change.read) not in lost]
-
-    def _is_cover(self, change: Delete) -> bool:
-        """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
-        cover, name = self.part.writes.cover, change.address.name
-        return (
-            cover is not None and name is not None and cover.is_one(name, restorable(self.part.model, change.before)[0])
-        )
 
     def plan(self) -> list[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
@@ -210,8 +199,10 @@ class _Objects:
         problems = _only(Finding, [*created, *updated, *unreferred, *deleted])
 
         missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
-        present = {name: self._as_before(change) for name, change in missing.items()}
-        problems += [problem for name, change in missing.items() for problem in self._unknown(name, change)]
+        present = {
+            name: self._referring(restorable(self.part.model, change.before)[0]) for name, change in missing.items()
+        }
+        problems += [problem for name, change in missing.items() for problem in _unknown(self.at, name, change)]
         ids = {name: change.read.id for name, change in missing.items() if self.part.names.level and change.read.id}
 
         pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
@@ -222,30 +213,23 @@ class _Objects:
     def _covers(self, names: set[Key]) -> list[LiveRecord]:
         """Return the covers of some objects."""
         cover = self.part.writes.cover
-        return [record for name in names if cover for record in self._named(cover.name(name)) if cover.covered(record)]
+        return [
+            record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
+        ]
 
     def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
         """Return a step; a creation as the one of an object that was deleted: see `_missing`."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
-        namesakes = () if self.part.names.unique else self._named(step.address.name)
+        namesakes = () if self.part.names.unique else self.now.named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
         own = tuple(note for note in step.notes if note.code != "hint")
-        return replace(step, replaces_ids=ids, notes=(*own, *hints(self._hint(missing[step.address.name]))))
-
-    def _identities(self, record: LiveRecord) -> set[Key]:
-        return {self.part.identity(name) for name in record.names}
-
-    def _named(self, name: Key | None) -> list[LiveRecord]:
-        return [] if name is None else self.by_name.get(self.part.identity(name), [])
-
-    def _has_name(self, record: LiveRecord, name: Key | None) -> bool:
-        return name is not None and self.part.identity(name) in self._identities(record)
+        return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, missing[step.address.name]))))
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
-        namesakes = [] if self.part.secret_field else self._named(name)
-        return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
+        namesakes = [] if self.part.secret_field else self.now.named(name)
+        return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
     def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
         """Yield the objects that creations have made, if they still are as they were then."""
@@ -259,7 +243,7 @@ class _Objects:
             for record in candidates:
                 after = change.after if isinstance(change, Create) else {}
                 moved = _moved(created.fields, as_before(record, created)) if created else _moved(after, record)
-                if issubclass(self.part.model, Item) and not self._has_name(record, name):
+                if issubclass(self.part.model, Item) and not self.now.has_name(record, name):
                     renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
                     yield self.at.problem(name, renamed, STAYS)
                 elif moved:
@@ -274,7 +258,7 @@ class _Objects:
             record = self._object(outcome.created.id, name)
             return [] if record is None else [record]
         before = change.replaces_ids if isinstance(change, Create) else ()
-        return [namesake for namesake in self._named(name) if namesake.ours and namesake.id not in before]
+        return [namesake for namesake in self.now.named(name) if namesake.ours and namesake.id not in before]
 
     def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
         """Yield updated objects with the names and the fields that they had.
@@ -296,11 +280,11 @@ class _Objects:
     def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Finding]:
         name, present, former = change.address.name, record.names[0], change.renamed_from
         now = None
-        if former is not None and not self._has_name(record, former):
+        if former is not None and not self.now.has_name(record, former):
             taken = [
-                namesake for namesake in self._named(former) if self.part.names.unique or id(namesake) not in going
+                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in going
             ]
-            if not self._has_name(record, name):
+            if not self.now.has_name(record, name):
                 yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
             elif taken:
                 yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
@@ -318,9 +302,9 @@ class _Objects:
         going = {id(record): record for record in unwanted}
         staying = [record for record in self.live if id(record) not in going]
         back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
-        by_reference: dict[Key, list[int]] = {}
+        by_reference: dict[Key | None, list[int]] = {}
         for record in going.values():
-            for key in self._identities(record) | ({record.id} if record.id else set()):
+            for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
         while staying and self.part.relations.refers:
             referring = {
@@ -342,7 +326,7 @@ class _Objects:
         With them come the objects that a revert has created again, and not closed yet.
         """
         named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
-        gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.by_id]
+        gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.now.by_id]
         if self.part.deletion.fades and len(gone) < len(named):
             reason = "is still there: the service deletes such objects in the background"
             for name in dict(named).keys() - dict(gone).keys():
@@ -355,7 +339,7 @@ class _Objects:
             created_again = self._created_again(change)
             if created_again is not None:
                 moved = _moved(change.before, created_again)
-                if self._is_half_made(change, created_again):
+                if _is_half_made(self.part, change, created_again):
                     wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
                     yield Pair(name, wanted, created_again, None)
                 elif moved:
@@ -368,22 +352,17 @@ class _Objects:
 
     def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
         """Yield the deletions of objects that have numbers for names, less as many as were created again since."""
-        created = sum(outcome.created is not None and outcome.created.id in self.by_id for outcome in self.created)
+        created = sum(outcome.created is not None and outcome.created.id in self.now.by_id for outcome in self.created)
         again = len(self.live) - (self.found_before - len(gone) + created)
         for place, change in enumerate(gone[max(0, again) :], start=1):
             yield replace(change, address=replace(change.address, name=str(len(self.live) + place)))
-
-    def _is_half_made(self, change: Delete, record: LiveRecord) -> bool:
-        """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
-        initial, *others = self.part.writes.events or (None,)
-        return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
 
     def _created_again(self, change: Delete) -> LiveRecord | None:
         """Return the object that was created since under the name of a deleted one.
 
         Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
         """
-        namesakes = self._named(change.address.name)
+        namesakes = self.now.named(change.address.name)
         if not self.part.names.unique:
             new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (change.read.id or 0)]
             namesakes = [
@@ -391,32 +370,41 @@ class _Objects:
             ]
         return namesakes[0] if namesakes else None
 
-    def _as_before(self, change: Delete) -> Resource:
-        """Return a deleted object as it was."""
-        wanted, _ = restorable(self.part.model, change.before)
-        return self._referring(wanted)
-
-    def _unknown(self, name: Key, change: Delete) -> Iterator[Finding]:
-        """Yield the fields of a deleted object whose values this version does not know."""
-        for field, value in change.read.fields.items():
-            if field not in change.before:
-                yield self.at.problem(name, _not_known(value), field=field)
-
     def _referring(self, wanted: Resource) -> Resource:
         """Return a resource that refers to others by the names that they had."""
         return self.part.referring(wanted, self.former_names)
 
-    def _hint(self, change: Delete) -> str:
-        """Say what does not come back with an object that is created again."""
-        if self.part.names.level is not None:
-            return ""
-        fields = {_root(name) for name in change.read.fields}
-        unshown = [name for name in self.part.model.model_fields if name not in fields | POLICIES]
-        lost = [self.part.deletion.lost] if self.part.deletion.lost else []
-        if self.part.secret_field and "renamed_from" in change.read.read_only:
-            lost.append("its owner, who is another user")
-        lost += [f"its {name}, which this server does not show" for name in unshown]
-        return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
+
+def _is_cover(part: Collection, change: Delete) -> bool:
+    """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
+    cover, name = part.writes.cover, change.address.name
+    return cover is not None and name is not None and cover.is_one(name, restorable(part.model, change.before)[0])
+
+
+def _is_half_made(part: Collection, change: Delete, record: LiveRecord) -> bool:
+    """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
+    initial, *others = part.writes.events or (None,)
+    return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
+
+
+def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterator[Finding]:
+    """Yield the fields of a deleted object whose values this version does not know."""
+    for field, value in change.read.fields.items():
+        if field not in change.before:
+            yield at.problem(name, _not_known(value), field=field)
+
+
+def _hint(part: Collection, change: Delete) -> str:
+    """Return a hint: the properties that an object loses when it is created again."""
+    if part.names.level is not None:
+        return ""
+    fields = {_root(name) for name in change.read.fields}
+    unshown = [name for name in part.model.model_fields if name not in fields | POLICIES]
+    lost = [part.deletion.lost] if part.deletion.lost else []
+    if part.secret_field and "renamed_from" in change.read.read_only:
+        lost.append("its owner, who is another user")
+    lost += [f"its {name}, which this server does not show" for name in unshown]
+    return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
 
 
 def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
@@ -425,7 +413,7 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
 
 
 def _moved(left: Fields, record: LiveRecord) -> str:
-    """Return what is shown and no longer as it was left, as `state: active -> closed`; empty if nothing is."""
+    """Return the fields that have changed since the apply, as `state: active -> closed`; empty if none has."""
     live = {**fields_of(record.resource), **record.unknown}
     moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
