@@ -152,7 +152,7 @@ class _Emitter(Emitter):
 
     def choose_scalar_style(self) -> str:
         """Return the style of the event."""
-        return self.event.style  # type: ignore[no-any-return]
+        return str(self.event.style)
 
     def process_anchor(self, _indicator: str) -> bool:
         """Write no anchor."""
