@@ -4,8 +4,8 @@ Each scalar has the style that is chosen here: a word, text in double quotes, or
 would leave text without quotes wherever YAML 1.2 allows it, and readers of YAML 1.1 would misread some of it; it would
 fold long lines, and print characters that could steer a terminal or turn text around as they are.
 
-The emitter gets events, and leaves out what these documents never have: anchors, tags, a debug mode. `YAML().dump` makes
-events from nodes, and nodes from values: that takes four times as long, and an export writes thousands of documents.
+The emitter gets events, and leaves out what these documents never have: anchors, tags, a debug mode. `YAML().dump`
+makes events from nodes, and nodes from values: that takes four times as long, and an export writes thousands of them.
 """
 
 import json
