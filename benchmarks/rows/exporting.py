@@ -33,7 +33,7 @@ def exporting(bench: Bench) -> list[Figure]:
     slowest, largest = max(done, key=lambda way: done[way].cpu), max(done, key=lambda way: done[way].peak)
     about = f"quick server, without latency; the whole process, with its requests: {told}"
     return [
-        Figure(f"CPU, export of {new:,} projects, {NEW}", tuple(each.cpu for each in few), "s", 12, about=each_request),
+        Figure(f"CPU, export of {new:,} projects, {NEW}", tuple(each.cpu for each in few), "s", 15, about=each_request),
         Figure(f"CPU, export of {count:,} projects, {slowest}", (done[slowest].cpu,), "s", 60, about=about),
         Figure(f"peak memory, export of {count:,} projects, {largest}", (done[largest].peak,), "MB", 1000),
     ]

@@ -34,7 +34,7 @@ def tls(bench: Bench) -> list[Figure]:
         f"quick server over TLS, answers with {HEADERS} headers, {CONCURRENCY} threads, {count:,} requests for 5 "
         f"milestones; {client}: {min(samples[client]):.2f} ms at best"
     )
-    return [Figure(f"CPU per request over TLS, {HEADERS} headers, {own}", samples[own], "ms", 0.45, about=about)]
+    return [Figure(f"CPU per request over TLS, {HEADERS} headers, {own}", samples[own], "ms", 0.5, about=about)]
 
 
 def _measured(bench: Bench, certificate: Path | None) -> tuple[dict[str, tuple[float, float]], int]:

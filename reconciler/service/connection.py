@@ -128,7 +128,11 @@ class Connection:
             raise Unsendable(request, f"the request cannot be sent: {_reason(error)}") from None
         try:
             with closing(self._transport.handle_request(sent)) as response:
-                return self._receive(request, response, begin)
+                try:
+                    return self._receive(request, response, begin)
+                except BaseException:  # nothing follows a response that cannot be believed on its connection
+                    self._transport.close()
+                    raise
         except FAILURES as error:
             raise self._own_error(request, error) from None
 

@@ -55,6 +55,7 @@ def test_what_is_written_is_read_back_the_same(compact: bool) -> None:
             "prune": ["a", "b"],
             "dates": ["2026-12-01", "0o7", "~", "{path}", 12, True],
             "empty": {},
+            "mixed": [["a", {"b": []}, "c"]],
             "long": "x y " * 100,
         },
     ]

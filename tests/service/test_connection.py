@@ -195,20 +195,37 @@ def test_our_transport_serves_a_client_of_httpx() -> None:
     ]
 
 
+@contextmanager
+def counting() -> Iterator[tuple[str, list[int]]]:
+    """Answer each request with its number, and keep connections open; yields the URL and the clients' ports."""
+    ports: list[int] = []
+
+    def serve(connection: socket) -> None:
+        while connection.recv(65536):
+            ports.append(connection.getpeername()[1])
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n%d" % len(ports))
+
+    with serving(serve) as host:
+        yield f"http://{host}/", ports
+
+
 def test_another_service_gets_another_connection() -> None:
-    with canned(answer("200 OK", "1")) as one, canned(answer("200 OK", "2")) as other:
-        transport = open_transport(tls_context(one.api_url, None), None, Policy(), SwiftClock())
+    with counting() as (one, ports), counting() as (other, others):
+        transport = open_transport(tls_context(one, None), None, Policy(), SwiftClock())
         with httpx.Client(transport=transport) as client:
-            assert [client.get(server.api_url).json() for server in (one, other, one)] == [1, 2, 1]
+            assert [client.get(url).json() for url in (one, one, other, one)] == [1, 2, 1, 3]
+        assert ports[0] == ports[1] != ports[2]
+        assert len(others) == 1
 
 
 def test_a_response_that_was_not_closed_is_followed_by_a_new_connection() -> None:
-    with canned(answer("200 OK", "1"), answer("200 OK", "2")) as server:
-        transport = open_transport(tls_context(server.api_url, None), None, Policy(), SwiftClock())
-        transport.handle_request(httpx.Request("GET", f"{server.api_url}/x"))
-        response = transport.handle_request(httpx.Request("GET", f"{server.api_url}/x"))
+    with counting() as (url, ports):
+        transport = open_transport(tls_context(url, None), None, Policy(), SwiftClock())
+        transport.handle_request(httpx.Request("GET", url))
+        response = transport.handle_request(httpx.Request("GET", url))
         assert response.read() == b"2"
         transport.close()
+        assert ports[0] != ports[1]
 
 
 def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
