@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.outcomes import Stop, TokenSink
 from reconciler.engine.apply.verify import Reread, Verifier
-from reconciler.engine.records import fetch_record
+from reconciler.engine.roster import fetch_record
 from reconciler.errors import NotFound, OutputFailed, ServiceError
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create

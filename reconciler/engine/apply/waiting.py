@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, TypeVar
 
-from reconciler.engine.records import fetch_record
+from reconciler.engine.roster import fetch_record
 from reconciler.errors import NotFound
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.targets import Target

@@ -1,0 +1,440 @@
+"""The rules: each reason for which something declared is not read, not planned, or not changed.
+
+A rule is a row of one table. It asks the roster for the records that it needs of all targets at once, side by side, and
+returns a function that judges one target by them, and asks for nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.planner import NO_PLAN
+from reconciler.engine.crew import ask_each
+from reconciler.engine.lookups import look_up, look_up_paths
+from reconciler.engine.planned import Declared, Planned
+from reconciler.engine.read import answer_or_error
+from reconciler.engine.roster import Move, Roster, TargetRecord, fetch_record
+from reconciler.engine.run import Run
+from reconciler.engine.why import AT_THE_TOP, address_of, lacking_sections, unchangeable
+from reconciler.errors import ServiceError
+from reconciler.manifests import UnlistedSet
+from reconciler.model.kind import Archived
+from reconciler.model.obstacle import Effect, Obstacle
+from reconciler.model.plan import Plan
+from reconciler.model.protocols import Reader
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
+from reconciler.model.targets import Identity, Level, Target
+
+NOTHING_READ = LiveState({}, {})
+
+
+class Moment(Enum):
+    """When a rule is judged: as early as its records are known, so that nothing is read in vain."""
+
+    DECLARED = auto()
+    """Before anything is read."""
+    READ = auto()
+    """Once all is read."""
+    EXPLAINED = auto()
+    """Once it is known why some of it could not be read."""
+    PLANNED = auto()
+    """Once it is known what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known when a rule is judged.
+
+    Attributes:
+        run: what is asked.
+        roster: the groups and projects.
+        declared: what is declared, and what of it is to be planned.
+        live: what was read.
+        compared: the plan of it, without regard to obstacles.
+        obstacles: those of the rules before.
+    """
+
+    run: Run
+    roster: Roster
+    declared: Declared
+    live: LiveState = NOTHING_READ
+    compared: Plan = NO_PLAN
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def targets(self) -> tuple[DesiredTarget, ...]:
+        """What is to be planned."""
+        return self.declared.desired.targets
+
+
+Judge = Callable[[DesiredTarget], Iterable[Obstacle]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table.
+
+    Attributes:
+        moment: when it is judged.
+        ask: asks for the records that it needs, and returns what judges a target by them.
+        needs: these records, and their cost in requests.
+        absent: whether nothing of the target is read or planned then.
+        checked: whether the doctor tells it too, which finds the other causes itself.
+    """
+
+    moment: Moment
+    ask: Callable[[Facts], Judge]
+    needs: str
+    absent: bool = False
+    checked: bool = False
+
+
+def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
+    """Return all obstacles so far, with those of the rules of a moment.
+
+    Args:
+        moment: the moment.
+        facts: what is known.
+        checking: whether only the rules of the doctor count.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    for rule in RULES:
+        if rule.moment is not moment or rule.absent or (checking and not rule.checked):
+            continue
+        # A rule may spare its requests where an earlier one has found an obstacle.
+        judge = rule.ask(facts)
+        found = tuple(obstacle for target in facts.targets for obstacle in judge(target))
+        facts = replace(facts, obstacles=(*facts.obstacles, *found))
+    return facts.obstacles
+
+
+def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
+    """Return by `Target.identity` the obstacles of the targets of which nothing is read or planned."""
+    judges = [rule.ask(facts) for rule in RULES if rule.moment is moment and rule.absent]
+    obstacles = (obstacle for judge in judges for target in facts.targets for obstacle in judge(target))
+    return {obstacle.where.target.identity: obstacle for obstacle in obstacles}
+
+
+def _path_unknown(facts: Facts) -> Judge:
+    unknown = facts.declared.discovery.unknown
+    advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        reason = unknown.get(declared.target)
+        if reason is not None:
+            words = f"the path of {declared.target} is not known ({reason.reason}), and {advice}"
+            yield replace(reason, reason=words, effect="read only")
+
+    return judge
+
+
+def _sets_unknown(facts: Facts) -> Judge:
+    """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
+    unlisted = facts.declared.manifests.unlisted
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        where = declared.target.address
+        hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
+        about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == declared.target.identity]
+        if hidden:
+            group = hidden[-1].where.target
+            yield Obstacle(where, f"its sets are unknown, because the projects of {group} cannot be listed")
+        elif about:
+            yield about[0].at(where)
+
+    return judge
+
+
+def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
+    """Return a state in which nothing depends on sets whose groups cannot be listed: see `_sets_unknown`.
+
+    The groups are among the targets, so that the plan reports them.
+    """
+    targets = {target.target.identity: target for target in desired.targets}
+    for name, target in targets.items():
+        if any(unlisted_set.may_select(target) for unlisted_set in unlisted):
+            targets[name] = replace(target, sections=(), creation=None)
+    for unlisted_set in unlisted:
+        group = unlisted_set.obstacle.where.target
+        targets.setdefault(group.identity, DesiredTarget(group, (), unlisted_set.origin))
+    return replace(desired, targets=tuple(sorted(targets.values(), key=lambda target: target.target.order)))
+
+
+def _missing(facts: Facts) -> Judge:
+    obstacles = facts.declared.existence.obstacles
+    return lambda declared: filter(None, [obstacles.get(declared.target.identity)])
+
+
+def _lacks_section(facts: Facts) -> Judge:
+    kinds, today = facts.run.kinds, facts.roster.now().date()
+    return lambda declared: lacking_sections(declared, kinds, today)
+
+
+def _is_below_the_top(facts: Facts) -> Judge:
+    """Tell of new subgroups what no subgroup has; of those that exist, the service says so itself."""
+    kinds, today, created = facts.run.kinds, facts.roster.now().date(), facts.declared.existence.created
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        target = declared.target
+        is_new = target.identity in created and target.level is Level.GROUP and "/" in str(target.ref)
+        for section in declared.sections if is_new else ():
+            if kinds[section.kind].needs.top_level:
+                about = about_section(section, declared.excepts(section.kind, today), kinds[section.kind])
+                effect: Effect = "excepted" if about else "problem"
+                yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
+
+    return judge
+
+
+def _is_hidden_by_move(facts: Facts) -> Judge:
+    """Plan nothing of a project that has moved and was not read where it is now."""
+    unread = _unread(facts)
+    return lambda declared: _moved(declared.target, facts) if declared.target in unread else ()
+
+
+def _is_refused(facts: Facts) -> Judge:
+    """Leave out what only sets declare and the project cannot have, as where a list shows that."""
+    kinds, parts = facts.run.kinds, facts.live.parts
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        for section in (section for section in declared.sections if section.kind in declared.skipped):
+            read = [parts.get((section.target, section.kind, part)) for part in section.wanted]
+            causes = [part.cause for part in read if isinstance(part, Unreadable) and part.cause]
+            lacking = next((cause for cause in causes if cause.effect == "not applicable"), None)
+            if lacking is not None:
+                yield lacking.at(address_of(section, kinds))
+
+    return judge
+
+
+def _has_moved(facts: Facts) -> Judge:
+    told = {*_unread(facts), *(target for target in facts.roster.moves if target.identity in facts.live.absent)}
+    return lambda declared: () if declared.target in told else _moved(declared.target, facts)
+
+
+def _unread(facts: Facts) -> set[Target]:
+    return {target for (target, _, _), part in facts.live.parts.items() if isinstance(part, Unreadable)}
+
+
+def _moved(target: Target, facts: Facts) -> Iterable[Obstacle]:
+    move = facts.roster.moves.get(target)
+    return () if move is None else why_not_followed(target, move, follow=facts.run.follow_moved)
+
+
+def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
+    """Yield why a target that has moved is not written to, if it is not.
+
+    Args:
+        target: as the manifest names it.
+        move: where it is.
+        follow: whether projects that have moved are written to.
+    """
+    if move.doomed:
+        how = f"since {move.day}" if move.day else "with its group"
+        reason = f"scheduled for deletion {how}, and called {move} until then"
+        yield Obstacle(target.address, reason, "restore it, or remove it from the manifests", effect="read only")
+    elif not follow:
+        remedy = "use its new path in the manifest, or add --follow-moved"
+        yield Obstacle(target.address, f"moved to {move}", remedy, effect="read only")
+
+
+def _is_declared_twice(facts: Facts) -> Judge:
+    """Tell which targets are the same: what one of them writes, the other would undo or do again."""
+    moves, follow = facts.roster.moves, facts.run.follow_moved
+    targets = _existing(facts)
+    numbers = _numbers(facts, targets)
+    same: dict[tuple[Level, int], list[DesiredTarget]] = {}
+    for declared in targets:
+        number = _number(declared.target, numbers)
+        if number is not None:
+            same.setdefault((declared.target.level, number), []).append(declared)
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        number, move = _number(declared.target, numbers), moves.get(declared.target)
+        alike = [] if number is None else same.get((declared.target.level, number), [])
+        is_told = move is not None and (move.doomed or not follow)
+        if number is not None and len(alike) > 1 and not is_told:
+            yield Obstacle(declared.target.address, _twice(declared, number, alike, moves), effect="read only")
+
+    return judge
+
+
+def _existing(facts: Facts) -> Collection[DesiredTarget]:
+    """Return all targets that exist, each once, whether they are planned or not."""
+    gone = facts.live.absent.keys() - {target.identity for target in facts.roster.moves}
+    targets = (*facts.declared.whole.targets, *facts.targets)
+    return {target.target: target for target in targets if target.target.identity not in gone}.values()
+
+
+def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Reference, int]:
+    """Return the IDs of targets by path; ask only where a change might be made twice."""
+    numbers = {reference: number for reference, number in facts.live.ids.items() if isinstance(number, int)}
+    for target, move in facts.roster.moves.items():
+        paths = (str(path).casefold() for path in (target.ref, move.path) if path is not None)
+        numbers |= {Reference(target.level, path): move.number for path in paths}
+    plans = facts.compared.targets
+    busy = {(planned.target, section.section) for planned in plans for section in planned.sections if section.changes}
+    for level in (Level.GROUP, Level.PROJECT):
+        by_number, by_path = _doubtful(level, targets, busy, numbers)
+        if len(by_path) < len(by_number):
+            answers = look_up(by_path, facts.roster)
+            numbers |= {reference: number for reference, number in answers.items() if isinstance(number, int)}
+            continue
+        for target, path in look_up_paths(by_number, facts.roster).items():
+            if isinstance(path, str) and isinstance(target.ref, int):
+                numbers[Reference(level, path.casefold())] = target.ref
+    return numbers
+
+
+def _doubtful(
+    level: Level,
+    targets: Iterable[DesiredTarget],
+    busy: Collection[tuple[Target, str]],
+    numbers: Mapping[Reference, int],
+) -> tuple[set[Target], set[Reference]]:
+    """Return the targets given by ID and by path that may be the same, where one of the two is to change.
+
+    Both must declare the section that changes, and nothing that was read identifies them.
+    """
+    placed = {number for reference, number in numbers.items() if reference.level is level}
+    by_number: dict[str, set[Target]] = {}
+    by_path: dict[str, set[Target]] = {}
+    for declared in targets:
+        target = declared.target
+        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, numbers) is None
+        if target.level is level and unknown:
+            for section in declared.sections:
+                (by_number if isinstance(target.ref, int) else by_path).setdefault(section.kind, set()).add(target)
+    some, others = set(), set()
+    for name in by_number.keys() & by_path.keys():
+        changing = {target for target, section in busy if section == name}
+        # A target that stays as it is may be the same as one that changes.
+        some |= by_number[name] & changing if changing.isdisjoint(by_path[name]) else by_number[name]
+        others |= by_path[name] & changing if changing.isdisjoint(by_number[name]) else by_path[name]
+    return some, {Reference(level, str(target.ref).casefold()) for target in others}
+
+
+def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
+    if isinstance(target.ref, str):
+        return numbers.get(Reference(target.level, target.ref.casefold()))
+    return target.ref
+
+
+def _twice(target: DesiredTarget, number: int, alike: Sequence[DesiredTarget], moved: Mapping[Target, Move]) -> str:
+    others = [other for other in alike if other is not target]
+    if target.target in moved:
+        origins = " and ".join(other.origin for other in others)
+        return f"moved to {moved[target.target]}, which is declared too ({origins}): correct this path first"
+    former = next((other for other in others if other.target in moved), None)
+    if former is not None:
+        return f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
+    named = " and ".join(f"{other.target} ({other.origin})" for other in others)
+    return f"is the same {target.target.level} as {named}, ID {number}: keep one of these documents"
+
+
+def _is_archived(facts: Facts) -> Judge:
+    """Tell what cannot be changed in archived projects that no list shows, and that can be read as any."""
+    doubtful = dict(_perhaps_archived(facts))
+    kinds, moves = facts.run.kinds, facts.roster.moves
+
+    def ask(target: Target, reader: Reader) -> TargetRecord | ServiceError:
+        place = Target(target.level, moves[target].number) if target in moves else target
+        return answer_or_error(lambda: fetch_record(place, reader))
+
+    records = ask_each(ask, doubtful, facts.roster)
+
+    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
+        record = records.get(declared.target)
+        if isinstance(record, TargetRecord) and record.fields.get("archived") is True:
+            for section in doubtful[declared.target]:
+                yield unchangeable(section, kinds, is_skipped=section.kind in declared.skipped)
+
+    return judge
+
+
+def requests_left(checked: Planned) -> int:
+    """Return how many requests a plan takes to find out which projects are archived, besides those of a check."""
+    facts = Facts(checked.run, checked.roster, checked.declared, checked.live, checked.compared, checked.obstacles)
+    return sum(not facts.roster.remembers(target) for target, _ in _perhaps_archived(facts))
+
+
+def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...]]]:
+    """Yield the projects that may be archived, each with the sections that could not be changed then."""
+    kinds = facts.run.kinds
+    changing = {
+        (planned.target, section.section)
+        for planned in facts.compared.targets
+        for section in planned.sections
+        if section.section and section.changes and kinds[section.section].needs.archived is not Archived.OPEN
+    }
+    told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
+    listed = facts.declared.listed if changing else frozenset()
+    for declared in facts.targets:
+        target = declared.target
+        refused = tuple(
+            section
+            for section in declared.sections
+            if (target, section.kind) in changing and told.isdisjoint(((target, section.kind), (target, "")))
+        )
+        is_known = target.identity in facts.live.absent or target.identity[1] in listed or _is_active(declared, facts)
+        if target.level is Level.PROJECT and refused and not is_known:
+            yield target, refused
+
+
+def _is_active(declared: DesiredTarget, facts: Facts) -> bool:
+    """Return whether a section was read that archived projects do not show."""
+    return any(
+        not isinstance(facts.live.parts[section.target, section.kind, part], Unreadable)
+        for section in declared.sections
+        if facts.run.kinds[section.kind].needs.archived is Archived.CLOSED
+        for part in section.wanted
+    )
+
+
+RULES = (
+    Rule(
+        Moment.DECLARED,
+        _path_unknown,
+        "the record of a target that is given by ID and uses its path: one request, unless a list shows it",
+        checked=True,
+    ),
+    Rule(Moment.DECLARED, _sets_unknown, "the lists of the groups of sets: nothing besides"),
+    Rule(
+        Moment.DECLARED,
+        _missing,
+        "the record of a target with `create`: one request, and one for its import",
+        absent=True,
+        checked=True,
+    ),
+    Rule(Moment.DECLARED, _lacks_section, "archived or switched off, by the lists of groups: nothing besides"),
+    Rule(Moment.DECLARED, _is_below_the_top, "the path of a target to be created: nothing"),
+    Rule(
+        Moment.READ,
+        _is_hidden_by_move,
+        "the record of a target whose path redirects: one request",
+        absent=True,
+        checked=True,
+    ),
+    Rule(Moment.EXPLAINED, _is_refused, "why something could not be read: nothing besides"),
+    Rule(
+        Moment.PLANNED,
+        _has_moved,
+        "the record of a target whose path redirects: one request, or asked before",
+        checked=True,
+    ),
+    Rule(
+        Moment.PLANNED,
+        _is_declared_twice,
+        "the record of a target that may be another one too, if one of them changes: one request",
+        checked=True,
+    ),
+    Rule(
+        Moment.PLANNED,
+        _is_archived,
+        "the record of a project that no list shows, if an archived one refuses the change: one request",
+    ),
+)
+"""All rules, in the order in which their obstacles are told."""
