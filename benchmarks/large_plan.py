@@ -12,7 +12,7 @@ from reconciler.document.document import RunDocument
 from reconciler.document.tree import with_plan
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Delete, Update, problem_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan
@@ -55,7 +55,7 @@ def _target(number: int) -> TargetPlan:
     problems = (
         () if number % 10 else (problem_at(at("x"), "locked by group acme; unlock it there", origin="set.yaml:9"),)
     )
-    return TargetPlan(target, (SectionPlan("milestones", 5, changes, problems),), f"manifests/{number}.yaml:1")
+    return TargetPlan(target, {"milestones": 5}, (*changes, *problems), f"manifests/{number}.yaml:1")
 
 
 if __name__ == "__main__":

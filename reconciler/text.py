@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from reconciler.doctor import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
 from reconciler.document.compare import Comparison
-from reconciler.document.document import RunDocument, address_of, target_of
+from reconciler.document.document import RunDocument
 from reconciler.document.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.document.style import Style
@@ -56,7 +56,7 @@ from reconciler.document.wording import (
 )
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.codes import code_of, place_of
-from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status
+from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status, address_of, target_of
 from reconciler.model.targets import Level, Target
 from reconciler.model.values import SHOWN_VALUE_LENGTH
 from reconciler.model.wording import advised, counted

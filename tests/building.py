@@ -1,6 +1,7 @@
 """The engine's values from plain data, as manifests and responses would make them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -8,9 +9,10 @@ from pydantic import TypeAdapter
 from reconciler.engine.read import learn_ids
 from reconciler.kinds import all_kinds
 from reconciler.model.diff import AsRead
-from reconciler.model.item import Note, hints, pages, unused_names
+from reconciler.model.item import Change, Finding, Item, Note, Outcome, hints, pages, section_of, unused_names
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import TargetPlan
 from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section
 from reconciler.model.targets import Key, Level, Target
@@ -62,3 +64,46 @@ def noted(
     """Return the notes of a change: a hint, what is lost, its page, unused names, and others with their data."""
     others = (Note(code, data=facts) for code, facts in data.items())
     return (*unused_names(former), *hints(hint), *(Note("loss", loss) for loss in losses), *pages(page), *others)
+
+
+@dataclass(frozen=True)
+class SectionPlan:
+    """The items of one section of a target, as a test writes them down; see `target_plan`."""
+
+    section: str
+    found: int = 0
+    changes: Sequence[Change] = ()
+    findings: Sequence[Finding] = ()
+    outcomes: Sequence[Outcome] = field(default=(), kw_only=True)
+
+    def saying(self, *findings: Finding) -> "SectionPlan":
+        """Return the section with more that is said of it."""
+        return replace(self, findings=(*self.findings, *findings))
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What the section adds to the list of its target."""
+        return (*self.outcomes, *self.changes[len(self.outcomes) :], *self.findings)
+
+
+def target_plan(target: Target, sections: Iterable[SectionPlan] = (), origin: str = "", **more: Any) -> TargetPlan:
+    """Return the plan of a target from its sections."""
+    sections = tuple(sections)
+    items = tuple(item for each in sections for item in each.items)
+    found = {each.section: each.found for each in sections}
+    return TargetPlan(target, {**dict.fromkeys(map(section_of, items), 0), **found}, items, origin, **more)
+
+
+def sections_of(target: TargetPlan) -> list[SectionPlan]:
+    """Return the plan of a target, section by section."""
+    alone = {name: target.only([name]) for name in target.found}
+    return [
+        SectionPlan(name, target.found[name], own.changes, own.findings, outcomes=own.outcomes)
+        for name, own in alone.items()
+    ]
+
+
+def with_sections(target: TargetPlan, sections: Iterable[SectionPlan]) -> TargetPlan:
+    """Return the plan of a target with other sections."""
+    other = target_plan(target.target, sections)
+    return replace(target, found=other.found, items=other.items)

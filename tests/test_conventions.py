@@ -80,15 +80,12 @@ MOST_NAMELESS = 102
 
 NAMED = (
     "accept",
-    "apply",
     "document",
+    "engine",
     "export",
-    "fleet",
     "gitops",
     "kinds",
-    "live",
     "model",
-    "planning",
     "reports",
     "sandbox",
     "service",

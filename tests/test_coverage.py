@@ -18,12 +18,12 @@ from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import not_applicable_at
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.reports.coverage import Matrix, Row, State, matrix
-from tests.building import KINDS, live, section
+from tests.building import KINDS, SectionPlan, live, section, target_plan
 from tests.render.samples import MINUTE, NOON, Traffic, about, milestone, saved_plan, spoilt, tree
 
 GROUP = Target(Level.GROUP, "acme")
@@ -77,9 +77,8 @@ def plan() -> RunDocument:
     made = make_plan(state, found, KINDS)
     twin = Obstacle(TWIN.address, "is the same project as another", effect="read only")
     made = with_obstacles(made, [twin], KINDS)
-    archived = SectionPlan("trigger_tokens").saying(not_applicable_at(LIB, "trigger_tokens", "the project is archived"))
-    targets = (replace(each, sections=(*each.sections, *[archived] * (each.target is LIB))) for each in made.targets)
-    return saved_plan(replace(made, targets=tuple(targets)))
+    archived = not_applicable_at(LIB, "trigger_tokens", "the project is archived")
+    return saved_plan(made.with_findings([archived]))
 
 
 def applied(saved: RunDocument, *statuses: Status) -> RunDocument:
@@ -120,7 +119,7 @@ def test_a_plan_knows_the_state_of_each_section_of_each_target() -> None:
 
 
 def test_equal_rows_share_their_states() -> None:
-    targets = tuple(TargetPlan(each, (SectionPlan("milestones"),)) for each in (API, LIB))
+    targets = tuple(target_plan(each, (SectionPlan("milestones"),)) for each in (API, LIB))
     found = matrix(saved_plan(Plan(targets)))
     assert found.rows[0].states is found.rows[1].states
 

@@ -15,13 +15,12 @@ from reconciler.document.compare import fingerprint
 from reconciler.document.document import RunDocument
 from reconciler.errors import PlanRefused
 from reconciler.model.item import Create, Finding, problem_at
-from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
 from reconciler.reports.history import History, load_history, save_history, until, with_run
 from reconciler.schema import schema_of
-from tests.building import KINDS
+from tests.building import KINDS, SectionPlan, target_plan
 from tests.render.hostile import EVIL
 from tests.render.samples import EMPTY, NOON, about
 
@@ -66,7 +65,7 @@ def run(
     targets = []
     for target, sections in looked.items():
         if target in seen.hidden:
-            targets.append(TargetPlan(target, (SectionPlan("").saying(problem((target, "", ""))),)))
+            targets.append(target_plan(target, (SectionPlan("").saying(problem((target, "", ""))),)))
             continue
         planned = [
             SectionPlan(
@@ -81,7 +80,7 @@ def run(
             )
             for section, parts in sections.items()
         ]
-        targets.append(TargetPlan(target, tuple(planned)))
+        targets.append(target_plan(target, tuple(planned)))
     return replace(about(EMPTY, targets), created_at=at, narrowed=narrowed, shard=shard)
 
 
@@ -175,7 +174,7 @@ def test_an_age_outlives_everything_that_says_nothing_about_it() -> None:
 
 def test_a_run_that_creates_a_target_has_looked_at_all_of_it() -> None:
     def planned(at: datetime, *sections: SectionPlan) -> RunDocument:
-        return replace(about(EMPTY, [TargetPlan(TARGETS[0], sections)]), created_at=at, narrowed=False)
+        return replace(about(EMPTY, [target_plan(TARGETS[0], sections)]), created_at=at, narrowed=False)
 
     created = SectionPlan("", changes=(Create(TARGETS[0].address, {"name": "api"}, ()),))
     held = [SectionPlan("milestones", changes=(difference(API, name),)) for name in "ab"]
@@ -233,7 +232,7 @@ def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_history_holds_addresses_and_no_values() -> None:
     place: Place = (Target(Level.PROJECT, EVIL), EVIL, EVIL)
     secret = Create(Address(*place, "token", EVIL), {"value": "glpat-secret"}, ())
-    planned = TargetPlan(place[0], (SectionPlan(EVIL, changes=(secret, secret), findings=(problem(place),)),), EVIL)
+    planned = target_plan(place[0], (SectionPlan(EVIL, changes=(secret, secret), findings=(problem(place),)),), EVIL)
     history = with_run(None, replace(about(EMPTY, [planned]), narrowed=False))
     text = save_history(history)
     assert text.isascii()

@@ -17,12 +17,12 @@ from reconciler.errors import PlanRefused
 from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
 from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.item import Finding, Keep
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
-from tests.building import KINDS, section
+from tests.building import KINDS, SectionPlan, section, target_plan
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
@@ -594,7 +594,7 @@ def test_sections_that_could_not_be_planned_again_are_refused(spoil: Spoil, word
 
 def planned_again(own: Section) -> RunDocument:
     """A plan that only plans a section again."""
-    return saved_plan(Plan((TargetPlan(own.target, (SectionPlan(own.kind),)),), (own,)))
+    return saved_plan(Plan((target_plan(own.target, (SectionPlan(own.kind),)),), (own,)))
 
 
 def test_only_settings_can_be_planned_again() -> None:

@@ -15,10 +15,10 @@ from reconciler.document.tree import make_report
 from reconciler.engine.apply import RESULT_UNKNOWN, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.state import Unreadable
 from reconciler.reports import render_report
-from tests.building import KINDS, desired, live, section
+from tests.building import KINDS, desired, live, section, target_plan
 from tests.render.plans import patiently, reports
 from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_plan, spoilt
 
@@ -105,7 +105,7 @@ def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
 
 
 def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:
-    planned_again = TargetPlan(API, ())
+    planned_again = target_plan(API, ())
     assert [*make_report(sample(), [planned_again], NOON, Traffic(2, 0)).findings("problem")] == []
 
 

@@ -134,7 +134,7 @@ def plan_again(
 def differences_of(plan: Plan) -> Iterator[Finding]:
     """Yield what differs by a plan of sections, each as a problem: of an update, one for each field."""
     for target in plan.targets:
-        for section in target.sections:
+        for section in map(target.only, ([name] for name in target.found)):
             yield from (*section.problems, *_as_problems(section.changes))
 
 

@@ -57,9 +57,8 @@ def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocu
     """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
     if hook is None:
         return
-    from reconciler.document.document import target_of
     from reconciler.document.wording import baseline_note, restored_heading, title_of
-    from reconciler.model.item import changed_by
+    from reconciler.model.item import changed_by, target_of
     from reconciler.model.wording import counted
 
     put_back = [*saved.findings("restored")]
@@ -83,9 +82,8 @@ def notify_of_report(hook: "Webhook | None", report: "RunDocument") -> None:
     """Post the numbers of an apply, and where something is not done."""
     if hook is None:
         return
-    from reconciler.document.document import target_of
     from reconciler.document.wording import title_of
-    from reconciler.model.item import Status
+    from reconciler.model.item import Status, target_of
 
     undone = {outcome.change.address.target for outcome in report.outcomes if outcome.status is not Status.DONE}
     undone |= set(map(target_of, report.findings("problem")))

@@ -94,6 +94,6 @@ def _chain(target: TargetPlan, kinds: Kinds) -> int:
         # A look before it is created, and each part before and after its changes.
         parts = {(change.address.section, change.address.part) for change in changes if change.address.section}
         return sum(len(change.requests) for change in changes) + 1 + 2 * len(parts)
-    before = [change for section in target.sections for change in repeatable(section.changes, kinds)]
+    before = repeatable(changes, kinds)
     reads = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
     return sum(len(change.requests) for change in changes) + sum(map(len, reads))

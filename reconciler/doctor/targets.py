@@ -172,14 +172,14 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     elif isinstance(record, Obstacle):
         fault = DoctorFinding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []
-    excepted = {plan.section for plan in planned.sections if any(plan.said("excepted")) and not any(plan.problems)}
+    excepted = {finding.address.section for finding in planned.said("excepted")}
+    excepted -= {problem.address.section for problem in planned.problems}
     for section in target.sections:
         state = _check_section(section, record, context)
         if state.read is Permission.NO and section.kind in excepted:
             continue
         if state.read is Permission.YES:
-            problems = (each for plan in planned.sections if plan.section == section.kind for each in plan.problems)
-            state = replace(state, findings=tuple(map(_problem, problems)))
+            state = replace(state, findings=tuple(map(_problem, planned.only([section.kind]).problems)))
         sections.append(replace(state, said="", remedy="") if fault and state.read is Permission.NO else state)
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
@@ -191,9 +191,9 @@ def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Ob
     else:
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
-        SectionState(plan.section, access, access, findings=tuple(map(_problem, plan.problems)))
-        for plan in planned.sections
-        if plan.section
+        SectionState(name, access, access, findings=tuple(map(_problem, planned.only([name]).problems)))
+        for name in planned.found
+        if name
     )
     creation = DoctorFinding(verdict, str(target.target.level), said, remedy)
     return TargetState(target.target, target.origin, (creation,), tuple(sections))

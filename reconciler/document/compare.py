@@ -15,19 +15,23 @@ from typing import Final, Literal
 from pydantic import AwareDatetime
 
 from reconciler.document.checksum import DOCUMENT
-from reconciler.document.document import (
-    BaselineShare,
-    RunDocument,
-    address_of,
-    change_in,
-    is_about_run,
-    is_difference,
-    target_of,
-)
+from reconciler.document.document import BaselineShare, RunDocument, is_difference
 from reconciler.document.groups import Entry
 from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
-from reconciler.model.item import Create, Delete, Finding, Item, Keep, Outcome, Update
+from reconciler.model.item import (
+    Create,
+    Delete,
+    Finding,
+    Item,
+    Keep,
+    Outcome,
+    Update,
+    address_of,
+    change_in,
+    is_about_run,
+    target_of,
+)
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.values import inside

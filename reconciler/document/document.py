@@ -3,7 +3,7 @@
 The engine ends where a document is written; whatever shows or tells something begins here. Begin with `RunDocument`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -20,10 +20,20 @@ from reconciler.errors import PlanRefused
 from reconciler.gitops.apply_log import Apply, revert_words
 from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, Finding, Item, Keep, Outcome, Status
+from reconciler.model.item import (
+    Change,
+    Finding,
+    Item,
+    Keep,
+    Outcome,
+    Status,
+    changes_in,
+    is_about_run,
+    target_of,
+)
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Target
 from reconciler.model.wording import advised, counted
 
 PLAN: Final = "reconciler.plan/v4"
@@ -322,26 +332,6 @@ class RunDocument(Head):
         return "reconciler apply --retry-failed report.json"
 
 
-def is_about_run(item: Item) -> bool:
-    """Return whether an item is about the run, and no target."""
-    return isinstance(item, Finding) and item.where is None
-
-
-def change_in(item: Item) -> Change | None:
-    """Return the change of an item; None of anything else."""
-    if isinstance(item, Outcome):
-        return item.change
-    return None if isinstance(item, Finding | Keep) else item
-
-
-def changes_in(items: Iterable[Item]) -> Iterator[Change]:
-    """Yield the changes among some items, planned or carried out."""
-    for item in items:
-        change = change_in(item)
-        if change is not None:
-            yield change
-
-
 def is_difference(item: Item) -> bool:
     """Return whether an item is a change, what became of one, or something that `drift` counts."""
     return code_of(item.code).drifts if isinstance(item, Finding) else not isinstance(item, Keep)
@@ -357,23 +347,6 @@ def _is_event(item: Item) -> bool:
     return is_difference(item) or (
         isinstance(item, Finding) and (item.code in ("excepted", "not_applicable") or is_remark(item))
     )
-
-
-def target_of(item: Item) -> Target:
-    """Return the target of an item, which is not about the run."""
-    return address_of(item).target
-
-
-def address_of(item: Item) -> Address:
-    """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
-    return item.change.address if isinstance(item, Outcome) else item.address
-
-
-def section_of(item: Item) -> str:
-    """Return the section of an item; empty if it is about a target itself, or about the run."""
-    if isinstance(item, Finding):
-        return item.where.section if item.where else ""
-    return item.change.address.section if isinstance(item, Outcome) else item.address.section
 
 
 def saying(document: RunDocument, *findings: Finding) -> RunDocument:

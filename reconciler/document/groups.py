@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from reconciler.document.document import address_of, change_in, changes_in
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     ACTIONS,
@@ -30,6 +29,9 @@ from reconciler.model.item import (
     Outcome,
     Status,
     Update,
+    address_of,
+    change_in,
+    changes_in,
     sentences,
 )
 from reconciler.model.protocols import Json

@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
 
-from reconciler.document.document import Canary, Requests, RunDocument, is_about_run, target_of
+from reconciler.document.document import Canary, Requests, RunDocument
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
 from reconciler.model.inventory import Inventory
-from reconciler.model.item import Finding, Item
+from reconciler.model.item import Finding, Item, is_about_run, target_of
 from reconciler.model.shards import Shard
 from reconciler.model.upkeep import Prospect
 

@@ -5,9 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from reconciler.document.document import RunDocument, change_in, is_about_run, section_of, target_of
+from reconciler.document.document import RunDocument
 from reconciler.model.codes import code_of
-from reconciler.model.item import ACTIONS, Finding, Item, Outcome, Source, Status, source_of
+from reconciler.model.item import (
+    ACTIONS,
+    Finding,
+    Item,
+    Outcome,
+    Source,
+    Status,
+    change_in,
+    is_about_run,
+    section_of,
+    source_of,
+    target_of,
+)
 
 PartName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
 

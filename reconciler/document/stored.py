@@ -16,17 +16,7 @@ from pydantic import Discriminator, NonNegativeInt, Tag, TypeAdapter, Validation
 from typing_extensions import TypedDict
 
 from reconciler.document.checksum import read_checked, with_checksum
-from reconciler.document.document import (
-    PLAN,
-    REPORT,
-    Head,
-    RunDocument,
-    Seen,
-    change_in,
-    is_about_run,
-    section_of,
-    target_of,
-)
+from reconciler.document.document import PLAN, REPORT, Head, RunDocument, Seen
 from reconciler.document.numbers import summary_of
 from reconciler.errors import PlanRefused
 from reconciler.model.creation import Namespace, creation_in, creation_of
@@ -46,6 +36,10 @@ from reconciler.model.item import (
     Outcome,
     Status,
     Update,
+    change_in,
+    is_about_run,
+    section_of,
+    target_of,
 )
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.protocols import Json, Method, Request

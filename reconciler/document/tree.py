@@ -1,18 +1,17 @@
 """The adapter between the engine's plan, which is a tree, and the flat list of items; the engine's issue deletes it."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen, is_about_run
+from reconciler.document.document import REPORT, Canary, Requests, RunDocument, Seen
 from reconciler.engine.apply import CanaryRun
 from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.codes import code_of, place_of
-from reconciler.model.item import RESULT_UNKNOWN, Change, Finding, Item, Keep, Outcome, Status
+from reconciler.model.item import RESULT_UNKNOWN, Finding, Item, Keep, Outcome, Status, is_about_run
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Reference, Section
 from reconciler.model.targets import Address, Target
@@ -30,9 +29,11 @@ def seen(target: TargetPlan, ids: Mapping[Reference, int]) -> Seen:
     """Return what a document tells of a target that was looked at."""
     ref = target.target.ref
     number = ids.get(Reference(target.target.level, ref.casefold())) if isinstance(ref, str) else ref
+    whole = (problem for problem in target.problems if problem.address.name is None and problem.field is None)
+    unread = {problem.address.section for problem in whole}
     return Seen(
         target.target,
-        {section.section: None if _is_unread(section) else section.found for section in target.sections},
+        {section: None if section in unread and not number else number for section, number in target.found.items()},
         number,
         target.labels,
         target.origin,
@@ -43,22 +44,18 @@ def seen(target: TargetPlan, ids: Mapping[Reference, int]) -> Seen:
     )
 
 
-def _is_unread(section: SectionPlan) -> bool:
-    return not section.found and any(
-        problem.address.name is None and problem.field is None for problem in section.problems
-    )
-
-
 def items_of(plan: Plan) -> Iterator[Item]:
     """Yield the items of a plan, in the order of its targets and their sections."""
     dependent = {(section.target, section.kind): section for section in plan.dependent}
     for target in plan.targets:
-        for section in target.sections:
-            yield from section.outcomes or section.changes
-            again = dependent.get((target.target, section.section))
+        for name in target.found:
+            items = target.of(name)
+            yield from (item for item in items if not isinstance(item, Finding))
+            again = dependent.get((target.target, name))
             if again is not None:
                 yield _kept(again)
-            yield from sorted(section.findings, key=lambda finding: place_of(finding.code))
+            findings = (item for item in items if isinstance(item, Finding))
+            yield from sorted(findings, key=lambda finding: place_of(finding.code))
 
 
 def _kept(section: Section) -> Keep:
@@ -145,18 +142,8 @@ def _unknown(target: TargetPlan) -> TargetPlan:
     )
 
 
-@dataclass(slots=True)
-class _Parts:
-    """The steps of one section, as its plan holds them."""
-
-    changes: list[Change] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    again: Keep | None = None
-
-
 def plan_of(document: RunDocument, kinds: Kinds) -> Plan:
-    """Return the plan of a document as the engine takes it: the one that it was made of, or one made from its items.
+    """Return the plan of a document as the engine takes it.
 
     Args:
         document: of a plan or a report.
@@ -164,34 +151,16 @@ def plan_of(document: RunDocument, kinds: Kinds) -> Plan:
     """
     if document.tree is not None:
         return document.tree
-    sections: dict[tuple[Target, str], _Parts] = defaultdict(_Parts)
-    for item in document.items:
-        _put(item, sections)
-    targets = tuple(_target(own, sections) for own in document.targets)
-    again = (parts.again for parts in sections.values())
-    return Plan(targets, tuple(_dependent(keep, kinds) for keep in again if keep is not None))
+    again = [item for item in document.items if isinstance(item, Keep) and item.id is None]
+    targets = (_target(own, document.by_target[own.target]) for own in document.targets)
+    return Plan(tuple(targets), tuple(_dependent(keep, kinds) for keep in again))
 
 
-def _put(item: Item, sections: Mapping[tuple[Target, str], _Parts]) -> None:
-    match item:
-        case Outcome():
-            parts = sections[item.change.address.target, item.change.address.section]
-            parts.outcomes.append(item)
-            parts.changes.append(item.change)
-        case Keep():
-            if item.id is None:
-                sections[item.address.target, item.address.section].again = item
-        case Finding():
-            if item.where is not None:
-                sections[item.where.target, item.where.section].findings.append(item)
-        case _:
-            sections[item.address.target, item.address.section].changes.append(item)
-
-
-def _target(own: Seen, sections: Mapping[tuple[Target, str], _Parts]) -> TargetPlan:
+def _target(own: Seen, items: Iterable[Item]) -> TargetPlan:
     return TargetPlan(
         own.target,
-        tuple(_section(name, number, sections[own.target, name]) for name, number in own.sections.items()),
+        {section: number or 0 for section, number in own.sections.items()},
+        tuple(item for item in items if not isinstance(item, Keep)),
         own.origin,
         own.exceptions,
         own.path,
@@ -199,11 +168,6 @@ def _target(own: Seen, sections: Mapping[tuple[Target, str], _Parts]) -> TargetP
         own.importing,
         own.arriving,
     )
-
-
-def _section(name: str, number: int | None, parts: _Parts) -> SectionPlan:
-    changes, outcomes, findings = tuple(parts.changes), tuple(parts.outcomes), tuple(parts.findings)
-    return SectionPlan(name, number or 0, changes, findings, outcomes=outcomes)
 
 
 def _dependent(keep: Keep, kinds: Kinds) -> Section:

@@ -13,7 +13,7 @@ from math import inf
 from shlex import join
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import BaselineShare, RunDocument, address_of, change_in, is_remark, saying, utc
+from reconciler.document.document import BaselineShare, RunDocument, is_remark, saying, utc
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
 from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
@@ -30,6 +30,8 @@ from reconciler.model.item import (
     Outcome,
     Status,
     Update,
+    address_of,
+    change_in,
     changed_by,
     sentences,
     source_of,

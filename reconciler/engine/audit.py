@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from reconciler.engine.compare.creation import existing
+from reconciler.engine.compare.earlier import by_section
 from reconciler.engine.crew import ask_each
 from reconciler.engine.inventory import inventory_keys
 from reconciler.engine.planned import Planned
@@ -23,7 +24,7 @@ from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, ChangedBy, Create, Finding, Update, with_note
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, Reference, Section
@@ -45,7 +46,7 @@ Events = Mapping[Target, Sequence[AuditEvent]]
 """The events of targets, the newest first."""
 
 Pairs = Sequence[tuple[AuditEvent, Traced]]
-"""Events, the oldest first, each with what it did to a part."""
+"""Events, each with what it did to a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +211,19 @@ def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds
         kinds: all kinds.
         former: of the target, by the inventory.
     """
-    return replace(
-        target, sections=tuple(_with_authors_of_section(section, events, kinds, former) for section in target.sections)
-    )
+    traced: dict[str, Pairs] = {}
+
+    def with_author(change: Change) -> Change:
+        section = change.address.section
+        trace = kinds[section].trace if section else None
+        if trace is None:
+            return change
+        if section not in traced:
+            traced[section] = [(event, mark) for event in events for mark in trace(event)]
+        author = _author(change, traced[section], kinds, former)
+        return with_note(change, "changed_by", None if author is None else author.data)
+
+    return target.with_changes(with_author)
 
 
 def _changed_by(event: AuditEvent) -> ChangedBy:
@@ -220,24 +231,7 @@ def _changed_by(event: AuditEvent) -> ChangedBy:
     return ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _with_authors_of_section(
-    section: SectionPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former
-) -> SectionPlan:
-    trace = kinds[section.section].trace if section.section else None
-    if trace is None:
-        return section
-    traced = [(event, mark) for event in events for mark in trace(event)]
-    changes = (_with_author(change, _author(change, traced, kinds, former)) for change in section.changes)
-    return replace(section, changes=tuple(changes))
-
-
-def _with_author(change: Change, author: ChangedBy | None) -> Change:
-    return with_note(change, "changed_by", None if author is None else author.data)
-
-
-def _author(
-    change: Change, traced: Iterable[tuple[AuditEvent, Traced]], kinds: Kinds, former: Former
-) -> ChangedBy | None:
+def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> ChangedBy | None:
     """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
     part = kinds[change.address.section].part(change.address.part)
     names = {_identity(name, part) for name in _names_of_change(change, former)}
@@ -292,19 +286,20 @@ def _find_restored(
         kinds: all kinds.
     """
     declared = {section.kind: section for section in desired.sections}
-    differences = {section.section: section for section in differing.sections}
-    for name in (section.section for section in planned.sections if section.section in declared):
-        yield from _restored_in_section(differences[name], declared[name], live, events, kinds)
+    differences = by_section(differing)
+    for name in planned.found:
+        if name in declared:
+            yield from _restored_in_section(differences.get(name, ()), declared[name], live, events, kinds)
 
 
 def _restored_in_section(
-    planned: SectionPlan, declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
     kind = kinds[declared.kind]
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]
-        differing = [*_differing(planned, part)]
+        differing = [*_differing(changes, part)]
         for setting in _declared(declared, part, live, about):
             if not any(_concerns(names, field, setting) for names, field in differing):
                 yield from _round_trips(setting, about, part)
@@ -346,9 +341,9 @@ def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
     return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
 
 
-def _differing(planned: SectionPlan, part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
     """Yield what differs of a part: the identity of the object, and a field, or None for the whole object."""
-    for change in planned.changes:
+    for change in changes:
         if change.address.part == part.name:
             name = change.address.name
             names = frozenset([part.identity(name)]) if isinstance(part, Collection) and name is not None else None

@@ -277,10 +277,10 @@ def _target_after(
     """Return a target as it is before the first change."""
     live, stored = planned.live, planned.run.inventory.stored
     kept = stored.inventory.objects if stored else {}
-    left_out = {section.section for section in plan.not_applicable}
+    left_out = {finding.address.section for finding in plan.said("not_applicable")}
     awaited = any(key[0] == name and key[1] in left_out for key in kept) if left_out else False
     complete = {section.kind for section in target.sections} | left_out >= {section.kind for section in whole.sections}
-    done = complete and not awaited and name not in planned.absences.staying and not any(plan.problems)
+    done = complete and not awaited and name not in planned.absences.staying and not plan.problems
     due = (
         moment
         for section, part, objects in _collections_read(planned, target)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.engine.audit import with_audit
-from reconciler.engine.compare.obstacles import as_problem, with_obstacles, with_problems, without
+from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, only_change, remarks, restrict, select, share
@@ -191,9 +191,9 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
     if error is None or not run.scope.reports_fleet_findings:
         return plan
     others = [target for target in plan.targets if target.target != instance]
-    own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance, ())]
+    own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance)]
     problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
-    return replace(plan, targets=(with_problems(own[0], [problem]), *others))
+    return replace(plan, targets=(own[0].saying(problem), *others))
 
 
 def _with_ids(plan: Plan, live: LiveState) -> Plan:
@@ -225,7 +225,7 @@ def _retried(plan: Plan, whole: DesiredState, scope: Scope, failed: frozenset[Ad
 
 
 def _numbers(target: TargetPlan) -> tuple[int, int]:
-    return sum(1 for _ in target.changes), sum(1 for _ in target.problems)
+    return len(target.changes), len(target.problems)
 
 
 def _warn(sentences: Iterable[object]) -> None:

@@ -114,8 +114,7 @@ def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obs
 def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
     """Return by `Target.identity` the obstacles of the targets of which nothing is read or planned."""
     judges = [rule.ask(facts) for rule in RULES if rule.moment is moment and rule.absent]
-    obstacles = (obstacle for judge in judges for target in facts.targets for obstacle in judge(target))
-    return {obstacle.where.target.identity: obstacle for obstacle in obstacles}
+    return {each.target.identity: obstacle for each in facts.targets for judge in judges for obstacle in judge(each)}
 
 
 def _path_unknown(facts: Facts) -> Judge:
@@ -275,8 +274,7 @@ def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Refere
     for target, move in facts.roster.moves.items():
         paths = (str(path).casefold() for path in (target.ref, move.path) if path is not None)
         numbers |= {Reference(target.level, path): move.number for path in paths}
-    plans = facts.compared.targets
-    busy = {(planned.target, section.section) for planned in plans for section in planned.sections if section.changes}
+    busy = {(change.address.target, change.address.section) for change in facts.compared.changes}
     for level in (Level.GROUP, Level.PROJECT):
         by_number, by_path = _doubtful(level, targets, busy, numbers)
         if len(by_path) < len(by_number):
@@ -365,10 +363,9 @@ def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...
     """Yield the projects that may be archived, each with the sections that could not be changed then."""
     kinds = facts.run.kinds
     changing = {
-        (planned.target, section.section)
-        for planned in facts.compared.targets
-        for section in planned.sections
-        if section.section and section.changes and kinds[section.section].needs.archived is not Archived.OPEN
+        (change.address.target, change.address.section)
+        for change in facts.compared.changes
+        if change.address.section and kinds[change.address.section].needs.archived is not Archived.OPEN
     }
     told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
     listed = facts.declared.listed if changing else frozenset()

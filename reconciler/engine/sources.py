@@ -19,7 +19,7 @@ from reconciler.model.effective import digest_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete, Source, Update, with_note
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, SectionPlan
+from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredTarget, LiveState
 from reconciler.model.targets import Address, Identity, Key, Target
 
@@ -53,13 +53,11 @@ def with_sources(planned: Planned) -> Plan:
         status = known.get(change.address.target)
         return "service" if status == "pending" and not _is_new(change, applied, kinds) else status
 
-    def told(section: SectionPlan) -> SectionPlan:
-        changes = ((change, source(change)) for change in section.changes)
-        noted = (with_note(change, "source", {"source": why} if why else None) for change, why in changes)
-        return replace(section, changes=tuple(noted))
+    def told(change: Change) -> Change:
+        why = source(change)
+        return with_note(change, "source", {"source": why} if why else None)
 
-    targets = (replace(target, sections=tuple(map(told, target.sections))) for target in planned.plan.targets)
-    return replace(planned.plan, targets=tuple(targets))
+    return replace(planned.plan, targets=tuple(target.with_changes(told) for target in planned.plan.targets))
 
 
 def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) -> Differences:

@@ -85,7 +85,7 @@ def _as_read(target: DesiredTarget, resolved: ResolvedTarget, live: LiveState) -
 
 
 def _differences(plan: TargetPlan) -> Iterator[str]:
-    for section in plan.sections:
+    for section in map(plan.only, ([name] for name in plan.found)):
         for change in section.changes:
             address = change.address
             what = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title

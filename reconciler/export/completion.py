@@ -36,10 +36,11 @@ def collected(
     """
     wishes: dict[Target, Wishes] = {}
     for target in plan.targets:
-        for section in target.sections:
-            if section.changes or any(section.problems):
+        for name in target.found:
+            section = target.only([name])
+            if section.changes or section.problems:
                 wished = wishes.setdefault(target.target, blank())
-                wished.collect(section, declared[target.target, section.section], stacks[target.target], live)
+                wished.collect(section, declared[target.target, name], stacks[target.target], live)
     return wishes
 
 

@@ -16,7 +16,7 @@ from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kind
-from reconciler.model.plan import SectionPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
@@ -38,7 +38,7 @@ class Wishes:
     wishes: dict[Steps, Wish] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
-    def collect(self, plan: SectionPlan, section: Section, whole: Stack, live: LiveState) -> None:
+    def collect(self, plan: TargetPlan, section: Section, whole: Stack, live: LiveState) -> None:
         """Add what makes the plan of a section empty.
 
         Args:

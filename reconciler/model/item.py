@@ -6,7 +6,7 @@ know none of them by name. Begin with `Create`, `Finding` and `Note`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import date, datetime
@@ -469,3 +469,40 @@ def makes(change: Change) -> TypeGuard[Create | Update]:
 def makes_anew(change: Update) -> bool:
     """Return whether an update creates an object under another name, and deletes the one that was read."""
     return change.renamed_from is not None and change.requests[0].method == "POST"
+
+
+def is_about_run(item: Item) -> bool:
+    """Return whether an item is about the run, and no target."""
+    return isinstance(item, Finding) and item.where is None
+
+
+def change_in(item: Item) -> Change | None:
+    """Return the change of an item; None of anything else."""
+    if isinstance(item, Outcome):
+        return item.change
+    return None if isinstance(item, Finding | Keep) else item
+
+
+def changes_in(items: Iterable[Item]) -> Iterator[Change]:
+    """Yield the changes among some items, planned or carried out."""
+    for item in items:
+        change = change_in(item)
+        if change is not None:
+            yield change
+
+
+def target_of(item: Item) -> Target:
+    """Return the target of an item, which is not about the run."""
+    return address_of(item).target
+
+
+def address_of(item: Item) -> Address:
+    """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
+    return item.change.address if isinstance(item, Outcome) else item.address
+
+
+def section_of(item: Item) -> str:
+    """Return the section of an item; empty if it is about a target itself, or about the run."""
+    if isinstance(item, Finding):
+        return item.where.section if item.where else ""
+    return item.change.address.section if isinstance(item, Outcome) else item.address.section

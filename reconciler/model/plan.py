@@ -1,17 +1,29 @@
 """A plan, as a value: what would be changed and by which requests, what cannot be, and what stays as it is.
 
 A plan is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
-in it as a problem. `planning` makes it, and `apply` carries it out: a report is the plan with the outcomes of its
-changes. `document.tree` makes both a flat list of items, and back: the engine's issue ends this tree.
+in it as a problem. `engine.compare` makes the list of each target, and `engine.apply` carries it out: a report is the
+same list, in which an outcome stands for each change. Begin with `TargetPlan`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from reconciler.model.codes import code_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update
+from reconciler.model.item import (
+    ACTIONS,
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Item,
+    Outcome,
+    Status,
+    Update,
+    change_in,
+    changes_in,
+    section_of,
+)
 from reconciler.model.state import Lookup, Reference, Section
 from reconciler.model.targets import Address, Target
 
@@ -21,42 +33,29 @@ Step = Change | Finding | Lookup
 
 @dataclass(frozen=True, slots=True)
 class SectionPlan:
-    """One section of one target: its changes, or what became of them, and its problems."""
+    """One section of a target, for `engine.apply` alone: the rewrite deletes it."""
 
     section: str
-    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
     found: int = 0
-    """How many objects the section held when it was read."""
     changes: tuple[Change, ...] = ()
-    """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
     outcomes: tuple[Outcome, ...] = field(default=(), kw_only=True)
-    """One for each change, in the order of the plan."""
     findings: tuple[Finding, ...] = ()
-    """What is said of it: what cannot be planned, what is left out, and what stays."""
-    lookups: frozenset[Lookup] = frozenset()
-    """What must be asked for before the rest of the section can be planned; none in a plan that is shown."""
-
-    def said(self, code: str) -> Iterator[Finding]:
-        """Yield the findings that have a code."""
-        return (finding for finding in self.findings if finding.code == code)
 
     @property
-    def problems(self) -> Iterator[Finding]:
+    def problems(self) -> tuple[Finding, ...]:
         """Declared settings that cannot be planned."""
-        return self.said("problem")
-
-    def saying(self, *findings: Finding) -> "SectionPlan":
-        """Return the section with more that is said of it."""
-        return replace(self, findings=(*self.findings, *findings)) if findings else self
+        return tuple(finding for finding in self.findings if finding.code == "problem")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan:
-    """One target: its changes, or what became of them, and its problems."""
+    """One target: what a plan does there and says of it, as a list; or what became of it."""
 
     target: Target
-    sections: tuple[SectionPlan, ...]
-    """Its declared sections, in the order in which they are applied."""
+    found: Mapping[str, int] = field(default_factory=dict)
+    """Its declared sections, in the order in which they are applied: how many objects each held when it was read."""
+    items: tuple[Item, ...] = ()
+    """By section: changes in the order in which they are carried out, or what became of them, and what is said."""
     origin: str = ""
     """Its manifest, as path:line."""
     exceptions: tuple[DeclaredException, ...] = ()
@@ -69,84 +68,106 @@ class TargetPlan:
     """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
     arriving: str = ""
     """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
+    lookups: frozenset[Lookup] = frozenset()
+    """What must be asked for before the rest of it can be planned; none in a plan that is shown."""
+
+    def of(self, section: str) -> tuple[Item, ...]:
+        """Return the items of a section; of the empty name, those about the target itself."""
+        return tuple(item for item in self.items if section_of(item) == section)
+
+    def only(self, sections: Collection[str]) -> "TargetPlan":
+        """Return the target without its other sections."""
+        numbers = {name: number for name, number in self.found.items() if name in sections}
+        return replace(self, found=numbers, items=tuple(item for item in self.items if section_of(item) in sections))
+
+    @property
+    def sections(self) -> tuple[SectionPlan, ...]:
+        """The target, section by section."""
+        return tuple(self._section(name) for name in self.found)
+
+    def _section(self, name: str) -> SectionPlan:
+        own = TargetPlan(self.target, {}, self.of(name))
+        return SectionPlan(name, self.found[name], own.changes, own.findings, outcomes=own.outcomes)
+
+    def with_sections(self, sections: Iterable[SectionPlan]) -> "TargetPlan":
+        """Return the target with other sections."""
+        sections = tuple(sections)
+        items = (
+            item
+            for section in sections
+            for item in (*section.outcomes, *section.changes[len(section.outcomes) :], *section.findings)
+        )
+        return replace(self, found={section.section: section.found for section in sections}, items=tuple(items))
 
     @property
     def creation(self) -> Create | None:
         """The creation of the target itself; None if it exists, or cannot be created."""
-        return next(
-            (change for change in self.changes if change.action == "create" and not change.address.section), None
-        )
+        return next((made for made in self.changes if isinstance(made, Create) and not made.address.section), None)
 
     @property
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> tuple[Change, ...]:
         """All changes, in the order in which they are carried out."""
-        return (change for section in self.sections for change in section.changes)
+        return tuple(changes_in(self.items))
 
     @property
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> tuple[Outcome, ...]:
         """The outcomes of the changes; empty before they were begun."""
-        return (outcome for section in self.sections for outcome in section.outcomes)
+        return tuple(item for item in self.items if isinstance(item, Outcome))
 
     @property
-    def problems(self) -> Iterator[Finding]:
-        """All problems."""
-        return (problem for section in self.sections for problem in section.problems)
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is said."""
+        return tuple(item for item in self.items if isinstance(item, Finding))
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """Declared settings that cannot be planned."""
+        return self.said("problem")
+
+    def said(self, code: str) -> tuple[Finding, ...]:
+        """Return the findings that have a code."""
+        return tuple(item for item in self.items if isinstance(item, Finding) and item.code == code)
 
     @property
     def in_order(self) -> bool:
         """Whether all its changes are done and nothing of it is a problem."""
-        return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
+        return not self.problems and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
-    @property
-    def unmanaged(self) -> Iterator[Finding]:
-        """All live objects that stay as they are because no manifest mentions them."""
-        return (step for section in self.sections for step in section.said("unmanaged"))
+    def saying(self, *findings: Finding) -> "TargetPlan":
+        """Return the target with more that is said of it, also in sections that it did not have."""
+        if not findings:
+            return self
+        numbers = dict(self.found)
+        for finding in findings:
+            numbers.setdefault(finding.address.section, 0)
+        return replace(self, found=numbers, items=_arranged(numbers, (*self.items, *findings)))
 
-    @property
-    def excepted(self) -> Iterator[Finding]:
-        """All changes that exceptions hold back."""
-        return (step for section in self.sections for step in section.said("excepted"))
-
-    @property
-    def findings(self) -> Iterator[Finding]:
-        """Whatever else is said."""
-        return (finding for section in self.sections for finding in section.findings)
-
-    @property
-    def lookups(self) -> frozenset[Lookup]:
-        """What must be asked for before the rest of it can be planned."""
-        return frozenset(lookup for section in self.sections for lookup in section.lookups)
-
-    @property
-    def not_applicable(self) -> Iterator[SectionPlan]:
-        """The sections that the target cannot have."""
-        return (section for section in self.sections if any(section.said("not_applicable")))
+    def with_changes(self, become: Callable[[Change], Item | None]) -> "TargetPlan":
+        """Return the target with something else in the place of each change; None drops it."""
+        items = (item if (change := change_in(item)) is None else become(change) for item in self.items)
+        return replace(self, items=tuple(item for item in items if item is not None))
 
     def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
-        """Return the target with the outcomes of its changes, given in their order."""
+        """Return the target with the outcomes of its changes, in their order; of the rest nothing is known yet."""
         rest = iter(outcomes)
-        sections = (replace(section, outcomes=tuple(islice(rest, len(section.changes)))) for section in self.sections)
-        return replace(self, sections=tuple(sections))
+        return self.with_changes(lambda change: next(rest, change))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
         """Return the plan with the origins of changes, problems and remarks.
 
         A problem of all of it is where its document is.
         """
-        sections = (
-            replace(
-                section,
-                changes=tuple(
-                    replace(
-                        change, origin=_ended(change) or origin(change.address, _only_field(change)) or change.origin
-                    )
-                    for change in section.changes
-                ),
-                findings=tuple(self._placed(finding, origin) for finding in section.findings),
-            )
-            for section in self.sections
-        )
-        return replace(self, sections=tuple(sections))
+
+        def placed(item: Item) -> Item:
+            match item:
+                case Finding():
+                    return self._placed(item, origin)
+                case Create() | Update() | Delete():
+                    place = _ended(item) or origin(item.address, _only_field(item)) or item.origin
+                    return replace(item, origin=place)
+            return item
+
+        return replace(self, items=tuple(map(placed, self.items)))
 
     def _placed(self, finding: Finding, origin: Callable[[Address, str | None], str]) -> Finding:
         """Return what is said with its place, if its code has one: of a problem of all of it, that of its document."""
@@ -158,6 +179,12 @@ class TargetPlan:
         return finding
 
 
+def _arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return items by section, of each first what it does and then what is said; names decide nothing."""
+    places = {name: place for place, name in enumerate(sections)}
+    return tuple(sorted(items, key=lambda item: (places[section_of(item)], isinstance(item, Finding))))
+
+
 def _ended(change: Change) -> str:
     """Return until when something was declared, where that is the reason of its deletion."""
     return change.origin if isinstance(change, Delete) else ""
@@ -167,6 +194,15 @@ def _only_field(change: Change) -> str | None:
     """Return the field that a change is about; None if there are several, or none."""
     fields = [*change.after] if isinstance(change, Update) else []
     return fields[0] if len(fields) == 1 else None
+
+
+def in_order_of_actions(steps: Iterable[Step]) -> tuple[Change, ...]:
+    """Return the changes among some steps: creations, then updates, then deletions.
+
+    So nothing is unprotected in between.
+    """
+    changes = [step for step in steps if isinstance(step, Create | Update | Delete)]
+    return tuple(sorted(changes, key=lambda change: ACTIONS.index(change.action)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +231,11 @@ class Plan:
     @property
     def problems(self) -> Iterator[Finding]:
         """All problems of all targets."""
-        return (problem for target in self.targets for problem in target.problems)
+        return self.said("problem")
 
-    @property
-    def unmanaged(self) -> Iterator[Finding]:
-        """All unmanaged objects of all targets."""
-        return (step for target in self.targets for step in target.unmanaged)
-
-    @property
-    def excepted(self) -> Iterator[Finding]:
-        """All changes that exceptions hold back."""
-        return (step for target in self.targets for step in target.excepted)
+    def said(self, code: str) -> Iterator[Finding]:
+        """Yield the findings of all targets that have a code."""
+        return (finding for target in self.targets for finding in target.said(code))
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -218,21 +248,9 @@ class Plan:
         return sum(len(change.requests) for change in self.changes)
 
     def with_findings(self, findings: Iterable[Finding]) -> "Plan":
-        """Return the plan with more that is said of its sections."""
-        said: dict[tuple[Target, str] | None, list[Finding]] = {}
+        """Return the plan with more that is said of its targets."""
+        said: dict[Target, list[Finding]] = {}
         for finding in findings:
-            place = (finding.where.target, finding.where.section) if finding.where else None
-            said.setdefault(place, []).append(finding)
-        if not said:
-            return self
-        targets = (
-            replace(
-                target,
-                sections=tuple(
-                    replace(section, findings=(*section.findings, *said.get((target.target, section.section), ())))
-                    for section in target.sections
-                ),
-            )
-            for target in self.targets
-        )
-        return replace(self, targets=tuple(targets))
+            said.setdefault(finding.address.target, []).append(finding)
+        targets = (target.saying(*said.get(target.target, ())) for target in self.targets)
+        return replace(self, targets=tuple(targets)) if said else self

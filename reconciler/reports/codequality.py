@@ -8,10 +8,11 @@ from dataclasses import replace
 from hashlib import sha256
 from posixpath import normpath
 
-from reconciler.document.document import RunDocument, change_in, target_of
+from reconciler.document.document import RunDocument
 from reconciler.document.style import Style
 from reconciler.document.wording import problem_text, rename_notes
 from reconciler.errors import LocatedDiagnostic
+from reconciler.model.item import change_in, target_of
 from reconciler.system.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")

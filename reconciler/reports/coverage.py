@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from reconciler.document.document import BaselineShare, RunDocument, section_of
-from reconciler.model.item import Delete, Finding, Item, Keep, Outcome, Status
+from reconciler.document.document import BaselineShare, RunDocument
+from reconciler.model.item import Delete, Finding, Item, Keep, Outcome, Status, section_of
 from reconciler.model.targets import Level, Target
 
 T = TypeVar("T")

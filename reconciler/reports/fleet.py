@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reconciler.document.document import PastApply, RunDocument, address_of, utc
+from reconciler.document.document import PastApply, RunDocument, utc
 from reconciler.document.groups import subject_of
 from reconciler.document.links import Links, web_address
 from reconciler.document.style import PLAIN_STYLE, Style, links_of
@@ -24,7 +24,7 @@ from reconciler.document.wording import (
     who,
 )
 from reconciler.gitops.apply_log import short
-from reconciler.model.item import ACTIONS, ChangedBy, Finding
+from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed

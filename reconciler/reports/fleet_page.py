@@ -10,11 +10,11 @@ from datetime import date, datetime, timedelta
 from typing import Literal, cast
 
 from reconciler.document.compare import fingerprint, marks
-from reconciler.document.document import PastApply, RunDocument, Seen, address_of, is_difference, target_of
+from reconciler.document.document import PastApply, RunDocument, Seen, is_difference
 from reconciler.document.groups import Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, Finding, source_of
+from reconciler.model.item import Change, Finding, address_of, source_of, target_of
 from reconciler.model.targets import Level, Target
 from reconciler.reports.coverage import Matrix, Row, Share, State, counted_targets, matrix
 from reconciler.reports.history import Differences, History, Run

@@ -15,9 +15,9 @@ from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
 from reconciler.document.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.document.compare import lines_of
-from reconciler.document.document import CLOCK_SKEW, RunDocument, address_of, is_about
+from reconciler.document.document import CLOCK_SKEW, RunDocument, is_about
 from reconciler.errors import PlanRefused
-from reconciler.model.item import Finding
+from reconciler.model.item import Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Key, Level, Target
 from reconciler.reports.coverage import Share, counted_targets

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reconciler.document.document import RunDocument, Seen, changes_in, is_remark, utc
+from reconciler.document.document import RunDocument, Seen, is_remark, utc
 from reconciler.document.style import Style
 from reconciler.document.wording import (
     details,
@@ -20,7 +20,7 @@ from reconciler.document.wording import (
     remark_text,
     status_text,
 )
-from reconciler.model.item import Change, Finding, Item, Outcome, Status
+from reconciler.model.item import Change, Finding, Item, Outcome, Status, changes_in
 from reconciler.model.shards import Shard
 from reconciler.model.wording import advised, counted
 from reconciler.system.terminal import escaped, escaped_lines

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from reconciler.document.document import RunDocument, section_of
+from reconciler.document.document import RunDocument
 from reconciler.document.numbers import numbers_of
 from reconciler.document.style import Style
-from reconciler.model.item import ACTIONS, Outcome, Status
+from reconciler.model.item import ACTIONS, Outcome, Status, section_of
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped

@@ -16,11 +16,11 @@ from reconciler.doctor import (
     estimate,
 )
 from reconciler.document.style import Style
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 from reconciler.reports import render_diagnosis
-from tests.building import KINDS
+from tests.building import KINDS, target_plan
 from tests.doctor.conftest import Patient
 
 
@@ -44,7 +44,7 @@ def test_time_goes_by_the_longest_chain_the_concurrency_or_the_rate(
 def test_what_depends_on_a_group_is_read_again() -> None:
     target = Target(Level.PROJECT, "acme/api")
     again = Section(target, "approval_settings", {})
-    targets = (TargetPlan(Target(Level.GROUP, "acme"), ()), TargetPlan(target, ()))
+    targets = (target_plan(Target(Level.GROUP, "acme"), ()), target_plan(target, ()))
     assert chains_of_apply(Plan(targets, (again,)), KINDS) == [1]
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.model.item import Create, Delete
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address
-from tests.building import API, READ
+from tests.building import API, READ, SectionPlan, sections_of, target_plan, with_sections
 from tests.render.samples import saved_plan
 
 
@@ -16,7 +16,7 @@ def refused(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> tuple[st
 
 
 def losing(lost: int, found: int, created: int = 0, sections: int = 1) -> Plan:
-    return Plan((TargetPlan(API, tuple(_losing(f"s{number}", lost, found, created) for number in range(sections))),))
+    return Plan((target_plan(API, tuple(_losing(f"s{number}", lost, found, created) for number in range(sections))),))
 
 
 def _losing(name: str, lost: int, found: int, created: int = 0) -> SectionPlan:
@@ -47,7 +47,7 @@ def test_many_sections_that_lose_much_are_one_reason() -> None:
         "add --allow-deletes 12",
     )
     (target,) = losing(4, 10, sections=11).targets
-    plan = Plan((replace(target, sections=(_losing("all", 121, 121), *target.sections)),))
+    plan = Plan((with_sections(target, (_losing("all", 121, 121), *sections_of(target))),))
     assert refused(plan) == (
         "it deletes 121 of 121 entries of all of project acme/api, more than 30 % of 11 more sections; "
         "add --allow-deletes 165",
@@ -85,7 +85,7 @@ def test_the_number_of_changes_can_be_bounded() -> None:
 def test_secrets_of_two_sorts_are_counted_apart() -> None:
     titles = ("trigger token", "error tracking client key", "trigger token")
     created = tuple(Create(Address(API, "s", "s", title, "a"), {}, (), delivers=True) for title in titles)
-    plan = Plan((TargetPlan(API, (SectionPlan("s", 0, created),)),))
+    plan = Plan((target_plan(API, (SectionPlan("s", 0, created),)),))
     assert refused(plan) == (
         "it creates 2 trigger tokens and 1 error tracking client key, whose value is shown only once; "
         "add --tokens-to FILE or --tokens-command CMD",

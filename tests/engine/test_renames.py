@@ -9,9 +9,9 @@ from reconciler.engine.compare.renames import RenameHint, rename_hints
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.targets import Address, Key, Level, Target
-from tests.building import API, KINDS, noted
+from tests.building import API, KINDS, SectionPlan, noted, target_plan
 
 Objects = Mapping[str, Fields]
 
@@ -36,7 +36,7 @@ def plan(*found: Change) -> Plan:
     targets = dict.fromkeys(target for target, _ in sections)
     return Plan(
         tuple(
-            TargetPlan(
+            target_plan(
                 target,
                 tuple(
                     SectionPlan(

@@ -18,12 +18,12 @@ from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_part
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
 from reconciler.sandbox import Sandbox
-from tests.building import ACME, API, KINDS, LIB, USER, live, section
+from tests.building import ACME, API, KINDS, LIB, USER, SectionPlan, live, section, target_plan
 from tests.engine_driver import EngineDriver, failures
 from tests.inventory.killing import Killed, mortal
 from tests.render.samples import approvals, saved_plan, tree
@@ -430,7 +430,7 @@ READ_AS = AsRead(7, ("acme/api/*",), {PUSH: "auditor", DELETE: None}, {})
 def done(target: Target, section: str, change: Change, *, found: int = 0) -> TargetPlan:
     """Return a target of which one change is done."""
     planned = SectionPlan(section, found, (change,), outcomes=(Outcome(change, Status.DONE),))
-    return TargetPlan(target, (planned,))
+    return target_plan(target, (planned,))
 
 
 def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:

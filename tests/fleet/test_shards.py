@@ -15,11 +15,11 @@ from reconciler.document.merge import merge_reports
 from reconciler.engine.compare.selection import read_shard, share, share_plan
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation, Namespace, creation_of
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
-from tests.building import KINDS, USER, desired, section
+from tests.building import KINDS, USER, SectionPlan, desired, section, target_plan
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 from tests.render.plans import patiently
@@ -109,7 +109,7 @@ def test_a_shard_of_a_saved_plan_creates_groups_with_all_that_is_in_them() -> No
     group, others = Target(Level.GROUP, "acme"), [Target(Level.PROJECT, f"acme/p{each}") for each in range(9)]
     plan = Plan(
         tuple(
-            TargetPlan(target, (SectionPlan("", changes=(creation_of(target, Creation("x"), Namespace()),)),))
+            target_plan(target, (SectionPlan("", changes=(creation_of(target, Creation("x"), Namespace()),)),))
             for target in (group, *others)
         )
     )

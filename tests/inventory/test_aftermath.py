@@ -5,9 +5,10 @@ from reconciler.engine.apply.aftermath import aftermath, deleted_keys, names_of
 from reconciler.model.diff import AsRead
 from reconciler.model.inventory import Inventory
 from reconciler.model.item import Create, Delete, Update
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter
+from tests.building import SectionPlan, target_plan
 from tests.inventory.test_text import FIRST, SERVICE
 
 ONE, TWO, THREE = (Target(Level.PROJECT, path) for path in ("acme/One", "acme/two", "acme/three"))
@@ -35,7 +36,7 @@ RUN = Applied(
 
 def became(target: Target, *outcomes: Outcome) -> TargetPlan:
     changes = tuple(outcome.change for outcome in outcomes)
-    return TargetPlan(target, (SectionPlan("milestones", 2, changes, outcomes=outcomes),))
+    return target_plan(target, (SectionPlan("milestones", 2, changes, outcomes=outcomes),))
 
 
 def outcomes() -> list[TargetPlan]:

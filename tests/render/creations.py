@@ -8,9 +8,10 @@ from reconciler.engine.apply import Outcome, Status
 from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead
 from reconciler.model.item import Change, Create, Update
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
+from tests.building import SectionPlan, target_plan
 from tests.render.samples import MINUTE, NOON, Traffic, saved_plan, tree
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -85,7 +86,7 @@ def _milestone(target: Target) -> Create:
 
 def _planned(target: Target, *changes: Change) -> TargetPlan:
     names = dict.fromkeys(each.address.section for each in changes)
-    return TargetPlan(
+    return target_plan(
         target,
         tuple(SectionPlan(name, 0, tuple(e for e in changes if e.address.section == name)) for name in names),
         changes[0].origin,

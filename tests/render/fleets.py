@@ -24,11 +24,11 @@ from reconciler.model.item import (
     problem_at,
     unmanaged_at,
 )
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports.history import History, with_run
-from tests.building import noted
+from tests.building import SectionPlan, noted, target_plan
 from tests.render.samples import NOON, Traffic, about, saved_plan, tree
 
 GROUPS = ("payments", "platform", "platform/tools", "web", "web/shop", "web/shop/checkout", "data/lake", "mobile")
@@ -106,7 +106,7 @@ def history(projects: int) -> History:
 
 def _quiet(target: TargetPlan) -> TargetPlan:
     """Return what happens to a target that is in order."""
-    return replace(target, sections=tuple(SectionPlan(each.section, each.found) for each in target.sections))
+    return replace(target, items=())
 
 
 def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> RunDocument:
@@ -122,7 +122,7 @@ def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> RunDocu
 def _group() -> TargetPlan:
     """Return what happens to the group: nothing."""
     sections = SectionPlan("approval_settings", 1), SectionPlan("milestones", 3)
-    return TargetPlan(Target(Level.GROUP, "acme"), sections, "manifests/acme.yaml:1")
+    return target_plan(Target(Level.GROUP, "acme"), sections, "manifests/acme.yaml:1")
 
 
 def _planned(number: int) -> TargetPlan:
@@ -139,7 +139,7 @@ def _planned(number: int) -> TargetPlan:
     )
     if number % len(GROUPS) == GROUPS.index("mobile"):
         sections = tuple(each for each in sections if each.section not in ("job_token_scope", "trigger_tokens"))
-    return TargetPlan(project, sections, f"manifests/{project.ref}.yaml:1")
+    return target_plan(project, sections, f"manifests/{project.ref}.yaml:1")
 
 
 def _approvals(project: Target, number: int) -> SectionPlan:

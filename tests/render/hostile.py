@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from reconciler.document.document import RunDocument
 from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
-from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
-from tests.building import READ, noted
+from tests.building import READ, SectionPlan, noted, target_plan
 from tests.render.samples import EMPTY, about
 
 EVIL = (
@@ -46,6 +45,6 @@ def hostile(text: str) -> RunDocument:
     section = SectionPlan(
         text, 1, changes, (problem_at(address, text, text, text, text), unmanaged_at(address, 1, True, text, text))
     )
-    targets = (TargetPlan(target, (section,), text),)
+    targets = (target_plan(target, (section,), text),)
     empty = replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1)
     return about(empty, targets)

@@ -6,10 +6,10 @@ from reconciler.document.document import RunDocument
 from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
-from tests.building import READ
+from tests.building import READ, SectionPlan, target_plan
 from tests.render.samples import NOON, Traffic, saved_plan, tree
 
 EACH = 5
@@ -62,7 +62,7 @@ def target(number: int, problems: int) -> TargetPlan:
     )
     token = Address(target, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
     gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{target.url}triggers/71"),), READ)
-    return TargetPlan(
+    return target_plan(
         target,
         (
             SectionPlan("approval_settings", 1, (flags,), read_only),

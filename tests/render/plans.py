@@ -31,15 +31,11 @@ from reconciler.model.item import (
     unmanaged_at,
 )
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import (
-    Plan,
-    SectionPlan,
-    TargetPlan,
-)
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
-from tests.building import KINDS, noted, section
+from tests.building import KINDS, SectionPlan, noted, section, sections_of, target_plan
 from tests.render.samples import Traffic, tree
 
 Found = TypeVar("Found")
@@ -223,11 +219,11 @@ def target_plans(draw: st.DrawFn) -> TargetPlan:
     """What will happen to a target."""
     created = draw(some_created)
     target = created[0].changes[0].address.target if created else draw(any_scope)
-    return TargetPlan(
+    return target_plan(
         target,
         (*created, *(section_plan(draw, target, kind) for kind in draw(some_kinds[target.level]))),
         draw(texts),
-        draw(some_exceptions),
+        exceptions=draw(some_exceptions),
     )
 
 
@@ -252,7 +248,7 @@ some_limits = st.builds(Limits, maybe_number, maybe_number)
 def saved_plans(draw: st.DrawFn) -> RunDocument:
     """A plan of up to three targets and its header."""
     targets = draw(some_targets)
-    places = {(target.target, own.section) for target in targets for own in target.sections}
+    places = {(target.target, own.section) for target in targets for own in sections_of(target)}
     again = draw(some_dependents)
     empty = RunDocument(
         service=draw(texts),

@@ -5,14 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.document.compare import compare, marks, news_of
-from reconciler.document.document import RunDocument, target_of
+from reconciler.document.document import RunDocument
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
 from reconciler.engine.apply import Status
-from reconciler.model.item import Create
+from reconciler.model.item import Create, target_of
 from reconciler.model.targets import Target
 from reconciler.reports import render_comparison, render_plan, render_report
 from reconciler.reports.coverage import State, matrix
+from tests.building import sections_of, with_sections
 from tests.render.creations import API, DIGEST, TEAM, TOOLS, WEB, became, creations
 from tests.render.samples import LIB, about, tree
 
@@ -62,8 +63,8 @@ def alike() -> RunDocument:
     (create, *_) = web.changes
     assert isinstance(create, Create)
     made = replace(create, address=lib.address, after={**create.after, "name": "lib"})
-    section = replace(web.sections[0], changes=(made,))
-    return about(saved, (web, replace(web, target=lib, sections=(section,))))
+    section = replace(sections_of(web)[0], changes=(made,))
+    return about(saved, (web, with_sections(replace(web, target=lib), [section])))
 
 
 def test_text_shows_targets_like_other_objects_and_only_what_unknown_settings_will_be() -> None:

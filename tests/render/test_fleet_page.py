@@ -31,7 +31,7 @@ from reconciler.model.item import (
     problem_at,
     with_note,
 )
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import render_plan
@@ -48,7 +48,7 @@ from reconciler.reports.fleet_page import (
     fleet_page,
 )
 from reconciler.reports.history import History, Run, with_run
-from tests.building import KINDS, READ
+from tests.building import KINDS, READ, SectionPlan, sections_of, target_plan, with_sections
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history
 from tests.render.hostile import EVIL, hostile
@@ -80,7 +80,7 @@ def planned(
         problems = [problem_at(address, "403 Forbidden", fix="ask an owner")] if letter == "p" else []
         unfit = [not_applicable_at(target, name, "it has no repository")] if letter == "n" else []
         found.append(SectionPlan(name, 1, tuple(changes), (*problems, *unfit)))
-    return TargetPlan(target, tuple(found), path=path, labels=labels)
+    return target_plan(target, tuple(found), path=path, labels=labels)
 
 
 def run(days: float, *targets: TargetPlan, narrowed: bool = False) -> RunDocument:
@@ -352,11 +352,9 @@ def test_every_target_leads_to_its_page_or_else_to_its_manifest() -> None:
 
 
 def test_what_was_merged_and_what_was_changed_on_the_service_are_two_things_to_do() -> None:
-    section = API.sections[0]
+    (section, *_) = sections_of(API)
     pending, changed = (
-        replace(
-            API, sections=(replace(section, changes=(with_note(section.changes[0], "source", {"source": source}),)),)
-        )
+        with_sections(API, [replace(section, changes=(with_note(section.changes[0], "source", {"source": source}),))])
         for source in ("pending", "service")
     )
     changed = replace(changed, target=LIB.target)
@@ -459,7 +457,7 @@ def test_long_lists_show_the_worst_first_and_count_the_rest() -> None:
 def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
     mona = ChangedBy("mona", datetime(2026, 11, 22, 14, 2, tzinfo=UTC))
     ada = ChangedBy("<b>Ada", datetime(2026, 11, 23, 8, 30, tzinfo=UTC))
-    changes, tokens = API.sections
+    changes, tokens = sections_of(API)
     change = with_note(changes.changes[0], "changed_by", mona.data)
     scope = Address(API.target, "job_token_scope", "job_token_scope", "job token scope")
     entry = Address(API.target, "job_token_scope", "projects", "allowlisted project", "acme/lib")
@@ -473,7 +471,7 @@ def test_the_page_says_who_changed_something_and_what_was_put_back() -> None:
         Finding(entry, "restored", "", data=put_back(before=False, by=mona, restored_by=mona)),
     )
     back = SectionPlan("job_token_scope", 1, findings=restored)
-    api = replace(API, sections=(replace(changes, changes=(change,)), tokens, back))
+    api = with_sections(API, (replace(changes, changes=(change,)), tokens, back))
     saved = replace(run(0, api, CLI), restored_since=NOON - 7 * DAY)
     html = page(saved, known(saved), LINKED)
     details = [(row[7], row[8]) for row in json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.document.document import RunDocument, address_of
+from reconciler.document.document import RunDocument
 from reconciler.document.groups import Entry, entries_of, grouped
 from reconciler.document.numbers import parts_of
 from reconciler.document.stored import load_plan, load_report, save
@@ -20,12 +20,12 @@ from reconciler.document.style import Style
 from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.diff import Fields
-from reconciler.model.item import Change, Create, Delete, Finding, Update, excepted_at, problem_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.item import Change, Create, Delete, Finding, Update, address_of, excepted_at, problem_at
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.reports import FORMATS, render_plan, render_report
-from tests.building import KINDS, READ
+from tests.building import KINDS, READ, SectionPlan, target_plan
 from tests.cli_runner import CliRunner
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -49,7 +49,7 @@ def planned(*entries: Change | Finding, unmanaged: Iterable[Finding] = ()) -> Pl
     left = tuple(unmanaged)
     return Plan(
         tuple(
-            TargetPlan(
+            target_plan(
                 target,
                 (
                     SectionPlan(
@@ -194,7 +194,7 @@ def test_what_is_deleted_and_what_is_excepted_counts_as_equal_too() -> None:
     for targets, number in (PROJECTS[:3], 1), (upper, 3):
         befores = ["x" if number == 1 else str(each.ref).lower() for each in targets]
         plans = [
-            TargetPlan(each, (SectionPlan("milestones").saying(held(each, before, str(each.ref))),))
+            target_plan(each, (SectionPlan("milestones").saying(held(each, before, str(each.ref))),))
             for each, before in zip(targets, befores, strict=True)
         ]
         saved = saved_plan(Plan(tuple(plans)))

@@ -17,12 +17,12 @@ from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
 from reconciler.engine.apply import RUN_ENDED, Status
 from reconciler.model.item import Create, Delete, Finding, Update, not_applicable_at, problem_at, unmanaged_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
-from tests.building import READ, noted
+from tests.building import READ, SectionPlan, noted, sections_of, target_plan, with_sections
 from tests.cli_runner import BREAK
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
@@ -188,7 +188,7 @@ def planned(
 ) -> str:
     """Return the page of a plan for one project."""
     section = SectionPlan("milestones", 1, changes, problems)
-    return render_plan(replace(saved_plan(Plan((TargetPlan(API, (section,)),))), limits=limits or Limits()), "html")
+    return render_plan(replace(saved_plan(Plan((target_plan(API, (section,)),))), limits=limits or Limits()), "html")
 
 
 AT = Address(API, "milestones", "milestones", "milestone", "x")
@@ -250,8 +250,8 @@ def test_the_verdict_on_a_plan(page: str, tone: str, said: list[str]) -> None:
 def test_deletions_are_counted_by_level() -> None:
     group = Target(Level.GROUP, "acme")
     there = Delete(replace(AT, target=group), {}, (), READ)
-    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)),)
-    own = TargetPlan(API, (SectionPlan("milestones", 1, (GONE,)),))
+    targets = (target_plan(group, (SectionPlan("milestones", 1, (there,)),)),)
+    own = target_plan(API, (SectionPlan("milestones", 1, (GONE,)),))
     page = render_plan(saved_plan(Plan((*targets, own))), "html")
     assert verdict_of(page)[0] == "Deletes 2 objects in 1 group and 1 project"
 
@@ -359,11 +359,11 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
 def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> None:
     alike = many(10)
     one, two = tree(alike).targets
-    settings, *others = two.sections
+    settings, *others = sections_of(two)
     (change,) = settings.changes
     assert isinstance(change, Update)
     changed = replace(settings, changes=(replace(change, after={**change.after, "allow_author_approval": True}),))
-    different = about(alike, (one, replace(two, sections=(changed, *others))))
+    different = about(alike, (one, with_sections(two, (changed, *others))))
     for saved, shown in ((alike, True), (different, False)):
         (card,) = cards_of(render_report(carried_out(saved, 5), "html"), kind="failed")
         assert card["title"].startswith("Update approval settings: PUT projects/7/milestones/3: 500 ")
@@ -374,7 +374,7 @@ def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_t
     def gone(path: str, *losses: str) -> TargetPlan:
         target = Target(Level.PROJECT, path)
         change = Delete(replace(AT, target=target), {}, (), READ, notes=noted(losses=losses))
-        return TargetPlan(target, (SectionPlan("milestones", 1, (change,)),))
+        return target_plan(target, (SectionPlan("milestones", 1, (change,)),))
 
     page = render_plan(
         saved_plan(Plan((gone("a/b", "<b>it</b> is gone", "3 issues"), gone("a/c", "<b>it</b> is gone")))), "html"
@@ -390,7 +390,7 @@ def test_what_is_left_alone_has_cards_too() -> None:
             SectionPlan("milestones", 1, (), objects),
             SectionPlan("epics").saying(not_applicable_at(target, "epics", "it is <archived>")),
         )
-        return TargetPlan(target, sections)
+        return target_plan(target, sections)
 
     token = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "old")
     door = unmanaged_at(token, 7, grants_access=True, owner="<bob>", last_used="2026-01-02")
@@ -436,7 +436,7 @@ def allowed(path: str, *names: str, found: int, place: str = "sets.yaml:12") -> 
     target = Target(Level.PROJECT, path)
     at = Address(target, "job_token_scope", "projects", "allowed project")
     gone = (Delete(replace(at, name=name), {}, (), READ, origin=place) for name in names)
-    return TargetPlan(target, (SectionPlan("job_token_scope", found, tuple(gone)),))
+    return target_plan(target, (SectionPlan("job_token_scope", found, tuple(gone)),))
 
 
 def test_what_one_place_asks_of_many_targets_is_one_card() -> None:
@@ -456,7 +456,7 @@ def test_what_one_place_asks_of_many_targets_is_one_card() -> None:
     assert '<span class="name">Reaches</span> 401 of 401 projects, all</p>' in page
     done = next(card for card in cards_of(render_report(carried_out(plan), "html")) if card["kind"] == "deleted")
     assert done["title"] == "prune at sets.yaml:12 deleted 720 allowed projects in job_token_scope of 400 projects"
-    some = [replace(each, sections=(replace(each.sections[0], found=3),)) for each in emptied[:2]]
+    some = [replace(each, found=dict.fromkeys(each.found, 3)) for each in emptied[:2]]
     titles = [card["title"] for card in cards_of(render_plan(saved_plan(Plan(tuple(some))), "html"))]
     assert titles == ["prune at sets.yaml:12 deletes 4 allowed projects in job_token_scope of 2 projects"]
     assert len(cards_of(render_plan(saved_plan(Plan(tuple(some))), "html", Style(group_by="target")))) == 4
@@ -468,7 +468,7 @@ def test_one_line_that_makes_objects_of_different_names_or_values_is_one_card() 
         at = Address(target, "milestones", "milestones", "milestone")
         made = (Create(replace(at, name=f"m{day}"), {"due_date": day}, (), origin="set.yaml:7") for day in dates)
         moved = Update(replace(at, name="m"), {"due_date": dates[0]}, {"due_date": "x"}, (), READ, origin="set.yaml:9")
-        return TargetPlan(target, (SectionPlan("milestones", 0, (*made, moved)),))
+        return target_plan(target, (SectionPlan("milestones", 0, (*made, moved)),))
 
     page = render_plan(saved_plan(Plan((due("a/b", "1", "2"), due("a/c", "3")))), "html")
     assert [(card["title"], [group["fields"] for group in card["groups"]]) for card in cards_of(page)] == [
@@ -488,7 +488,7 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
     assert "The service is as before that apply." in nothing
     assert "<h1>Revert of the apply 1a2b3c4: nothing to change</h1>" in nothing
     safe = replace(
-        saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (CHANGED,)),)),))), reverts="1a2b3c4d" * 5
+        saved_plan(Plan((target_plan(API, (SectionPlan("milestones", 1, (CHANGED,)),)),))), reverts="1a2b3c4d" * 5
     )
     for page, headline, command in (
         (render_plan(safe, "html"), "updates 1 object, deletes nothing", "reconciler revert 1a2b3c4 --yes"),
@@ -505,7 +505,7 @@ def test_a_page_of_a_revert_has_the_commands_of_a_revert() -> None:
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
     origin = "manifests/<b>.yaml:12"
     section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, notes=noted(page="-/milestones/1")), GONE))
-    saved = saved_plan(Plan((TargetPlan(API, (section,)),)))
+    saved = saved_plan(Plan((target_plan(API, (section,)),)))
     style = Style(links=lambda document: Links(document, PLACES))
     page = render_plan(saved, "html", style)
     data = data_of(page)
@@ -563,12 +563,12 @@ def test_without_script_the_cards_are_a_list_of_some() -> None:
 
 
 def planned_with_remedy() -> RunDocument:
-    return saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (), (LOCKED,)),)),)))
+    return saved_plan(Plan((target_plan(API, (SectionPlan("milestones", 1, (), (LOCKED,)),)),)))
 
 
 def test_a_target_that_cannot_be_seen_has_a_line_of_its_own() -> None:
     gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
+    plan = Plan((target_plan(API, (SectionPlan("").saying(gone),)),))
     assert 'data-section="">whole target</th>' in render_plan(saved_plan(plan), "html")
 
 
@@ -576,7 +576,7 @@ def fields(before: dict[str, Json], after: dict[str, Json]) -> list[list[str | N
     """What the page shows of an update."""
     address = Address(API, "milestones", "milestones", "milestone", "x")
     section = SectionPlan("milestones", 1, (Update(address, before, after, (), READ),))
-    (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
+    (card,) = cards_of(render_plan(saved_plan(Plan((target_plan(API, (section,)),))), "html"))
     return list(card["fields"])
 
 
@@ -595,7 +595,7 @@ def test_a_creation_says_what_the_service_will_not_restore() -> None:
     section = SectionPlan(
         "milestones", 0, (Create(address, {"state": "active"}, (), notes=noted(hint="none of its issues <b>")),)
     )
-    (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
+    (card,) = cards_of(render_plan(saved_plan(Plan((target_plan(API, (section,)),))), "html"))
     assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
 
 
@@ -609,7 +609,7 @@ def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:
 def test_what_is_none_is_not_shown_of_what_is_created_and_deleted() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
     changes = Create(address, {"a": None, "b": 1}, ()), Delete(address, {"a": None, "b": 1}, (), READ)
-    plan = Plan((TargetPlan(API, (SectionPlan("milestones", 1, changes),)),))
+    plan = Plan((target_plan(API, (SectionPlan("milestones", 1, changes),)),))
     cards = cards_of(render_plan(saved_plan(plan), "html"))
     assert [card["fields"] for card in cards] == [[["b", "1", None]], [["b", None, "1"]]]
 
@@ -673,7 +673,7 @@ def test_no_string_breaks_out(text: str) -> None:
 @given(saved_plans())
 def test_every_change_is_in_the_page(saved: RunDocument) -> None:
     plan = tree(saved)
-    number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
+    number = sum(1 for each in (plan.changes, plan.problems, plan.said("excepted")) for _ in each)
     for style in (EACH, Style()):
         cards = [
             each

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from reconciler.document.document import RunDocument
 from reconciler.engine.apply import Status
 from reconciler.model.item import Create, problem_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
+from tests.building import SectionPlan, target_plan
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import done, sample, saved_plan, tree
@@ -72,7 +73,7 @@ def test_no_string_breaks_the_document(text: str) -> None:
     target = Target(Level.PROJECT, text)
     address = Address(target, text, text, text, text)
     section = SectionPlan(text, 1, (Create(address, {text: text}, ()),), (problem_at(address, text, text),))
-    document = render_plan(saved_plan(Plan((TargetPlan(target, (section,), text),))), "junit")
+    document = render_plan(saved_plan(Plan((target_plan(target, (section,), text),))), "junit")
     root = read(document)
     assert [each.tag for each in root.iter()] == ["testsuites", "testsuite", "testcase", "error", "failure"]
     assert root.findtext(".//failure", "").count("\n") == 1

@@ -14,10 +14,9 @@ from reconciler.document.tree import make_report
 from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.model.item import Delete, Finding, Update, page_of
-from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Level, Target
 from reconciler.reports import render_plan, render_report
-from tests.building import KINDS, desired, live, noted, section
+from tests.building import KINDS, desired, live, noted, section, target_plan
 from tests.render.samples import API, EMPTY, LIB, NOON, Traffic, about, done, milestone, sample, saved_plan, tree
 
 GROUP = Target(Level.GROUP, "acme/the team")
@@ -132,7 +131,7 @@ def test_what_is_known_only_by_its_id_has_the_pages_that_need_no_path() -> None:
     assert found.target(Target(Level.GROUP, 12)) is None
     assert found.settings(NUMBERED, "milestones") is None
     assert found.settings(NUMBERED, "notification_settings") == f"{GITLAB}/-/profile/notifications"
-    known = links(JOB, about(EMPTY, [TargetPlan(NUMBERED, (), path="acme/numbered")]))
+    known = links(JOB, about(EMPTY, [target_plan(NUMBERED, (), path="acme/numbered")]))
     assert known.target(NUMBERED) == f"{GITLAB}/acme/numbered"
     assert known.settings(NUMBERED, "milestones") == f"{GITLAB}/acme/numbered/-/milestones"
 

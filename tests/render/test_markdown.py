@@ -15,10 +15,11 @@ from reconciler.document.wording import widening_notes
 from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import Finding, problem_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.targets import Address
 from reconciler.reports import render_plan, render_report, render_validation
 from reconciler.reports.markdown import MAX_NOTE_LENGTH, NoteBlock, code, fitted
+from tests.building import SectionPlan, target_plan
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -70,7 +71,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 
 def test_a_plan_without_changes_says_so() -> None:
-    saved = replace(about(EMPTY, [TargetPlan(API, ())]), requests_made=1)
+    saved = replace(about(EMPTY, [target_plan(API, ())]), requests_made=1)
     assert render_plan(saved, "markdown") == (
         """\
 ## No changes: 1 target is in order
@@ -140,7 +141,7 @@ def test_a_report_of_nothing_says_so() -> None:
 
 def test_a_target_that_cannot_be_seen_is_a_problem_of_the_whole_target() -> None:
     gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
+    plan = Plan((target_plan(API, (SectionPlan("").saying(gone),)),))
     assert "\n| whole target | 0 | 0 | 0 | 1 |\n" in render_plan(saved_plan(plan), "markdown")
 
 

@@ -12,9 +12,10 @@ from reconciler.document.document import Requests, RunDocument
 from reconciler.document.numbers import totals
 from reconciler.engine.apply import Outcome, Status
 from reconciler.model.item import ACTIONS, Create, problem_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report
+from tests.building import SectionPlan, target_plan
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import API, NOON, about, done, sample, saved_plan
@@ -119,7 +120,7 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 def test_an_apply_in_metrics() -> None:
     outcomes = (Outcome(next(sample().changes), Status.DONE),)
-    target = TargetPlan(API, (SectionPlan("approval_settings", 1, outcomes=outcomes),))
+    target = target_plan(API, (SectionPlan("approval_settings", 1, outcomes=outcomes),))
     report = replace(about(done(), [target]), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (
         """\
@@ -180,7 +181,7 @@ def test_what_failed_is_counted_by_its_group_and_section() -> None:
     ],
 )
 def test_the_group_is_the_beginning_of_the_path(target: Target, group: str) -> None:
-    series = read(render_plan(saved_plan(Plan((TargetPlan(target, ()),))), "prometheus"))
+    series = read(render_plan(saved_plan(Plan((target_plan(target, ()),))), "prometheus"))
     assert series["reconciler_plan_targets", (("level", str(target.level)), ("group", group))] == 1
 
 
@@ -195,7 +196,7 @@ def test_no_string_breaks_the_format(text: str) -> None:
         SectionPlan(text + "\x1b", 1, (), (problem_at(address, text),)),
         SectionPlan(text + "\\u001b", 1, (), (problem_at(address, text),)),
     )
-    saved = saved_plan(Plan((TargetPlan(target, sections),)))
+    saved = saved_plan(Plan((target_plan(target, sections),)))
     series = read(render_plan(saved, "prometheus"))
     assert total(series, "reconciler_plan_problems") == 3
     assert read(

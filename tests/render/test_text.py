@@ -8,18 +8,18 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 
-from reconciler.document.document import RunDocument, target_of
+from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
 from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, unmanaged_at
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, target_of, unmanaged_at
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report, render_validation
-from tests.building import READ, noted
+from tests.building import READ, SectionPlan, noted, target_plan
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, LIB, done, sample, saved_plan, tree
 
@@ -75,7 +75,7 @@ def test_where_a_person_is_asked_deletions_stand_together_at_the_end() -> None:
     new = Create(Address(API, "milestones", "milestones", "milestone", "new"), {}, ())
     changes: list[Change] = [new, *gone]
     own = {each: tuple(change for change in changes if change.address.target == each) for each in names}
-    targets = (TargetPlan(each, (SectionPlan("milestones", changes=found),)) for each, found in own.items())
+    targets = (target_plan(each, (SectionPlan("milestones", changes=found),)) for each, found in own.items())
     saved = saved_plan(Plan(tuple(targets)))
     assert render_plan(saved, style=Style(deletions_last=True)).splitlines()[:-1] == [
         "project acme/payments/api",
@@ -97,7 +97,7 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     update = Update(at, {"description": old, "list": ["z" * 90]}, {"description": new, "list": ["z" * 91]}, (), READ)
     changes = (Create(at, {"description": old}, ()), update, Delete(at, {"description": old}, (), READ))
     held = excepted_at(at, "update", {"description": old}, {"description": new}, until=date(2100, 1, 1), reason="later")
-    plan = Plan((TargetPlan(API, (SectionPlan("milestones", 0, changes, (held,)),)),))
+    plan = Plan((target_plan(API, (SectionPlan("milestones", 0, changes, (held,)),)),))
     text = render_plan(saved_plan(plan), style=Style(verbose=True))
     assert text.count(old) == 4
     assert text.count(new) == 2
@@ -193,7 +193,7 @@ def test_colour_repeats_what_the_markers_say() -> None:
 
 
 def test_a_plan_without_changes_is_one_line() -> None:
-    assert render_plan(saved_plan(Plan((TargetPlan(API, ()),)))) == (
+    assert render_plan(saved_plan(Plan((target_plan(API, ()),)))) == (
         "No changes: 1 target is in order. 8 requests were made to plan.\n"
     )
 
@@ -218,7 +218,7 @@ def test_labels_tell_what_kind_of_name_a_name_is() -> None:
 
 def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
     gone = problem_at(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
-    plan = Plan((TargetPlan(API, (SectionPlan("").saying(gone),)),))
+    plan = Plan((target_plan(API, (SectionPlan("").saying(gone),)),))
     assert render_plan(saved_plan(plan)).splitlines()[:2] == [
         "project acme/payments/api",
         "  ! project acme/payments/api: not found, or not visible to this token",
@@ -320,7 +320,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
         (Create(name, {evil: evil}, ()),),
         (problem_at(name, evil, evil, evil, evil), unmanaged_at(name, 7, True, evil, evil)),
     )
-    text = render_plan(saved_plan(Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
+    text = render_plan(saved_plan(Plan((target_plan(target, (section,)),))), style=Style(verbose=True))
     assert text.splitlines()[:5] == [
         f"project acme/{quoted}",
         f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
@@ -426,7 +426,7 @@ def address(title: str, name: str | int) -> Address:
 
 def plan_of(*changes: Change) -> Plan:
     """A plan of some changes to one project."""
-    return Plan((TargetPlan(API, (SectionPlan("milestones", 0, changes),)),))
+    return Plan((target_plan(API, (SectionPlan("milestones", 0, changes),)),))
 
 
 def lines_of(*changes: Change, verbose: bool = False) -> list[str]:

@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from reconciler.document.document import RunDocument, change_in, target_of
+from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
 from reconciler.model.codes import CODES, Code
-from reconciler.model.item import Change, Finding, Item, Note, Outcome
+from reconciler.model.item import Change, Finding, Item, Note, Outcome, change_in, target_of
 from reconciler.model.targets import Address
 from reconciler.reports import render_plan, render_report
 from tests.building import KINDS

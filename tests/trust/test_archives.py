@@ -14,12 +14,12 @@ import pytest
 
 from reconciler.engine.apply import Application, ApplyOptions, Stop
 from reconciler.model.creation import Archive, Creation, Visibility
-from reconciler.model.plan import Plan, SectionPlan
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.between import Passing, between
-from tests.building import KINDS
+from tests.building import KINDS, SectionPlan, with_sections
 from tests.canned import answer, canned
 from tests.engine_driver import EngineDriver
 from tests.service.clock import SwiftClock
@@ -238,7 +238,7 @@ def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
             (creation,) = [each.creation for each in plan.targets]
             assert creation is not None
             after = {**creation.after, "sha256": sha256(FILE.read_bytes()).hexdigest()}
-            target = replace(plan.targets[0], sections=(SectionPlan("", changes=(replace(creation, after=after),)),))
+            target = with_sections(plan.targets[0], [SectionPlan("", changes=(replace(creation, after=after),))])
             application = Application(Plan((target,)), client, KINDS, ApplyOptions())
             application.run()
     assert results(application.outcomes) == [

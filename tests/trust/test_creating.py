@@ -7,10 +7,11 @@ import pytest
 
 from reconciler.engine.apply import FailureLimit
 from reconciler.model.creation import Creation
-from reconciler.model.plan import Plan, SectionPlan
+from reconciler.model.plan import Plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.between import Passing, between
+from tests.building import SectionPlan, sections_of, with_sections
 from tests.engine_driver import EngineDriver
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
@@ -288,13 +289,13 @@ def elsewhere(plan: Plan) -> Plan:
     """Return a plan whose creations lead into the group acme/tools."""
     targets = []
     for target in plan.targets:
-        sections = [section for section in target.sections if section.section]
+        sections = [section for section in sections_of(target) if section.section]
         if target.creation is not None:
             (request,) = target.creation.requests
             body = {key: 11 if isinstance(value, int) else value for key, value in (request.body or {}).items()}
             change = replace(target.creation, requests=(replace(request, body=body),))
             sections.insert(0, SectionPlan("", changes=(change,)))
-        targets.append(replace(target, sections=tuple(sections)))
+        targets.append(with_sections(target, sections))
     return replace(plan, targets=tuple(targets))
 
 

@@ -193,11 +193,7 @@ def deleted_keys(outcomes: Iterable[TargetPlan], names: Names) -> set[ObjectKey]
 
 
 def _kept(target: TargetPlan, keeps: Callable[[Change], bool]) -> TargetPlan:
-    sections = (
-        replace(section, changes=tuple(change for change in section.changes if keeps(change)))
-        for section in target.sections
-    )
-    return replace(target, sections=tuple(sections))
+    return target.with_changes(lambda change: change if keeps(change) else None)
 
 
 def _part_after(part: PartAfter, outcomes: Iterable[Outcome]) -> PartAfter:

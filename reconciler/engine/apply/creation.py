@@ -99,7 +99,7 @@ class NewTarget:
             return self.plan.with_outcomes((self._skipped(),))
         if self.result is not None:
             return self.plan.with_outcomes((self.result,))
-        return replace(self.plan, sections=tuple(replace(section, changes=()) for section in self.plan.sections))
+        return self.plan.with_changes(lambda _: None)
 
     @property
     def sources(self) -> Collection[str]:

@@ -60,7 +60,7 @@ def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list
             changes = (*planned.changes, *section.changes)
             skipped = map(fate.outcome, section.changes)
             sections.append(replace(planned, changes=changes, outcomes=(*planned.outcomes, *skipped)))
-        by_target[target.target] = replace(target, sections=tuple(sections))
+        by_target[target.target] = target.with_sections(sections)
     return list(by_target.values())
 
 

@@ -134,7 +134,7 @@ class Preparation:
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        planned = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
+        (planned,) = plan_section(again, LiveState(self._parts(again), {}), self.kinds).sections
         planned = replace(planned, findings=(*planned.problems, *_not_problems(ready.section)))
         return Ready(planned).settling(exceeding(planned, ready.section) if self.options.recheck else ())
 
@@ -184,7 +184,7 @@ class Preparation:
         while True:
             planned = plan_section(section, state, self.kinds, earlier=Earlier(here=before))
             if not planned.lookups:
-                return planned
+                return planned.sections[0]
             state = self.verifier.answer(state, planned.lookups)
 
 

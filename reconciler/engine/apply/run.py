@@ -134,10 +134,10 @@ class Application:
                 later.append(target)
                 continue
             waiting = {section.kind for section in self._again.get(target.target, ())} if groups else set[str]()
-            late = [section for section in target.sections if section.section in waiting and not section.changes]
-            now = [section for section in target.sections if section not in late]
-            first.append(replace(target, sections=tuple(now)))
-            later += [replace(target, sections=tuple(late))] if late else []
+            changing = {change.address.section for change in target.changes}
+            late = [name for name in target.found if name in waiting and name not in changing]
+            first.append(target.only([name for name in target.found if name not in late]))
+            later += [target.only(late)] if late else []
         return first, later
 
     def _sick(self) -> list[str]:
@@ -207,7 +207,7 @@ class Application:
             if section.section not in begun
         ]
         order = [section.section for section in target.sections]
-        return replace(target, sections=tuple(sorted(sections, key=lambda section: order.index(section.section))))
+        return target.with_sections(sorted(sections, key=lambda section: order.index(section.section)))
 
 
 def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetPlan]:
@@ -271,7 +271,7 @@ class TargetRun:
         In a run that is not over, the next change is unknown, and the rest is skipped.
         """
         known = [attempt.outcome for attempt in self.attempts]
-        plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
+        plan = self.target.with_sections((*self.sections, *self.target.sections[len(self.sections) :]))
         rest = list(plan.changes)[len(known) :]
         known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in rest[:1]]
         known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in rest[1:]]
@@ -306,7 +306,7 @@ class TargetRun:
         places = self.delayed
         preparation = Preparation(self.target, self.targets, self.verifier, {})
         sections = planned_once_more([self.attempts[place].outcome for place in places], preparation)
-        run = TargetRun(replace(self.target, sections=sections), self.kinds, self.targets, self._referring)
+        run = TargetRun(self.target.with_sections(sections), self.kinds, self.targets, self._referring)
         run.run(())
         self.verifier.read_last |= run.verifier.read_last
         for place in places:

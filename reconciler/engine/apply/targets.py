@@ -181,11 +181,10 @@ def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
 
 def apart(target: TargetPlan) -> Iterator[TargetPlan]:
     """Yield the creation of a target that does not exist, and what is declared of it, each by itself."""
-    creation = tuple(section for section in target.sections if not section.section)
-    declared = tuple(section for section in target.sections if section.section)
-    yield replace(target, sections=creation)
+    declared = [name for name in target.found if name]
+    yield target.only([""])
     if declared or target.importing:
-        yield replace(target, sections=declared)
+        yield target.only(declared)
 
 
 def _is_named_by_id(change: Create) -> bool:

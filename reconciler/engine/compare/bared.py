@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.engine.compare.earlier import Changes
+from reconciler.engine.compare.earlier import Changes, by_section
 from reconciler.engine.compare.references import gone_by
 from reconciler.model.endpoints import Collection, Named
-from reconciler.model.item import Change, Delete, Finding, Note, Update, hints, problem_at
+from reconciler.model.item import Change, Create, Delete, Finding, Note, Update, hints, problem_at
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Level, Target
@@ -17,42 +17,34 @@ Naming = tuple[Collection, str, Named]
 """A collection with a field that names objects of another section: see `Named.bare`."""
 
 
-def with_bared(
-    planned: Mapping[str, SectionPlan], target: Target, live: LiveState, kinds: Kinds, at_the_top: Changes
-) -> tuple[SectionPlan, ...]:
-    """Return the sections of a target with what deletions make of the objects that name what is deleted.
+def with_bared(planned: TargetPlan, live: LiveState, kinds: Kinds, at_the_top: Changes) -> TargetPlan:
+    """Return a target with what its deletions make of the objects that name what is deleted.
 
     Args:
-        planned: the sections, by name.
-        target: the target.
+        planned: the target.
         live: its objects.
         kinds: all kinds.
         at_the_top: see `Earlier`.
     """
-    sections = dict(planned)
     for part, field, named in _naming(kinds):
-        naming, objects = sections.get(part.name), live.parts.get((target, part.name, part.name))
-        ending = gone_by(at_the_top.get(named.section, ()))
-        if named.section in sections:
-            ending |= gone_by(sections[named.section].changes)
+        objects = live.parts.get((planned.target, part.name, part.name))
+        changes = by_section(planned)
+        ending = gone_by((*at_the_top.get(named.section, ()), *changes.get(named.section, ())))
         if not ending:
             continue
-        if naming is not None and isinstance(objects, Objects):
-            kept = _kept((part, field, named), naming, objects, ending)
-            if kept and named.section in sections:
-                sections[named.section] = _keeping(sections[named.section], kept)
+        if part.name in planned.found and isinstance(objects, Objects):
+            kept = _kept((part, field, named), planned, objects, ending)
+            planned = _keeping(planned, named.section, kept)
             ending -= kept.keys()
-            moved = _moved(naming.changes, field)
+            moved = _moved(changes.get(part.name, ()), field)
             bared = [record for record in objects.own if record.id not in moved and _is_bared(record, field, ending)]
             lost = _losses(part, field, named, bared)
-            address = Address(target, part.name, part.name, part.title)
-            alone = f"its {field} are deleted: it {named.bare}"
-            sections[part.name] = _with_widened(naming, bared, address, alone)
+            address = Address(planned.target, part.name, part.name, part.title)
+            planned = _with_widened(planned, bared, address, f"its {field} are deleted: it {named.bare}")
         else:
             lost = dict.fromkeys(ending, f"each {part.title} for it alone {named.bare}")
-        if named.section in sections:
-            sections[named.section] = _told(sections[named.section], lost)
-    return tuple(sections.values())
+        planned = _told(planned, named.section, lost)
+    return planned
 
 
 def keeping_at_the_top(
@@ -71,26 +63,18 @@ def keeping_at_the_top(
         for part, field, named in _naming(kinds):
             ending = gone_by(tops[target.target].get(named.section, ()))
             objects = live.parts.get((target.target, part.name, part.name))
-            section = next((section for section in target.sections if section.section == part.name), None)
-            if ending and section is not None and isinstance(objects, Objects):
-                stays = _kept((part, field, named), section, objects, ending)
+            if ending and part.name in target.found and isinstance(objects, Objects):
+                stays = _kept((part, field, named), target, objects, ending)
                 kept.setdefault(named.section, {}).update(
                     {number: f"{why} ({target.target})" for number, why in stays.items() if number in ending}
                 )
-    if not any(kept.values()):
-        return [*planned]
-    return [
-        replace(
-            target,
-            sections=tuple(
-                _keeping(section, kept[section.section]) if section.section in kept else section
-                for section in target.sections
-            ),
-        )
-        if target.target.level is Level.GROUP
-        else target
-        for target in planned
-    ]
+
+    def keeping(target: TargetPlan) -> TargetPlan:
+        for section, words in kept.items():
+            target = _keeping(target, section, words)
+        return target
+
+    return [keeping(target) if target.target.level is Level.GROUP else target for target in planned]
 
 
 def _naming(kinds: Kinds) -> Iterator[Naming]:
@@ -120,17 +104,18 @@ def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
     return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
 
 
-def _kept(naming: Naming, section: SectionPlan, objects: Objects, ending: set[int | None]) -> dict[int | None, str]:
+def _kept(naming: Naming, planned: TargetPlan, objects: Objects, ending: set[int | None]) -> dict[int | None, str]:
     """Return by ID what is not deleted, and why: an object would lose all that it names, and has a problem with that.
 
     Args:
         naming: the collection with the objects, and the field that names what is deleted.
-        section: theirs.
+        planned: their target.
         objects: as they are.
         ending: the IDs of what is deleted.
     """
     part, field, named = naming
-    wrong = {problem.address.name for problem in section.problems if problem.field == field}
+    problems = (problem for problem in planned.problems if problem.address.section == part.name)
+    wrong = {problem.address.name for problem in problems if problem.field == field}
     stays = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
     return {
         number: stays.format(part.title, record.names[0], field, named.bare)
@@ -140,16 +125,15 @@ def _kept(naming: Naming, section: SectionPlan, objects: Objects, ending: set[in
     }
 
 
-def _keeping(section: SectionPlan, kept: Mapping[int | None, str]) -> SectionPlan:
-    """Return a section that deletes less, with a problem for each object that stays."""
-    ending = [change for change in section.changes if not gone_by([change]).isdisjoint(kept)]
+def _keeping(planned: TargetPlan, section: str, kept: Mapping[int | None, str]) -> TargetPlan:
+    """Return a target that deletes less of a section, with a problem for each object that stays."""
+    ending = [change for change in by_section(planned).get(section, ()) if not gone_by([change]).isdisjoint(kept)]
     problems = [
         problem_at(change.address, kept[change.read.id], None, "solve that problem first")
         for change in ending
         if isinstance(change, Update | Delete)
     ]
-    changes = tuple(change for change in section.changes if change not in ending)
-    return replace(section, changes=changes).saying(*problems)
+    return planned.with_changes(lambda change: None if change in ending else change).saying(*problems)
 
 
 def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
@@ -161,35 +145,33 @@ def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveReco
     return {number: ", ".join(words) for number, words in told.items()}
 
 
-def _with_widened(section: SectionPlan, bared: Sequence[LiveRecord], address: Address, alone: str) -> SectionPlan:
-    """Return the section of the objects that name what is deleted, which tells what they become.
+def _with_widened(planned: TargetPlan, bared: Sequence[LiveRecord], address: Address, alone: str) -> TargetPlan:
+    """Return the target of the objects that name what is deleted, which says what they become.
 
     Args:
-        section: the section.
+        planned: the target.
         bared: the objects.
         address: of their collection.
         alone: what each of them becomes.
     """
-    changed = {change.read.id for change in section.changes if isinstance(change, Update | Delete)}
+    changes = by_section(planned).get(address.section, ())
+    changed = {change.read.id for change in changes if isinstance(change, Update | Delete)}
     widened = (
         Finding(replace(address, name=record.names[0]), "widened", alone)
         for record in bared
         if record.id not in changed
     )
-    told = _told(section, {record.id: alone for record in bared})
-    return replace(told, findings=(*told.findings, *widened))
+    return _told(planned, address.section, {record.id: alone for record in bared}).saying(*widened)
 
 
-def _told(section: SectionPlan, words: dict[int | None, str]) -> SectionPlan:
-    """Return a section whose changes say more, by the ID of their object."""
+def _told(planned: TargetPlan, section: str, words: Mapping[int | None, str]) -> TargetPlan:
+    """Return a target whose changes of a section say more, by the ID of their object."""
 
     def told(change: Change) -> Change:
-        more = words.get(change.read.id, "") if isinstance(change, Update | Delete) else ""
-        match change:
-            case Delete() if more:
-                return replace(change, notes=(*change.notes, Note("loss", more)))
-            case Update() if more:
-                return replace(change, notes=(*change.notes, *hints(more)))
-        return change
+        if change.address.section != section or isinstance(change, Create):
+            return change
+        more = words.get(change.read.id, "")
+        notes = () if not more else (Note("loss", more),) if isinstance(change, Delete) else tuple(hints(more))
+        return replace(change, notes=(*change.notes, *notes)) if notes else change
 
-    return replace(section, changes=tuple(map(told, section.changes)))
+    return planned.with_changes(told) if words else planned

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from reconciler.model.creation import ToCreate, creation_of
 from reconciler.model.endpoints import OWNER, Collection
-from reconciler.model.item import Change, Update
+from reconciler.model.item import Change, Finding, Item, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress
@@ -72,8 +72,12 @@ def empty_parts(targets: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[tupl
 def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
     """Return the plan of a target with its creation, and what was planned of it against nothing."""
     creation = creation_of(planned.target, to_create.creation, to_create.namespace)
-    sections = (SectionPlan("", changes=(creation,)), *map(_unread, planned.sections))
-    return replace(planned, sections=sections, importing=to_create.creation.source is not None)
+    return replace(
+        planned,
+        found={"": 0, **planned.found},
+        items=(creation, *map(_unread, planned.items)),
+        importing=to_create.creation.source is not None,
+    )
 
 
 def from_archives(
@@ -111,11 +115,10 @@ def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
     return replace(plan, targets=tuple(replace(target, arriving=arriving(target)) for target in plan.targets))
 
 
-def _unread(section: SectionPlan) -> SectionPlan:
-    """Return a section with updates of which it is not known what was there before."""
-    changes = (replace(change, before={}) if isinstance(change, Update) else change for change in section.changes)
-    findings = (
-        replace(finding, data={**finding.data, "before": {}}) if finding.code == "excepted" else finding
-        for finding in section.findings
-    )
-    return replace(section, changes=tuple(changes), findings=tuple(findings))
+def _unread(item: Item) -> Item:
+    """Return an item of what it is not known what was there before."""
+    if isinstance(item, Update):
+        return replace(item, before={})
+    if isinstance(item, Finding) and item.code == "excepted":
+        return replace(item, data={**item.data, "before": {}})
+    return item

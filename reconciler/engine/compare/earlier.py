@@ -1,6 +1,6 @@
 """What a plan changes before a section, as far as that decides what can be planned there. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
@@ -10,7 +10,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
@@ -54,6 +54,15 @@ class Earlier:
 NOTHING_EARLIER = Earlier()
 
 
+def by_section(planned: TargetPlan) -> Changes:
+    """Return the changes of a target by section, without its creation."""
+    changes: dict[str, list[Change]] = {}
+    for change in planned.changes:
+        if change.address.section:
+            changes.setdefault(change.address.section, []).append(change)
+    return changes
+
+
 class ChangesAbove:
     """The changes of a plan to groups that decide what is possible below them."""
 
@@ -69,31 +78,29 @@ class ChangesAbove:
 
     def add(self, planned: TargetPlan) -> None:
         """Add the changes of a target, if it is a group, and those of users, wherever they are."""
-        for section in planned.sections:
-            for change in section.changes if section.section else ():
-                self._end(change)
+        changes = by_section(planned)
+        for change in chain.from_iterable(changes.values()):
+            self._end(change)
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
         if isinstance(group, str) and "/" not in group:
-            self._at_the_top[group.casefold()] = {section.section: section.changes for section in planned.sections}
-        for section in planned.sections:
-            if not (section.section and section.changes):
-                continue
+            self._at_the_top[group.casefold()] = changes
+        for section, own in changes.items():
             if isinstance(group, str):
-                self._take(group, section)
-            inherits = self._kinds[section.section].inherits
+                self._take(group, section, own)
+            inherits = self._kinds[section].inherits
             if inherits is None:
                 continue
-            self._changed.add(section.section)
+            self._changed.add(section)
             if isinstance(group, str):
-                updates = (change.after.items() for change in section.changes if isinstance(change, Update))
+                updates = (change.after.items() for change in own if isinstance(change, Update))
                 locks = inherits(dict(chain.from_iterable(updates)))
-                self._locks[section.section, group.casefold()] = {
+                self._locks[section, group.casefold()] = {
                     name: (value, _locked_by(planned.target, group, value)) for name, value in sorted(locks.items())
                 }
             else:
-                self._anywhere.add(section.section)
+                self._anywhere.add(section)
 
     def _end(self, change: Change) -> None:
         """Add why rules cannot name somebody whom a change deletes or renames: members have the old name until then."""
@@ -111,10 +118,10 @@ class ChangesAbove:
             obstacle = Obstacle(change.address, reason, "apply that first, and name it by its new name then")
             self._ended |= {(part.names.who, part.identity(name)): obstacle for name in (old, new)}
 
-    def _take(self, group: str, section: SectionPlan) -> None:
+    def _take(self, group: str, section: str, changes: Iterable[Change]) -> None:
         """Add the names that a group's section gives to its objects, or ends, and that are taken or free below it."""
-        place = section.section, group.casefold()
-        for change in section.changes:
+        place = section, group.casefold()
+        for change in changes:
             given, ended = self._unique_below(change)
             for name in given:
                 obstacle = Obstacle(change.address, TAKEN_ABOVE.format(f"group {group}"), ANOTHER_NAME)
@@ -142,23 +149,20 @@ class ChangesAbove:
     def givers(self, planned: TargetPlan) -> Iterator[str]:
         """Yield the groups above a project, such as `group acme`, that give up names which its objects get."""
         for path in planned.target.groups_above if planned.target.level is Level.PROJECT else ():
-            for section in planned.sections:
-                freed = self._freed.get((section.section, path), set())
-                if any(not freed.isdisjoint(self._unique_below(change)[0]) for change in section.changes if freed):
+            for section, changes in by_section(planned).items():
+                freed = self._freed.get((section, path), set())
+                if any(not freed.isdisjoint(self._unique_below(change)[0]) for change in changes if freed):
                     yield f"group {path}"
 
-    def before(self, section: Section, at_the_top: Changes, here: Mapping[str, SectionPlan]) -> Earlier:
+    def before(self, section: Section, at_the_top: Changes, here: TargetPlan) -> Earlier:
         """Return what was added that decides what is possible in a section, given the sections before it."""
         locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
         taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
         # Groups are carried out side by side, and all of them before the projects.
         is_later = section.target.level is Level.PROJECT
         freed = frozenset(name for names in self._above(section, self._freed) for name in names if is_later)
-        changes = {name: planned.changes for name, planned in here.items()}
-        broken = frozenset(
-            (name, problem.address.name) for name, planned in here.items() for problem in planned.problems
-        )
-        return Earlier(locks, taken, freed, self._ended, changes, at_the_top, broken)
+        broken = frozenset((problem.address.section, problem.address.name) for problem in here.problems)
+        return Earlier(locks, taken, freed, self._ended, by_section(here), at_the_top, broken)
 
     @property
     def ends_some_at_the_top(self) -> bool:

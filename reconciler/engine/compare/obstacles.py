@@ -8,14 +8,14 @@ By their effect:
 - `excepted`: a section is left out, and exceptions hold back all that is declared of it: no problem either.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.engine.compare.exceptions import hold_back
-from reconciler.model.item import Finding, not_applicable_at, problem_at
+from reconciler.model.item import Finding, change_in, not_applicable_at, problem_at, section_of
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Target
 
@@ -66,31 +66,33 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
     return replace(plan, targets=tuple(targets), dependent=dependent)
 
 
-def with_problems(target: TargetPlan, problems: Iterable[Finding]) -> TargetPlan:
-    """Return a target with further problems, each in its section, which is added where the target has none."""
-    sections = {section.section: section for section in target.sections}
-    by_section: dict[str, list[Finding]] = {}
-    for problem in problems:
-        by_section.setdefault(problem.address.section, []).append(problem)
-    for name, added in by_section.items():
-        sections[name] = sections.get(name, SectionPlan(name)).saying(*added)
-    return replace(target, sections=tuple(sections.values()))
-
-
-def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: dict[str, int]) -> TargetPlan:
+def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mapping[str, int]) -> TargetPlan:
     """Return a target with what is in its way: of its sections, in their order, and then of the whole."""
-    about_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
-    if about_sections:
-        left_out = [_left_out(obstacle) for obstacle in about_sections if obstacle.effect != "read only"]
-        gone = {obstacle.where.section for obstacle in about_sections if obstacle.effect == "not applicable"}
-        planned = (section for section in target.sections if section.section not in gone)
-        kept = [_read_only(section, about_sections) for section in planned]
-        sections = sorted([*kept, *left_out], key=lambda section: order.get(section.section, -1))
-        exceptions = dict.fromkeys(exception for obstacle in about_sections for exception in obstacle.exceptions)
-        target = replace(target, sections=tuple(sections), exceptions=(*target.exceptions, *exceptions))
-    if any(map(_closes, obstacles)):
-        target = replace(target, sections=tuple(replace(section, changes=()) for section in target.sections))
-    return with_problems(target, [as_problem(obstacle) for obstacle in obstacles if not obstacle.where.section])
+    of_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
+    read_only = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "read only"}
+    gone = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "not applicable"}
+    closed = any(map(_closes, obstacles))
+    changing = {change.address.section for change in target.changes}
+    left_out = [_left_out(obstacle) for obstacle in of_sections if obstacle.effect != "read only"]
+    told = [
+        as_problem(obstacle)
+        for obstacle in obstacles
+        if not obstacle.where.section or (obstacle.effect == "read only" and obstacle.where.section in changing)
+    ]
+    kept = (
+        item
+        for item in target.items
+        if section_of(item) not in gone and (change_in(item) is None or not (closed or section_of(item) in read_only))
+    )
+    exceptions = dict.fromkeys(exception for obstacle in of_sections for exception in obstacle.exceptions)
+    numbers = {name: number for name, number in target.found.items() if name not in gone}
+    numbers |= {finding.address.section: 0 for finding in left_out}
+    return replace(
+        target,
+        found={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
+        items=(*kept, *left_out),
+        exceptions=(*target.exceptions, *exceptions),
+    ).saying(*told)
 
 
 def _closes(obstacle: Obstacle) -> bool:
@@ -98,20 +100,9 @@ def _closes(obstacle: Obstacle) -> bool:
     return obstacle.effect == "read only" and not obstacle.where.section
 
 
-def _left_out(obstacle: Obstacle) -> SectionPlan:
-    """Return a section that is not read."""
+def _left_out(obstacle: Obstacle) -> Finding:
+    """Return what is said of a section that is not read."""
     if obstacle.effect == "not applicable":
-        said = not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)
-    elif obstacle.effect == "excepted":
-        said = hold_back(as_problem(obstacle), obstacle.exceptions)
-    else:
-        said = as_problem(obstacle)
-    return SectionPlan(obstacle.where.section).saying(said)
-
-
-def _read_only(section: SectionPlan, obstacles: Collection[Obstacle]) -> SectionPlan:
-    """Return a section with a problem instead of changes, where changes are impossible."""
-    problems = [
-        as_problem(obstacle) for obstacle in obstacles if obstacle.where.section == section.section and section.changes
-    ]
-    return replace(section, changes=()).saying(*problems) if problems else section
+        return not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)
+    problem = as_problem(obstacle)
+    return hold_back(problem, obstacle.exceptions) if obstacle.effect == "excepted" else problem

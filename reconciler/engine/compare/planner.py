@@ -17,10 +17,10 @@ from reconciler.engine.compare.references import gone_by
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Create, Delete, Finding, Update
+from reconciler.model.item import Delete, Finding, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, SectionPlan, Step, TargetPlan
+from reconciler.model.plan import Plan, Step, TargetPlan, in_order_of_actions
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (
     DesiredState,
@@ -98,28 +98,34 @@ def plan_target(
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
-    empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
+    empty = TargetPlan(
+        target.target, origin=target.origin, exceptions=exceptions, path=path, labels=dict(target.labels)
+    )
     today = live.read_at.date()
     obstacle = _absence(target, live, kinds, today)
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
-        unread = (SectionPlan(section.kind) for section in target.sections)
-        return replace(empty, sections=(SectionPlan("").saying(problem), *unread))
+        return replace(empty, found={"": 0, **{section.kind: 0 for section in target.sections}}, items=(problem,))
     above = above or ChangesAbove(kinds)
     at_the_top = above.at_the_top(target)
-    planned: dict[str, SectionPlan] = {}
+    planned = empty
     for section in target.sections:
-        earlier = above.before(section, at_the_top, planned)
-        planned[section.kind] = plan_section(
+        alone = plan_section(
             section,
             live,
             kinds,
             grace,
             planners,
             exceptions=target.excepts(section.kind, today),
-            earlier=earlier,
+            earlier=above.before(section, at_the_top, planned),
         )
-    whole = replace(empty, sections=with_bared(planned, target.target, live, kinds, at_the_top))
+        planned = replace(
+            planned,
+            found={**planned.found, **alone.found},
+            items=(*planned.items, *alone.items),
+            lookups=planned.lookups | alone.lookups,
+        )
+    whole = with_bared(planned, live, kinds, at_the_top)
     standing = live.absent.get(target.target.identity)
     return as_created(whole, standing) if isinstance(standing, ToCreate) else whole
 
@@ -133,8 +139,8 @@ def plan_section(
     *,
     exceptions: Sequence[DeclaredException] = (),
     earlier: Earlier = NOTHING_EARLIER,
-) -> SectionPlan:
-    """Plan one section."""
+) -> TargetPlan:
+    """Plan one section, as a target that has no other."""
     unread: dict[tuple[type[Step], str], Step] = {}
     steps: list[Step] = []
     count = 0
@@ -163,7 +169,14 @@ def plan_section(
                 steps += (*planned, *_unplanned(at, objects, planned))
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
-    return _section_plan(section.kind, count, [*unread.values(), *steps])
+    steps = [*unread.values(), *steps]
+    said = (step for step in steps if isinstance(step, Finding))
+    return TargetPlan(
+        section.target,
+        {section.kind: count},
+        (*in_order_of_actions(steps), *said),
+        lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
+    )
 
 
 def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
@@ -183,23 +196,6 @@ def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -
         if record.id not in gone:
             reason = f"keeps {field} that this token cannot see"
             yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
-
-
-def _section_plan(name: str, found: int, steps: Sequence[Step]) -> SectionPlan:
-    """Return the plan of a section from its steps.
-
-    Args:
-        name: of the section.
-        found: how many objects it has.
-        steps: of all its parts.
-    """
-    return SectionPlan(
-        name,
-        found,
-        tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
-        tuple(step for step in steps if isinstance(step, Finding)),
-        lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
-    )
 
 
 def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:

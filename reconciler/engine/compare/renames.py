@@ -7,15 +7,16 @@ import json
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from pydantic import PositiveInt
 
+from reconciler.engine.compare.earlier import by_section
 from reconciler.model import endpoints
 from reconciler.model.diff import Fields
 from reconciler.model.item import Change, Create, Delete, notes_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, SectionPlan
+from reconciler.model.plan import Plan
 from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
@@ -66,15 +67,13 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
             it is declared nowhere: see `Manifests.declaration`.
     """
     hints = []
-    for section in (
-        section for target in plan.targets for section in target.sections if section.section and section.changes
-    ):
-        for deleted, created in _pairs(section, kinds, declared):
+    for section, changes in chain.from_iterable(by_section(target).items() for target in plan.targets):
+        for deleted, created in _pairs(section, changes, kinds, declared):
             former_names = (name for note in notes_of(created, "unused_names") for name in note.data["names"])
             declared_at = declared(created.address, (*former_names, deleted.read.names[0]))
             if declared_at is not None:
                 place, (name, *former) = declared_at
-                hints.append(RenameHint(section.section, created.address.title, name, tuple(former), place, targets=1))
+                hints.append(RenameHint(section, created.address.title, name, tuple(former), place, targets=1))
     return united(hints)
 
 
@@ -99,14 +98,16 @@ def _place(hint: RenameHint) -> tuple[str, int, str, str]:
     return file, len(line), line, hint.name
 
 
-def _pairs(section: SectionPlan, kinds: Kinds, declared: Declared) -> Iterator[tuple[Delete, Create]]:
+def _pairs(
+    section: str, of_section: Sequence[Change], kinds: Kinds, declared: Declared
+) -> Iterator[tuple[Delete, Create]]:
     """Yield the deletions and creations that look like renames, where an update can do instead."""
-    for part in kinds[section.section].parts:
+    for part in kinds[section].parts:
         if not (
             isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.writes.update is not None
         ):
             continue
-        changes = [change for change in section.changes if change.address.part == part.name]
+        changes = [change for change in of_section if change.address.part == part.name]
         created = [change for change in changes if isinstance(change, Create) and not change.replaces_ids]
         deleted = [
             change

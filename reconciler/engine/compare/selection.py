@@ -7,13 +7,12 @@ from hashlib import blake2b
 
 from reconciler.engine.compare.creation import needs, owners
 from reconciler.engine.compare.earlier import ChangesAbove
-from reconciler.engine.compare.obstacles import with_problems
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
-from reconciler.model.item import Change, Finding, problem_at, source_of
+from reconciler.model.item import Change, Finding, Item, address_of, change_in, problem_at, section_of, source_of
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.shards import Shard
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
@@ -201,7 +200,7 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     targets = (
         DesiredTarget(
             target.target,
-            tuple(Section(target.target, section.section, {}) for section in target.sections),
+            tuple(Section(target.target, name, {}) for name in target.found),
             creation=Creation("") if target.creation else None,
         )
         for target in plan.targets
@@ -216,8 +215,15 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
 
 
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
-    """Return a plan less all changes of other addresses, and less the problems of other objects."""
-    return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+    """Return a plan less all changes of other addresses, and less the problems of other objects.
+
+    A target that does not exist is created, whatever else is to be done of it.
+    """
+    targets = (
+        replace(target, items=tuple(item for item in target.items if _is_kept(item, addresses)))
+        for target in plan.targets
+    )
+    return replace(plan, targets=tuple(targets))
 
 
 def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
@@ -226,28 +232,15 @@ def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
     If any is lost, only the deletions themselves tell what they widen.
     """
     kept = {id(change) for change in changes}
-    lost = {
-        (target.target, section.section)
-        for target in plan.targets
-        for section in target.sections
-        if any(id(change) not in kept for change in section.changes)
-    }
-    targets = (
-        replace(
-            target,
-            sections=tuple(
-                replace(
-                    section,
-                    changes=tuple(change for change in section.changes if id(change) in kept),
-                    findings=tuple(finding for finding in section.findings if finding.code != "widened")
-                    if lost
-                    else section.findings,
-                )
-                for section in target.sections
-            ),
-        )
-        for target in plan.targets
-    )
+    lost = {(change.address.target, change.address.section) for change in plan.changes if id(change) not in kept}
+    if not lost:
+        return plan
+
+    def stays(item: Item) -> bool:
+        change = change_in(item)
+        return id(change) in kept if change else not (isinstance(item, Finding) and item.code == "widened")
+
+    targets = (replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets)
     return replace(
         plan,
         targets=tuple(targets),
@@ -278,43 +271,36 @@ def add_missing(
         declared: the targets and sections that manifests declare.
         selection: what else the plan is narrowed to; what lies outside is no problem.
     """
-    planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
-    unmanaged = {step.address for step in plan.unmanaged}
+    planned = {(target.target, section) for target in plan.targets for section in target.found}
+    unmanaged = {finding.address for finding in plan.said("unmanaged")}
     missing: dict[Target, list[Finding]] = {}
     for address in sorted(
         addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
     ):
-        section = planned.get((address.target, address.section))
         if not address.section:
             continue
-        if section is not None:
+        if (address.target, address.section) in planned:
             lost = address in unmanaged
         else:
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
-    targets = [with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
-    targets += [with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
+    targets = [target.saying(*missing.pop(target.target, ())) for target in plan.targets]
+    targets += [TargetPlan(target).saying(*problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
 
 
-def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
-    """Yield the sections with their changes and problems; what is wrong with a section concerns all that is in it."""
-    for section in target.sections:
-        # A target that does not exist is created, whatever else is to be done of it.
-        changes = tuple(change for change in section.changes if change.address in addresses or not section.section)
-        findings = tuple(finding for finding in section.findings if _is_kept(finding, addresses))
-        yield replace(section, changes=changes, findings=findings)
-
-
-def _is_kept(finding: Finding, addresses: Collection[Address]) -> bool:
-    match finding.code:
+def _is_kept(item: Item, addresses: Collection[Address]) -> bool:
+    """Return whether an item is about one of some addresses; what is wrong with a section is about all of it."""
+    if not isinstance(item, Finding):
+        return address_of(item) in addresses or not section_of(item)
+    match item.code:
         case "problem":
-            of_object = bool(finding.address.section) and finding.address.name is not None
-            return not of_object or finding.address in addresses
+            of_object = bool(item.address.section) and item.address.name is not None
+            return not of_object or item.address in addresses
         case "excepted":
-            return finding.address in addresses
-    return finding.code != "widened"
+            return item.address in addresses
+    return item.code != "widened"
 
 
 def _spans(selection: RunSelection, address: Address) -> bool:

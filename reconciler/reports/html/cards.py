@@ -12,7 +12,7 @@ from itertools import chain, takewhile
 from math import inf
 from typing import Any, NamedTuple, cast
 
-from reconciler.document.document import RunDocument, address_of, change_in, changes_in
+from reconciler.document.document import RunDocument
 from reconciler.document.groups import REQUEST, Entry, EntryGroup, entries_of, equal, grouped, is_done, subject_of
 from reconciler.document.links import Links
 from reconciler.document.numbers import ALREADY, DocumentPart, parts_of
@@ -30,7 +30,18 @@ from reconciler.document.wording import (
     who,
 )
 from reconciler.model.codes import code_of
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, sentences
+from reconciler.model.item import (
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Outcome,
+    Status,
+    address_of,
+    change_in,
+    changes_in,
+    sentences,
+)
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.values import empty_of, entry_words, value

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reconciler.document.compare import Comparison, Difference
-from reconciler.document.document import RunDocument, address_of, change_in, utc
+from reconciler.document.document import RunDocument, utc
 from reconciler.document.groups import Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.links import Links
 from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, parts_of, table
@@ -59,7 +59,7 @@ from reconciler.document.wording import (
     widening_notes,
 )
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update
+from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update, address_of, change_in
 from reconciler.model.targets import Target
 from reconciler.model.values import differing, quoted
 from reconciler.model.wording import counted
