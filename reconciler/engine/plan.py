@@ -144,7 +144,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
     _log(left_out_remarks(existence.left_out))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
-    return Declared(manifests, desired, discovery, existence, since.past, since.remarks)
+    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
 
 
 def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:

@@ -9,7 +9,7 @@ from reconciler.engine.discovery import Discovery
 from reconciler.engine.roster import Roster
 from reconciler.engine.run import Run
 from reconciler.gitops.revision import Revision
-from reconciler.manifests import Manifests
+from reconciler.manifests import Manifests, UnlistedSet
 from reconciler.manifests.project_sets import projects_by_path
 from reconciler.model.inventory import ObjectLine
 from reconciler.model.obstacle import Obstacle
@@ -27,6 +27,7 @@ class Declared:
         desired: what is planned.
         discovery: the projects of groups.
         existence: which targets do not exist.
+        unlisted: the sets whose groups cannot be listed.
         past: the revision of `--since`, with all sets applied; None without one.
         remarks: what the plan says about the comparison with it.
     """
@@ -35,6 +36,7 @@ class Declared:
     desired: DesiredState
     discovery: Discovery
     existence: Existence
+    unlisted: tuple[UnlistedSet, ...] = ()
     past: Revision | None = None
     remarks: tuple[str, ...] = ()
 

@@ -1,11 +1,12 @@
 """The rules: each reason for which something declared is not read, not planned, or not changed.
 
-A rule is a row of one table. It asks the roster for the records that it needs of all targets at once, side by side, and
-returns a function that judges one target by them, and asks for nothing.
+A rule is a row of one table. A rule that needs records asks the roster for those of all targets at once, side by side.
+Then it judges each target by itself, by all that is known, and asks for nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import Enum, auto
 
 from reconciler.engine.compare.exceptions import about_section
@@ -53,6 +54,8 @@ class Facts:
         live: what was read.
         compared: the plan of it, without regard to obstacles.
         obstacles: those of the rules before.
+        same: by target its ID, and all targets that have it, if there are several.
+        archived: the archived projects that no list shows, each with the sections that cannot be changed there.
     """
 
     run: Run
@@ -61,14 +64,23 @@ class Facts:
     live: LiveState = NOTHING_READ
     compared: Plan = NO_PLAN
     obstacles: tuple[Obstacle, ...] = ()
+    same: Mapping[Target, tuple[int, Sequence[DesiredTarget]]] = field(default_factory=dict)
+    archived: Mapping[Target, Sequence[Section]] = field(default_factory=dict)
 
     @property
     def targets(self) -> tuple[DesiredTarget, ...]:
         """What is to be planned."""
         return self.declared.desired.targets
 
+    @property
+    def today(self) -> date:
+        """The day by the service's clock: exceptions end."""
+        return self.roster.now().date()
 
-Judge = Callable[[DesiredTarget], Iterable[Obstacle]]
+
+def nothing(facts: Facts) -> Facts:
+    """Ask for nothing: the facts suffice."""
+    return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +89,17 @@ class Rule:
 
     Attributes:
         moment: when it is judged.
-        ask: asks for the records that it needs, and returns what judges a target by them.
-        needs: these records, and their cost in requests.
+        judge: yields what is in the way of a target, by facts alone.
+        needs: the records that it judges by, and their cost in requests.
+        ask: asks for these records, and returns the facts with what they show.
         absent: whether nothing of the target is read or planned then.
         checked: whether the doctor tells it too, which finds the other causes itself.
     """
 
     moment: Moment
-    ask: Callable[[Facts], Judge]
+    judge: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
     needs: str
+    ask: Callable[[Facts], Facts] = nothing
     absent: bool = False
     checked: bool = False
 
@@ -104,47 +118,42 @@ def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obs
     for rule in RULES:
         if rule.moment is not moment or rule.absent or (checking and not rule.checked):
             continue
-        # A rule may spare its requests where an earlier one has found an obstacle.
-        judge = rule.ask(facts)
-        found = tuple(obstacle for target in facts.targets for obstacle in judge(target))
+        # A rule asks for nothing where an earlier one has found an obstacle.
+        facts = rule.ask(facts)
+        found = tuple(obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
         facts = replace(facts, obstacles=(*facts.obstacles, *found))
     return facts.obstacles
 
 
 def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
     """Return by `Target.identity` the obstacles of the targets of which nothing is read or planned."""
-    judges = [rule.ask(facts) for rule in RULES if rule.moment is moment and rule.absent]
-    return {each.target.identity: obstacle for each in facts.targets for judge in judges for obstacle in judge(each)}
+    rules = [rule for rule in RULES if rule.moment is moment and rule.absent]
+    return {
+        target.target.identity: obstacle
+        for target in facts.targets
+        for rule in rules
+        for obstacle in rule.judge(target, facts)
+    }
 
 
-def _path_unknown(facts: Facts) -> Judge:
-    unknown = facts.declared.discovery.unknown
-    advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
-
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        reason = unknown.get(declared.target)
-        if reason is not None:
-            words = f"the path of {declared.target} is not known ({reason.reason}), and {advice}"
-            yield replace(reason, reason=words, effect="read only")
-
-    return judge
+def _path_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    reason = facts.declared.discovery.unknown.get(declared.target)
+    if reason is not None:
+        advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+        words = f"the path of {declared.target} is not known ({reason.reason}), and {advice}"
+        yield replace(reason, reason=words, effect="read only")
 
 
-def _sets_unknown(facts: Facts) -> Judge:
+def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
-    unlisted = facts.declared.manifests.unlisted
-
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        where = declared.target.address
-        hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
-        about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == declared.target.identity]
-        if hidden:
-            group = hidden[-1].where.target
-            yield Obstacle(where, f"its sets are unknown, because the projects of {group} cannot be listed")
-        elif about:
-            yield about[0].at(where)
-
-    return judge
+    target, unlisted = declared.target, facts.declared.unlisted
+    hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
+    about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == target.identity]
+    if hidden:
+        group = hidden[-1].where.target
+        yield Obstacle(target.address, f"its sets are unknown, because the projects of {group} cannot be listed")
+    elif about:
+        yield about[0].at(target.address)
 
 
 def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
@@ -162,65 +171,48 @@ def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> D
     return replace(desired, targets=tuple(sorted(targets.values(), key=lambda target: target.target.order)))
 
 
-def _missing(facts: Facts) -> Judge:
-    obstacles = facts.declared.existence.obstacles
-    return lambda declared: filter(None, [obstacles.get(declared.target.identity)])
+def _missing(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    obstacle = facts.declared.existence.obstacles.get(declared.target.identity)
+    if obstacle is not None:
+        yield obstacle
 
 
-def _lacks_section(facts: Facts) -> Judge:
-    kinds, today = facts.run.kinds, facts.roster.now().date()
-    return lambda declared: lacking_sections(declared, kinds, today)
+def _lacks_section(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    return lacking_sections(declared, facts.run.kinds, facts.today)
 
 
-def _is_below_the_top(facts: Facts) -> Judge:
+def _is_below_the_top(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Tell of new subgroups what no subgroup has; of those that exist, the service says so itself."""
-    kinds, today, created = facts.run.kinds, facts.roster.now().date(), facts.declared.existence.created
-
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        target = declared.target
-        is_new = target.identity in created and target.level is Level.GROUP and "/" in str(target.ref)
-        for section in declared.sections if is_new else ():
-            if kinds[section.kind].needs.top_level:
-                about = about_section(section, declared.excepts(section.kind, today), kinds[section.kind])
-                effect: Effect = "excepted" if about else "problem"
-                yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
-
-    return judge
+    target, kinds = declared.target, facts.run.kinds
+    is_new = target.identity in facts.declared.existence.created
+    for section in declared.sections if is_new and target.level is Level.GROUP and "/" in str(target.ref) else ():
+        if kinds[section.kind].needs.top_level:
+            about = about_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
+            effect: Effect = "excepted" if about else "problem"
+            yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
 
 
-def _is_hidden_by_move(facts: Facts) -> Judge:
+def _is_hidden_by_move(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Plan nothing of a project that has moved and was not read where it is now."""
-    unread = _unread(facts)
-    return lambda declared: _moved(declared.target, facts) if declared.target in unread else ()
+    move = facts.roster.moves.get(declared.target)
+    if move is not None and facts.live.unread(*declared.sections):
+        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
 
 
-def _is_refused(facts: Facts) -> Judge:
+def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Leave out what only sets declare and the project cannot have, as where a list shows that."""
-    kinds, parts = facts.run.kinds, facts.live.parts
-
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        for section in (section for section in declared.sections if section.kind in declared.skipped):
-            read = [parts.get((section.target, section.kind, part)) for part in section.wanted]
-            causes = [part.cause for part in read if isinstance(part, Unreadable) and part.cause]
-            lacking = next((cause for cause in causes if cause.effect == "not applicable"), None)
-            if lacking is not None:
-                yield lacking.at(address_of(section, kinds))
-
-    return judge
+    for section in (section for section in declared.sections if section.kind in declared.skipped):
+        causes = (part.cause for part in facts.live.unread(section).values())
+        lacking = next((cause for cause in causes if cause and cause.effect == "not applicable"), None)
+        if lacking is not None:
+            yield lacking.at(address_of(section, facts.run.kinds))
 
 
-def _has_moved(facts: Facts) -> Judge:
-    told = {*_unread(facts), *(target for target in facts.roster.moves if target.identity in facts.live.absent)}
-    return lambda declared: () if declared.target in told else _moved(declared.target, facts)
-
-
-def _unread(facts: Facts) -> set[Target]:
-    return {target for (target, _, _), part in facts.live.parts.items() if isinstance(part, Unreadable)}
-
-
-def _moved(target: Target, facts: Facts) -> Iterable[Obstacle]:
-    move = facts.roster.moves.get(target)
-    return () if move is None else why_not_followed(target, move, follow=facts.run.follow_moved)
+def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    move = facts.roster.moves.get(declared.target)
+    is_told = declared.target.identity in facts.live.absent
+    if move is not None and not is_told and not facts.live.unread(*declared.sections):
+        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
 
 
 def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
@@ -240,25 +232,38 @@ def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Ob
         yield Obstacle(target.address, f"moved to {move}", remedy, effect="read only")
 
 
-def _is_declared_twice(facts: Facts) -> Judge:
-    """Tell which targets are the same: what one of them writes, the other would undo or do again."""
-    moves, follow = facts.roster.moves, facts.run.follow_moved
+def _find_same(facts: Facts) -> Facts:
+    """Find out which targets are the same; ask only where a change might be made twice."""
     targets = _existing(facts)
     numbers = _numbers(facts, targets)
-    same: dict[tuple[Level, int], list[DesiredTarget]] = {}
+    alike: dict[tuple[Level, int], list[DesiredTarget]] = {}
     for declared in targets:
         number = _number(declared.target, numbers)
         if number is not None:
-            same.setdefault((declared.target.level, number), []).append(declared)
+            alike.setdefault((declared.target.level, number), []).append(declared)
+    several = [(number, targets) for (_, number), targets in alike.items() if len(targets) > 1]
+    same = {declared.target: (number, targets) for number, targets in several for declared in targets}
+    return replace(facts, same=same)
 
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        number, move = _number(declared.target, numbers), moves.get(declared.target)
-        alike = [] if number is None else same.get((declared.target.level, number), [])
-        is_told = move is not None and (move.doomed or not follow)
-        if number is not None and len(alike) > 1 and not is_told:
-            yield Obstacle(declared.target.address, _twice(declared, number, alike, moves), effect="read only")
 
-    return judge
+def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Tell which targets are the same: what one of them writes, the other would undo or do again."""
+    (number, alike), moves = facts.same.get(declared.target, (0, ())), facts.roster.moves
+    others = [other for other in alike if other.target != declared.target]
+    move = moves.get(declared.target)
+    if not others or (move is not None and (move.doomed or not facts.run.follow_moved)):
+        return
+    former = next((other for other in others if other.target in moves), None)
+    if move is not None:
+        origins = " and ".join(other.origin for other in others)
+        reason = f"moved to {move}, which is declared too ({origins}): correct this path first"
+    elif former is not None:
+        reason = f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
+    else:
+        named = " and ".join(f"{other.target} ({other.origin})" for other in others)
+        level = declared.target.level
+        reason = f"is the same {level} as {named}, ID {number}: keep one of these documents"
+    yield Obstacle(declared.target.address, reason, effect="read only")
 
 
 def _existing(facts: Facts) -> Collection[DesiredTarget]:
@@ -321,36 +326,27 @@ def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
     return target.ref
 
 
-def _twice(target: DesiredTarget, number: int, alike: Sequence[DesiredTarget], moved: Mapping[Target, Move]) -> str:
-    others = [other for other in alike if other is not target]
-    if target.target in moved:
-        origins = " and ".join(other.origin for other in others)
-        return f"moved to {moved[target.target]}, which is declared too ({origins}): correct this path first"
-    former = next((other for other in others if other.target in moved), None)
-    if former is not None:
-        return f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
-    named = " and ".join(f"{other.target} ({other.origin})" for other in others)
-    return f"is the same {target.target.level} as {named}, ID {number}: keep one of these documents"
-
-
-def _is_archived(facts: Facts) -> Judge:
-    """Tell what cannot be changed in archived projects that no list shows, and that can be read as any."""
-    doubtful = dict(_perhaps_archived(facts))
-    kinds, moves = facts.run.kinds, facts.roster.moves
+def _find_archived(facts: Facts) -> Facts:
+    """Ask which projects are archived, where that matters and no list shows it."""
+    doubtful, moves = dict(_perhaps_archived(facts)), facts.roster.moves
 
     def ask(target: Target, reader: Reader) -> TargetRecord | ServiceError:
         place = Target(target.level, moves[target].number) if target in moves else target
         return answer_or_error(lambda: fetch_record(place, reader))
 
     records = ask_each(ask, doubtful, facts.roster)
+    archived = {
+        target: doubtful[target]
+        for target, record in records.items()
+        if isinstance(record, TargetRecord) and record.fields.get("archived") is True
+    }
+    return replace(facts, archived=archived)
 
-    def judge(declared: DesiredTarget) -> Iterator[Obstacle]:
-        record = records.get(declared.target)
-        if isinstance(record, TargetRecord) and record.fields.get("archived") is True:
-            for section in doubtful[declared.target]:
-                yield unchangeable(section, kinds, is_skipped=section.kind in declared.skipped)
 
-    return judge
+def _is_archived(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Tell what cannot be changed in an archived project, and that can be read as in any."""
+    for section in facts.archived.get(declared.target, ()):
+        yield unchangeable(section, facts.run.kinds, is_skipped=section.kind in declared.skipped)
 
 
 def requests_left(checked: Planned) -> int:
@@ -425,13 +421,15 @@ RULES = (
     Rule(
         Moment.PLANNED,
         _is_declared_twice,
-        "the record of a target that may be another one too, if one of them changes: one request",
+        ask=_find_same,
+        needs="the record of a target that may be another one too, if one of them changes: one request",
         checked=True,
     ),
     Rule(
         Moment.PLANNED,
         _is_archived,
-        "the record of a project that no list shows, if an archived one refuses the change: one request",
+        ask=_find_archived,
+        needs="the record of a project that no list shows, if an archived one refuses the change: one request",
     ),
 )
 """All rules, in the order in which their obstacles are told."""

@@ -21,8 +21,8 @@ from tests.trust.test_settling import applied
 
 pytestmark = pytest.mark.untraced
 
-PACKAGE = Path(reconciler.__file__).parent
-COMPARING = {str(file) for folder in (PACKAGE, PACKAGE / "apply") for file in folder.glob("*.py")}
+PACKAGE = Path(reconciler.__file__).parent / "engine"
+COMPARING = {str(file) for folder in (PACKAGE / "compare", PACKAGE / "apply") for file in folder.glob("*.py")}
 """The modules that plan, apply and compare."""
 
 
