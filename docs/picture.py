@@ -11,7 +11,7 @@ from reconciler import __version__
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import with_plan
 from reconciler.document.style import Style
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.plan import Plan

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from reconciler.engine.apply import ApplyOptions, apply_plan
 from reconciler.engine.compare.revert import PROMOTED, WayBack
+from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_live, read_part
-from reconciler.engine.stages import draw_plan
 from reconciler.errors import Stopped
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reconciler.engine.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Update
 from reconciler.model.plan import Plan, TargetPlan

@@ -561,7 +561,7 @@ def test_an_object_that_is_in_order_is_kept_without_a_change() -> None:
     }
     loaded = load_plan(save(saved), KINDS)
     assert loaded == saved
-    assert tree(loaded) == tree(load_plan(save(sample()), KINDS))
+    assert [*tree(loaded).changes] == [*tree(sample()).changes]
 
 
 def of_the_user(plan: dict[str, Any]) -> None:

@@ -238,25 +238,26 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import surveying
-    from reconciler.engine.final_plan import origins
-    from reconciler.engine.stages import COMPARED, survey
+    from reconciler.engine.plan import compared, with_origins
 
     given = session.given
     with (
         session.client() as client,
         opened_inventory(session, client) as inventory,
-        surveying(session, client, inventory, locks_bind=deferral is None) as begun,
+        surveying(session, client, inventory, locks_bind=deferral is None) as run,
     ):
-        run = survey(begun, (*COMPARED, origins))
+        planned = compared(run)
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
-            for obstacle in run.obstacles
+            for obstacle in planned.obstacles
             if obstacle.effect == "not applicable"
         }
         run.progress.begin("comparing")
         folders = roots(given)
-        files = ManifestFiles(folders, linked_files(run.manifests.files, folders))
-        drift = Drift(run.manifests, run.desired, run.plan, run.live, inapplicable)
+        manifests = planned.declared.manifests
+        files = ManifestFiles(folders, linked_files(manifests.files, folders))
+        shown = with_origins(planned.plan, manifests)
+        drift = Drift(manifests, planned.declared.desired, shown, planned.live, inapplicable)
         if deferral is not None:
             return accept_until(drift, session.kinds, files, deferral)
         return accept_all(drift, session.kinds, files)

@@ -34,7 +34,8 @@ def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
 
     --wait is about the export; --max-wait about a service that asks all requests to come back later.
     """
-    from reconciler.engine.records import correction, is_the_other
+    from reconciler.engine.roster import is_the_other
+    from reconciler.engine.why import correction
     from reconciler.export.backup import PAUSE, back_up
     from reconciler.model.targets import Level, Target
     from reconciler.model.wording import counted

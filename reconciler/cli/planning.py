@@ -22,10 +22,9 @@ from reconciler.document.stored import load_report
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.compare.selection import read_shard
-from reconciler.engine.inventory import prospect
-from reconciler.engine.stages import GIVEN, STAGES, survey
-from reconciler.engine.successions import successions
-from reconciler.engine.survey import FleetSurvey, Scope, Survey
+from reconciler.engine.inventory import prospect, successions
+from reconciler.engine.plan import draw_plan, plan
+from reconciler.engine.run import Run, Scope
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
@@ -51,7 +50,7 @@ def draw(
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
 ) -> RunDocument:
-    """Read the manifests and live state and return the plan. Nothing is written: see `stages.STAGES`.
+    """Read the manifests and live state and return the plan. Nothing is written: see `engine.plan`.
 
     Args:
         session: the run.
@@ -62,32 +61,33 @@ def draw(
         restored_after: likewise.
     """
     given = session.given
-    with surveying(session, client, inventory, who_after=who_after, restored_after=restored_after) as begun:
-        run = survey(begun, STAGES)
-    _warn_of_variables(run.plan)
+    with surveying(session, client, inventory, who_after=who_after, restored_after=restored_after) as run:
+        planned = plan(run)
+    _warn_of_variables(planned.plan)
+    declared, past = planned.declared, planned.declared.past
     records = commit or inventory.store is not None
-    known = committed(session.inputs, run.manifests) if records else ""
+    known = committed(session.inputs, declared.manifests) if records else ""
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
-    drawn = _saved(session, client, run.plan, run.desired.digest)
-    remarks = (*run.absences.remarks, *successions(run))
-    said = (*map(rename, run.hints), *(Finding(None, "stays", remark) for remark in remarks))
+    drawn = _saved(session, client, planned.plan, declared.desired.digest)
+    remarks = (*planned.absences.remarks, *successions(planned))
+    said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
         saying(drawn, *said),
         shard=run.scope.shard,
-        since=run.past.then.revision if run.past else "",
-        archived=len(run.archived_left_out),
+        since=past.then.revision if past else "",
+        archived=len(planned.archived_left_out),
         narrowed=given.narrowed or (given.since is not None and not given.everything),
         restored_since=restored_after,
         applies=None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies)),
-        inventory=prospect(run, known, whole=whole) if records else None,
+        inventory=prospect(planned, known, whole=whole) if records else None,
         commit=None if given.narrowed else known or None,
     )
 
 
-def _warn_of_variables(plan: Plan) -> None:
+def _warn_of_variables(drawn: Plan) -> None:
     """Warn once of each environment variable with the token of an import that is not set."""
     lacking: dict[str, list[Target]] = {}
-    for target in plan.targets:
+    for target in drawn.targets:
         for variable in variables_of(target):
             if not os.environ.get(variable, "").strip():
                 lacking.setdefault(variable, []).append(target.target)
@@ -125,22 +125,21 @@ def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDo
     way_back = WayBack(plan_of(report).targets, session.kinds, sha256(text.encode()).hexdigest())
     left = session.select(way_back.left)
     with session.planning(client.traffic) as progress:
-        run = Survey(
+        back = draw_plan(
+            left,
             client,
             session.kinds,
-            left,
+            make=way_back.plan,
             progress=progress,
             api_url=client.api_url,
             follow_moved=given.follow_moved,
-            make=way_back.plan,
         )
-        plan = survey(run, GIVEN).plan
-    saved = _saved(session, client, plan, left.digest)
+    saved = _saved(session, client, back, left.digest)
     commit = (logged.manifests if logged else "") or report.commit
     return replace(saved, reverts=apply.name, commit=commit, narrowed=given.narrowed)
 
 
-def _saved(session: Session, client: Client, plan: Plan, digest: str) -> RunDocument:
+def _saved(session: Session, client: Client, drawn: Plan, digest: str) -> RunDocument:
     """Return a plan that was made now, as it can be saved."""
     head = RunDocument(
         service=client.api_url,
@@ -150,7 +149,7 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str) -> RunDocu
         requests_made=client.traffic.reads,
         limits=session.limits(),
     )
-    return with_plan(head, plan)
+    return with_plan(head, drawn)
 
 
 def _failed_before(session: Session) -> frozenset[Address] | None:
@@ -176,8 +175,8 @@ def surveying(
     locks_bind: bool = True,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
-) -> Iterator[FleetSurvey]:
-    """Read the manifests, and yield what is known before the first request; progress is shown while this block runs.
+) -> Iterator[Run]:
+    """Read the manifests, and yield what the command asks; progress is shown while this block runs.
 
     Args:
         session: the run.
@@ -214,10 +213,9 @@ def surveying(
         now = session.manifests(locks_bind=locks_bind, dated=False)
         past = None if given.since in (None, APPLIED) else session.revision(given.since, now)
         session.check_sections()
-        yield FleetSurvey(
+        yield Run(
             client,
             session.kinds,
-            now.desired,
             now,
             past,
             scope,

@@ -175,7 +175,7 @@ class Recording:
     def _number(self, application: "Application", client: "Client") -> None:
         """Name the targets as the inventory does; those whose ID cannot be read wait for a later run."""
         from reconciler.engine.apply.aftermath import unnumbered, with_numbers
-        from reconciler.engine.records import look_up
+        from reconciler.engine.lookups import look_up
         from reconciler.model.state import Reference
 
         prospect = self.saved.inventory

@@ -132,21 +132,21 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     """Read the targets, and check what can be done there; nothing is written."""
     from reconciler.cli.planning import surveying
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
-    from reconciler.engine.archived_targets import requests_left
-    from reconciler.engine.stages import CHECK_STAGES, survey
+    from reconciler.engine.plan import checked
+    from reconciler.engine.rules import requests_left
     from reconciler.service import Rate
 
-    with surveying(session, client) as begun:
-        run = survey(begun, CHECK_STAGES)
-        reads = client.traffic.requests - client.traffic.retries + requests_left(run)
-        context = context_of(run, service, read_only=read_only)
+    with surveying(session, client) as run:
+        found = checked(run)
+        reads = client.traffic.requests - client.traffic.retries + requests_left(found)
+        context = context_of(found, service, read_only=read_only)
         targets = check_targets(context)
     rate = Rate.parse(session.given.rate) if session.given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
     costs = costs_of(context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
     place = branch_on(client.api_url.removesuffix(API))
-    findings = (*check_lists(run.manifests), *(check_inventory(client, *place) if place else ()))
-    archived = len(run.archived_left_out)
+    findings = (*check_lists(found.declared.manifests), *(check_inventory(client, *place) if place else ()))
+    archived = len(found.archived_left_out)
     return Diagnosis(service, targets=targets, costs=costs, manifests=findings, archived=archived)
 
 

@@ -59,7 +59,7 @@ def costs_of(context: CheckContext, reads: int, *, latency: float, concurrency: 
     estimated = partial(estimate, latency=latency, concurrency=concurrency, apart=apart)
     return Costs(
         plan=estimated([1] * reads),
-        apply=estimated(chains_of_apply(context.plan, context.run.kinds)),
+        apply=estimated(chains_of_apply(context.plan, context.checked.run.kinds)),
         changes=sum(1 for _ in context.plan.changes),
         latency=latency,
         concurrency=concurrency,

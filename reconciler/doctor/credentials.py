@@ -8,8 +8,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from reconciler.doctor.findings import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
-from reconciler.engine.caller import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of
-from reconciler.engine.causes import whole_url
+from reconciler.engine.why import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of, whole_url
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,

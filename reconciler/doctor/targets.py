@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, ServiceCheck, TargetState, Verdict
-from reconciler.engine.caller import Caller
-from reconciler.engine.causes import (
-    ARCHIVED,
+from reconciler.engine.compare.selection import restrict
+from reconciler.engine.crew import ask_each
+from reconciler.engine.planned import Planned
+from reconciler.engine.rules import why_not_followed
+from reconciler.engine.why import (
     NO_RECORD,
     REFUSALS,
-    UNARCHIVE,
+    Caller,
     ProjectRecord,
+    Refusal,
     not_found,
     other_way_out,
     read_membership,
@@ -23,18 +26,12 @@ from reconciler.engine.causes import (
     role_name,
     why_absent,
     why_unread,
-    without_right,
 )
-from reconciler.engine.compare.obstacles import with_obstacles
-from reconciler.engine.compare.selection import restrict
-from reconciler.engine.crew import ask_each
-from reconciler.engine.moved_targets import find_obstacles
-from reconciler.engine.survey import FleetSurvey
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests
 from reconciler.model.creation import ToCreate
 from reconciler.model.item import Finding
-from reconciler.model.kind import Archived, Needs
+from reconciler.model.kind import Needs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Reader
@@ -50,14 +47,14 @@ class CheckContext:
     """The targets of a check, and the facts known before it.
 
     Attributes:
-        run: has read them; see `stages.CHECK_STAGES`.
+        checked: what was read of them; see `engine.plan.checked`.
         service: the service and the token.
         plan: for these targets, with its problems.
         moved: the projects that have moved and are not written to, each with the reason.
         read_only: whether only reading is checked.
     """
 
-    run: FleetSurvey
+    checked: Planned
     service: ServiceCheck
     plan: Plan
     moved: Mapping[Target, Obstacle]
@@ -66,12 +63,12 @@ class CheckContext:
     @property
     def targets(self) -> tuple[DesiredTarget, ...]:
         """The targets."""
-        return self.run.desired.targets
+        return self.checked.declared.desired.targets
 
     @property
     def live(self) -> LiveState:
         """The live state of the targets."""
-        return self.run.live
+        return self.checked.live
 
     @property
     def caller(self) -> Caller:
@@ -80,26 +77,25 @@ class CheckContext:
 
     def needs(self, section: Section) -> Needs:
         """Return what a section needs to be read and written."""
-        return self.run.kinds[section.kind].needs
+        return self.checked.run.kinds[section.kind].needs
 
 
-def context_of(run: FleetSurvey, service: ServiceCheck, *, read_only: bool) -> CheckContext:
+def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> CheckContext:
     """Return what is known of the targets of a run, in a check of them.
 
     Args:
-        run: has read them; see `stages.CHECK_STAGES`.
+        checked: what was read of them; see `engine.plan.checked`.
         service: the service and the token.
         read_only: whether only reading is checked.
     """
-    obstacles = (obstacle for obstacle in run.obstacles if obstacle.effect == "read only")
-    plan = with_obstacles(run.planned, obstacles, run.kinds)
     moved = {
         target: obstacle
-        for target, move in run.moved.items()
-        for obstacle in find_obstacles(target, move, follow=run.follow_moved)
+        for target, move in checked.roster.moves.items()
+        for obstacle in why_not_followed(target, move, follow=checked.run.follow_moved)
     }
-    failed = run.scope.failed
-    return CheckContext(run, service, plan if failed is None else restrict(plan, failed), moved, read_only)
+    failed = checked.run.scope.failed
+    plan = checked.plan if failed is None else restrict(checked.plan, failed)
+    return CheckContext(checked, service, plan, moved, read_only)
 
 
 def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
@@ -122,7 +118,7 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
         record = read_record(target, reader, context.caller)
         return not_found(target, context.caller) if isinstance(record, NotFound) and target in unseen else record
 
-    records = ask_each(ask, asked, context.run.reader)
+    records = ask_each(ask, asked, context.checked.roster)
     return tuple(
         _check(target, planned, records.get(target.target), context)
         for target, planned in zip(context.targets, context.plan.targets, strict=True)
@@ -208,8 +204,15 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
     if unread:
         known = record if isinstance(record, ProjectRecord) else NO_RECORD
         read, write = Permission.NO, Permission.UNASKED if context.read_only else Permission.NO
-        way_out, needs = other_way_out(section), context.needs(section)
-        why: Obstacle | None = why_unread(unread[0], section.target, needs, known, context.caller, way_out=way_out)
+        refusal = Refusal(
+            section.target.address,
+            context.needs(section),
+            known,
+            context.caller,
+            other_way_out(section),
+            status=unread[0].status,
+        )
+        why: Obstacle | None = why_unread(refusal, unread[0].reason)
     else:
         read = Permission.YES
         write, why = _writing(section, record, context)
@@ -244,14 +247,14 @@ def _obstacle_to_writing(
     if not isinstance(record, ProjectRecord):
         source = "role in the group" if section.target.level is Level.GROUP else "project's record"
         return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {record}")
-    if record.archived and needs.archived is Archived.READ_ONLY:
-        return Permission.NO, Obstacle(where, ARCHIVED, UNARCHIVE.format(other_way_out(section)))
-    least = needs.roles[section.target.level]
-    obstacle = without_right(least, section.target, record, context.caller)
+    refusal = Refusal(where, needs, record, context.caller, other_way_out(section), writing=True)
+    obstacle = next(refusal.reasons, None)
     if obstacle is not None:
         return Permission.NO, obstacle
     if record.role is None:
-        reason = f"the role of {context.caller} is not reported; {role_name(least)} is needed"
+        reason = (
+            f"the role of {context.caller} is not reported; {role_name(needs.roles[section.target.level])} is needed"
+        )
         return Permission.UNKNOWN, Obstacle(where, reason)
     if record.archived is None and section.target.level is Level.PROJECT:
         return Permission.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")

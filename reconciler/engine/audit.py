@@ -1,28 +1,35 @@
-"""The stage of the audit, for `drift --who` and `--restored`: it reads the events of targets, each target's once.
+"""The audit, for `drift --who` and `--restored`: who made differences, and what was changed and put back; no guesses.
 
-An administrator's token reads those of all targets as one list. Any other one is refused that, and asks for each.
+The events of targets are read, each target's once. An administrator's token reads those of all targets as one list. Any
+other token is refused that list, and asks for each target.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection as Several
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
-from reconciler.engine.authors import Former, with_authors
 from reconciler.engine.compare.creation import existing
+from reconciler.engine.compare.earlier import by_section
 from reconciler.engine.crew import ask_each
-from reconciler.engine.inventory import names
-from reconciler.engine.restored import find_restored
-from reconciler.engine.survey import Added, FleetSurvey
+from reconciler.engine.inventory import inventory_keys
+from reconciler.engine.planned import Planned
+from reconciler.engine.run import Remark
 from reconciler.errors import Forbidden, ServiceError
-from reconciler.model.audit import AuditEvent, read_event
-from reconciler.model.protocols import FleetReader, Json
-from reconciler.model.state import Reference
-from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.audit import AuditEvent, Traced, read_event
+from reconciler.model.diff import fields_of
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Change, ChangedBy, Create, Finding, Update, with_note
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import LiveRecord, Objects, Resource
+from reconciler.model.state import DesiredTarget, LiveState, Reference, Section
+from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.model.wording import counted
-
-LOG = logging.getLogger("reconciler")
 
 EVENTS_PER_TARGET = 100
 """How many of the newest events are read of a target: one page."""
@@ -31,113 +38,145 @@ LEVELS = {"Group": Level.GROUP, "Project": Level.PROJECT}
 """By the type of an event's entity."""
 
 
-def audit(run: FleetSurvey) -> Added:
-    """Return the plan with who made its differences, and with what was changed and put back, if that is asked."""
-    who, back = run.scope.who_after, run.scope.restored_after
+Former = Mapping[tuple[str, str, Key], Several[int]]
+"""The IDs of objects that an apply has made or found, by section, part and name: what is gone has none in any list."""
+
+
+Events = Mapping[Target, Sequence[AuditEvent]]
+"""The events of targets, the newest first."""
+
+Pairs = Sequence[tuple[AuditEvent, Traced]]
+"""Events, each with what it did to a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredValue:
+    """A field, or an object, that is as the manifests declare it.
+
+    Attributes:
+        address: of the object.
+        names: the identities of all that it is called; None for a settings section.
+        field: None for the whole object.
+        value: as it is; of an object, whether it is there.
+    """
+
+    address: Address
+    names: frozenset[Key] | None
+    field: str | None
+    value: Json
+
+
+def with_audit(planned: Planned) -> tuple[Plan, tuple[Remark, ...]]:
+    """Return the plan with who made its differences, and with what was changed and put back, if that is asked.
+
+    The second value is what is not known of that.
+    """
+    plan, scope, kinds = planned.plan, planned.run.scope, planned.run.kinds
+    who, back = scope.who_after, scope.restored_after
     if who is None and back is None:
-        return {}
-    told = {kind.name for kind in run.kinds.values() if kind.trace}
-    declared = {target.target: target for target in existing(run.desired, run.live.absent).targets}
+        return plan, ()
+    told = {kind.name for kind in kinds.values() if kind.trace}
+    declared = {target.target: target for target in existing(planned.declared.desired, planned.live.absent).targets}
     asked = [
         target.target
-        for target in run.plan.targets
+        for target in plan.targets
         if who and any(change.address.section in told for change in target.changes)
     ]
     if back:
         asked += [name for name, target in declared.items() if any(section.kind in told for section in target.sections)]
     after = min(moment for moment in (who, back) if moment)
-    events = _read(run, [*dict.fromkeys(asked)], after, as_one=back is not None)
+    events, remarks = _read(planned, [*dict.fromkeys(asked)], after, as_one=back is not None)
 
     def since(moment: datetime, target: Target) -> list[AuditEvent]:
         return [event for event in events.get(target, ()) if event.time >= moment]
 
-    plan = run.plan
     if who:
-        former = _former(run)
+        former = _former(planned)
         targets = (
-            with_authors(target, since(who, target.target), run.kinds, former.get(target.target, {}))
+            _with_authors(target, since(who, target.target), kinds, former.get(target.target, {}))
             for target in plan.targets
         )
         plan = replace(plan, targets=tuple(targets))
     if back:
-        differing = {target.target: target for target in run.planned.targets}
+        differing = {target.target: target for target in planned.compared.targets}
         plan = plan.with_findings(
             finding
-            for target in run.plan.targets
+            for target in planned.plan.targets
             if target.target in declared
-            for finding in find_restored(
+            for finding in _find_restored(
                 target,
                 differing[target.target],
                 declared[target.target],
-                live=run.live,
+                live=planned.live,
                 events=since(back, target.target),
-                kinds=run.kinds,
+                kinds=kinds,
             )
         )
-    return {"plan": plan}
+    return plan, remarks
 
 
-def _former(run: FleetSurvey) -> Mapping[Target, Former]:
+def _former(planned: Planned) -> Mapping[Target, Former]:
     """Return the IDs that the inventory has of the objects of targets."""
-    stored = run.inventory.stored
-    if stored is None:
+    opened = planned.run.inventory
+    if opened.stored is None:
         return {}
-    called = names(run)
-    targets = {called(target): target.target for target in run.desired.targets}
+    key_of = inventory_keys(opened, planned.live)
+    targets = {key_of(target): target.target for target in planned.declared.desired.targets}
     former: dict[Target, dict[tuple[str, str, Key], list[int]]] = {}
-    for line in stored.inventory.objects.values():
+    for line in opened.stored.inventory.objects.values():
         if line.target in targets:
             ids = former.setdefault(targets[line.target], {})
             ids.setdefault((line.section, line.part, line.name), []).append(line.id)
     return former
 
 
-Events = Mapping[Target, Sequence[AuditEvent]]
-"""The events of targets, the newest first."""
-
-
-def _read(run: FleetSurvey, targets: Sequence[Target], after: datetime, *, as_one: bool) -> Events:
-    """Return the events of targets since some moment, and warn of those that cannot be read.
+def _read(
+    planned: Planned, targets: Sequence[Target], after: datetime, *, as_one: bool
+) -> tuple[Events, tuple[Remark, ...]]:
+    """Return the events of targets since some moment, and remarks about those that cannot be read.
 
     Args:
-        run: all that is known.
+        planned: all that is known.
         targets: whose events are wanted.
         after: the moment.
         as_one: whether a list of the events of all targets is worth a request.
     """
     since = after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    remarks: list[Remark] = []
     if as_one and len(targets) > 1:
         try:
-            return _by_target(run, targets, run.reader.pages(f"audit_events?created_after={since}"))
+            answer = planned.roster.pages(f"audit_events?created_after={since}")
+            return _by_target(planned.live, targets, answer), ()
         except Forbidden:
-            LOG.debug("this token does not see the audit events of the whole service")
+            remarks.append((logging.DEBUG, "this token does not see the audit events of the whole service"))
         except ServiceError as error:
-            _warn_of_unread({error.reason: len(targets)})
-            return {}
+            return {}, tuple(_unread({error.reason: len(targets)}))
 
-    def ask(target: Target, reader: FleetReader) -> Sequence[AuditEvent] | str:
+    def ask(target: Target, reader: Reader) -> Sequence[AuditEvent] | str:
         try:
             answer = reader.get(f"{target.url}audit_events?per_page={EVENTS_PER_TARGET}&created_after={since}")
         except ServiceError as error:
             return error.reason
         return _newest_first(answer if isinstance(answer, list) else ())
 
-    answers = ask_each(ask, targets, run.reader)
-    _warn_of_unread(Counter(answer for answer in answers.values() if isinstance(answer, str)))
+    answers = ask_each(ask, targets, planned.roster)
+    remarks += _unread(Counter(answer for answer in answers.values() if isinstance(answer, str)))
     events = {target: answer for target, answer in answers.items() if not isinstance(answer, str)}
     cut = [target for target, answer in events.items() if len(answer) >= EVENTS_PER_TARGET]
     if cut:
         number = counted(len(cut), "target")
-        LOG.warning("only the newest %d audit events count of %s, such as %s", EVENTS_PER_TARGET, number, cut[0])
-    return events
+        warning = f"only the newest {EVENTS_PER_TARGET} audit events count of {number}, such as {cut[0]}"
+        remarks.append((logging.WARNING, warning))
+    return events, tuple(remarks)
 
 
-def _by_target(run: FleetSurvey, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
+def _by_target(live: LiveState, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
     """Return the events of targets, out of those of all; by ID where that is known, else by path."""
-    ids = run.live.ids
     known: dict[Identity, Target] = {}
     for target in targets:
-        number = ids.get(Reference(target.level, target.ref.casefold())) if isinstance(target.ref, str) else target.ref
+        number = (
+            live.ids.get(Reference(target.level, target.ref.casefold())) if isinstance(target.ref, str) else target.ref
+        )
         known[(target.level, number) if isinstance(number, int) else target.identity] = target
     events: dict[Target, list[AuditEvent]] = {}
     for event in _newest_first(answer):
@@ -153,12 +192,206 @@ def _newest_first(answer: Iterable[Json]) -> tuple[AuditEvent, ...]:
     return tuple(sorted(filter(None, map(read_event, answer)), key=lambda event: event.time, reverse=True))
 
 
-def _warn_of_unread(reasons: Mapping[str, int]) -> None:
-    """Warn once of each reason why events cannot be read."""
+def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
+    """Yield each reason why events cannot be read, once."""
     for reason, number in reasons.items():
-        LOG.warning(
-            "who changed %s is not known: %s; audit events need a licence (Premium or Ultimate) and the role "
-            "Maintainer in a project, Owner in a group",
-            counted(number, "target"),
-            reason,
+        yield (
+            logging.WARNING,
+            f"who changed {counted(number, 'target')} is not known: {reason}; audit events need a licence (Premium or "
+            "Ultimate) and the role Maintainer in a project, Owner in a group",
         )
+
+
+def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> TargetPlan:
+    """Return a target whose changes say who made what is live, wherever an event explains it.
+
+    Args:
+        target: of a plan.
+        events: of the target, the newest first.
+        kinds: all kinds.
+        former: of the target, by the inventory.
+    """
+    traced: dict[str, Pairs] = {}
+
+    def with_author(change: Change) -> Change:
+        section = change.address.section
+        trace = kinds[section].trace if section else None
+        if trace is None:
+            return change
+        if section not in traced:
+            traced[section] = [(event, mark) for event in events for mark in trace(event)]
+        author = _author(change, traced[section], kinds, former)
+        return with_note(change, "changed_by", None if author is None else author.data)
+
+    return target.with_changes(with_author)
+
+
+def _changed_by(event: AuditEvent) -> ChangedBy:
+    """Return who made an event, and when."""
+    return ChangedBy(event.author, event.time.astimezone(UTC))
+
+
+def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> ChangedBy | None:
+    """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
+    part = kinds[change.address.section].part(change.address.part)
+    names = {_identity(name, part) for name in _names_of_change(change, former)}
+    about = [
+        (event, mark)
+        for event, mark in traced
+        if mark.part == part.name
+        and (not part.is_collection or any(_identity(name, part) in names for name in mark.names))
+    ]
+    if isinstance(change, Update):
+        newest = {mark.field: (event, mark) for event, mark in reversed(about) if mark.field in change.after}
+        events = [event for event, mark in newest.values() if mark.has_left(change.before.get(str(mark.field)))]
+        event = max(events, key=lambda event: event.time, default=None)
+    else:
+        last = next((pair for pair in about if pair[1].field is None), None)
+        event = last[0] if last and last[1].removed is isinstance(change, Create) else None
+    return None if event is None else _changed_by(event)
+
+
+def _names_of_change(change: Change, former: Former) -> list[Key]:
+    """Return all that an object is called; of one that is there, by its ID: others may have had its name before.
+
+    Of one that is gone, the list has its ID: events call some objects by words of their own, such as `All Members`.
+    """
+    address = change.address
+    gone = former.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
+    number = change.target_id if isinstance(change, Create) else change.read.id
+    return [name for name in (address.name, number, *gone) if name is not None]
+
+
+def _identity(name: Key, part: Part) -> Key:
+    return part.identity(name) if isinstance(part, Collection) else name
+
+
+def _find_restored(
+    planned: TargetPlan,
+    differing: TargetPlan,
+    desired: DesiredTarget,
+    *,
+    live: LiveState,
+    events: Sequence[AuditEvent],
+    kinds: Kinds,
+) -> Iterator[Finding]:
+    """Yield what was changed and put back in the sections of a target.
+
+    Args:
+        planned: of a plan.
+        differing: the same, with what is not changed for an obstacle: what differs now is an ordinary difference.
+        desired: what is declared of it.
+        live: what was read.
+        events: of the target, the newest first.
+        kinds: all kinds.
+    """
+    declared = {section.kind: section for section in desired.sections}
+    differences = by_section(differing)
+    for name in planned.sections:
+        if name in declared:
+            yield from _restored_in_section(differences.get(name, ()), declared[name], live, events, kinds)
+
+
+def _restored_in_section(
+    changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+) -> Iterator[Finding]:
+    kind = kinds[declared.kind]
+    traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
+    for part in kind.parts if traced else ():
+        about = [(event, mark) for event, mark in traced if mark.part == part.name]
+        differing = [*_differing(changes, part)]
+        for setting in _declared(declared, part, live, about):
+            if not any(_concerns(names, field, setting) for names, field in differing):
+                yield from _round_trips(setting, about, part)
+
+
+def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[DeclaredValue]:
+    """Yield all that the manifests declare of a part, with its value now."""
+    address = partial(Address, section.target, section.kind, part.name, part.title)
+    wanted = section.wanted.get(part.name)
+    live_part = live.parts.get((section.target, section.kind, part.name))
+    if isinstance(wanted, Resource) and isinstance(live_part, LiveRecord):
+        yield from _fields(wanted, live_part, address(), None)
+    if not (isinstance(wanted, Mapping) and isinstance(live_part, Objects) and isinstance(part, Collection)):
+        return
+    known = {name for record in live_part.own for name in _names_of_record(record, part)}
+    for name, resource in wanted.items():
+        records = [record for record in live_part.own if part.identity(name) in map(part.identity, record.names)]
+        names = frozenset({part.identity(name)}.union(*(_names_of_record(record, part) for record in records)))
+        known |= names
+        if bool(records) is (resource is not None):
+            yield DeclaredValue(address(name), names, None, bool(records))
+        if resource is not None and len(records) == 1:
+            yield from _fields(resource, records[0], address(name), names)
+    for _, mark in about if section.prune else ():
+        names = frozenset(map(part.identity, mark.names))
+        if names and not names & known:
+            known |= names
+            yield DeclaredValue(address(mark.names[0]), names, None, False)
+
+
+def _fields(
+    wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None
+) -> Iterator[DeclaredValue]:
+    live = fields_of(record.resource)
+    return (DeclaredValue(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
+
+
+def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
+    return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
+
+
+def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+    """Yield what differs of a part: the identity of the object, and a field, or None for the whole object."""
+    for change in changes:
+        if change.address.part == part.name:
+            name = change.address.name
+            names = frozenset([part.identity(name)]) if isinstance(part, Collection) and name is not None else None
+            for field in change.after if isinstance(change, Update) else (None,):
+                yield names, field
+
+
+def _concerns(names: frozenset[Key] | None, field: str | None, declared: DeclaredValue) -> bool:
+    """Return whether a difference is about something declared; one of a whole object is about all of its fields."""
+    same = names is None or bool(names & (declared.names or frozenset()))
+    return same and field in (None, declared.field)
+
+
+def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Finding]:
+    """Yield each time that something was changed and put back.
+
+    What an object was created with is no change of it: only what was as declared can be changed and put back. An entry
+    of a list that no response calls by its name is no claim either.
+    """
+    left: tuple[AuditEvent, Json] | None = None
+    was_declared = True
+    for event, mark in about:
+        if not _is_about(declared, mark, part):
+            continue
+        if mark.field != declared.field:
+            if mark.field is None and not mark.removed:
+                left, was_declared = None, False
+            continue
+        value = mark.value if declared.field else not mark.removed
+        is_back = mark.has_left(declared.value) if declared.field else value is declared.value
+        if not is_back:
+            is_known = not (isinstance(value, list) and None in value)
+            left = left or ((event, value) if was_declared and is_known else None)
+            continue
+        was_declared = True
+        if left:
+            away, meanwhile = left
+            data = {
+                "before": declared.value,
+                "meanwhile": meanwhile,
+                "changed_by": dict(_changed_by(away).data),
+                "restored_by": dict(_changed_by(event).data),
+            }
+            yield Finding(declared.address, "restored", "was changed and put back", field=declared.field, data=data)
+            left = None
+
+
+def _is_about(declared: DeclaredValue, mark: Traced, part: Part) -> bool:
+    if declared.names is None or not isinstance(part, Collection):
+        return True
+    return any(part.identity(name) in declared.names for name in mark.names)

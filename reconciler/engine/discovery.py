@@ -1,27 +1,30 @@
-"""The projects of groups: listed page beside page, and read while later pages are still under way.
+"""Discovery: the projects of the groups that sets name, listed page beside page, and read while pages are under way.
 
-Each group that a set names is listed once a run. What comes of it goes to the manifests, and the IDs that come along
-go to the planner.
+Each group is listed once a run. What comes of it goes to the manifests, and the IDs that come along go to the planner.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from reconciler.engine.caller import ADMIN_MODE, ask_caller
+from reconciler.engine.compare.obstacles import without
+from reconciler.engine.compare.selection import select
 from reconciler.engine.crew import Crew, share
+from reconciler.engine.lookups import look_up_paths
 from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
-from reconciler.engine.records import is_doomed, is_off, is_the_other, look_up_paths, way_to_see
+from reconciler.engine.roster import Roster, There, is_doomed, is_off, is_the_other, missing_group
+from reconciler.engine.run import Run
+from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, way_to_see
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
-from reconciler.manifests import Member
+from reconciler.manifests import Manifests, Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
 from reconciler.model.resource import Wanted
-from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress, Reference
 from reconciler.model.targets import Level, Target
 
 QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
@@ -133,6 +136,97 @@ def discover(
     }
     unknown = {target: path for target, path in asked.items() if isinstance(path, Obstacle)}
     return Discovery({group: members_by_group[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
+
+
+def discover_members(run: Run, roster: Roster) -> Discovery:
+    """List the projects of all groups that the manifests name, of now and then.
+
+    Groups that the manifests create are asked for first, since none is listed that does not exist.
+    """
+    listings = _listings(run)
+    creating = [target for target in run.manifests.desired.targets if target.creation is not None]
+    selected = select(DesiredState(tuple(creating), ""), run.scope.selection, partly=True).targets
+    _find_groups(roster, listings, creating, selected)
+    missing = _missing_groups(listings, creating, roster)
+    listed = {group: listing for group, listing in listings.items() if group not in missing}
+    pathless = {target for revision in _revisions(run) for target in revision.pathless}
+    discovery = discover(listed, roster, pathless, ahead=_ahead(run, missing))
+    if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
+        refuse_unless_api(roster, run.api_url)
+    return replace(discovery, groups={**discovery.groups, **missing})
+
+
+def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
+    """Return the manifests with all sets applied."""
+    if not (manifests.index.groups or manifests.pathless):
+        return manifests
+    listed = {group: discovery.groups[group] for group in manifests.index.groups}
+    return manifests.with_discovered(listed, discovery.paths)
+
+
+def _revisions(run: Run) -> list[Manifests]:
+    return [run.manifests, *([run.past.manifests] if run.past else [])]
+
+
+def _listings(run: Run) -> dict[str, GroupListing]:
+    """Return what is to be known of the projects of each group."""
+    groups: dict[str, GroupListing] = {}
+    chosen = {*run.scope.selection.sections}
+    for revision in _revisions(run):
+        with_archived = revision.index.groups_with_archived
+        for group, sections in revision.index.sections_below.items():
+            below = sections & chosen if chosen else sections
+            switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
+            listing = GroupListing(group in with_archived, switches)
+            groups[group] = groups.get(group, listing) | listing
+    return groups
+
+
+def _find_groups(
+    roster: Roster, groups: Collection[str], creating: Iterable[DesiredTarget], selected: Iterable[DesiredTarget]
+) -> None:
+    """Ask which groups exist before they are listed, as far as the manifests create them or groups above them.
+
+    Of the targets that the manifests create, nothing is asked for above the groups but what is selected.
+    """
+    listed = {Target(Level.GROUP, group).identity for group in groups}
+    above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
+    needed = {target.target.identity for target in selected}
+    around = listed | (above & needed)
+    wanted = (target.target for target in creating if target.target.identity in around)
+    roster.find(wanted, created=needed)
+
+
+def _missing_groups(
+    groups: Iterable[str], creating: Iterable[DesiredTarget], roster: Roster
+) -> dict[str, tuple[()] | Obstacle]:
+    """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
+    created = {target.target.identity for target in creating}
+    missing: dict[str, tuple[()] | Obstacle] = {}
+    for group in groups:
+        target = Target(Level.GROUP, group)
+        above = missing_group(target, roster.answers)
+        if roster.answers.get(target.identity, There(0) if above is None else above[1]) is None:
+            reason = f"group {group} does not exist yet, and no manifest creates it"
+            remedy = "correct the group, or add `create: {}` to its document"
+            unknown = Obstacle(target.address, reason, remedy, cause=NO_SUCH_GROUP)
+            missing[group] = () if target.identity in created else unknown
+    return missing
+
+
+def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
+    """Return what may be read while groups are listed; None where it is not known yet what will be planned."""
+    if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
+        return None
+    none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
+
+    def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
+        whole = DesiredState(run.manifests.of_members({**none, **members}), "")
+        desired, today = select(whole, run.scope.selection, partly=True), run.reader.now().date()
+        lacking = (each for target in desired.targets for each in lacking_sections(target, run.kinds, today))
+        return without(desired, lacking).targets
+
+    return Ahead(run.kinds, prepare)
 
 
 def project_numbers(group: Target, reader: Reader) -> list[int]:

@@ -1,49 +1,87 @@
-"""The stage that plans, looks up what planning lacks, and plans again until nothing is missing.
+"""Lookups: planning asks for the IDs and names that it lacks, and plans again, until nothing is missing."""
 
-It also tells the entries whose group or project has a scheduled deletion.
-"""
-
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
+from urllib.parse import quote
 
 from reconciler.engine.compare.creation import from_archives, with_arrivals
 from reconciler.engine.compare.planner import NO_PLAN
-from reconciler.engine.missing_targets import look_up_absent
-from reconciler.engine.records import PATH_FIELDS, is_doomed, with_lookups
-from reconciler.engine.survey import Added, Survey
+from reconciler.engine.creations import why_missing, without_creation
+from reconciler.engine.crew import ask_each
+from reconciler.engine.read import answer_or_error
+from reconciler.engine.roster import (
+    OTHER,
+    PATH_FIELDS,
+    Roster,
+    TargetRecord,
+    There,
+    fetch_record,
+    is_doomed,
+    is_the_other,
+)
+from reconciler.engine.run import Run
+from reconciler.engine.why import way_to_see
+from reconciler.errors import Moved, NotFound, ServiceError
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
+from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference
+from reconciler.model.state import (
+    CALLER,
+    DesiredState,
+    DesiredTarget,
+    Known,
+    LivePart,
+    LiveState,
+    Lookup,
+    PartAddress,
+    Reference,
+    Vocabulary,
+)
 from reconciler.model.targets import Address, Identity, Key, Level, Target
 
-LOG = logging.getLogger("reconciler")
+CASELESS = frozenset({"username", "full_path", "group_full_path"})
+"""The fields that hold names of users and groups, which ignore case."""
+
+LEAST_INVITED = 30
+"""The access level with which a group is invited at least that may stand in a rule."""
+
+Result = TypeVar("Result")
 
 
-def look_up(run: Survey) -> Added:
-    """Plan what was read, and look up the IDs and names that are missing."""
-    creates = any(target.creation is not None for target in run.whole.targets)
-    archives = from_archives(run.whole.targets, run.live.absent) if creates else {}
-    parts = _forced(run.live) if run.desired.forced else run.live.parts
-    live = replace(run.live, parts=parts, archives=archives)
-    _warn_of_unshown(run.desired, live)
-    plan = run.make(run.desired, live, run.kinds, NO_PLAN)
-    while missing := plan.lookups:
-        absent = look_up_absent(run, live, missing)
+def plan_with_lookups(
+    run: Run,
+    roster: Roster,
+    desired: DesiredState,
+    whole: Iterable[DesiredTarget],
+    live: LiveState,
+) -> tuple[Plan, LiveState]:
+    """Return the plan of what was read, and live state with the IDs and names that planning has asked for.
+
+    Args:
+        run: what is asked.
+        roster: the service.
+        desired: what is to be planned.
+        whole: all that is declared.
+        live: as it was read.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    creations = {target.target.identity: target for target in whole if target.creation is not None}
+    archives = from_archives(creations.values(), live.absent)
+    live = replace(live, parts=_forced(live) if desired.forced else live.parts, archives=archives)
+    plan = run.make(desired, live, run.kinds, NO_PLAN)
+    while lookups := plan.lookups:
+        absent = _look_up_absent(lookups, desired.targets, creations, live, roster)
         live = replace(live, ids={**live.ids, **absent})
-        live = with_lookups(live, [lookup for lookup in missing if lookup not in live.ids], run.reader)
-        plan = run.make(run.desired, live, run.kinds, plan)
-    return {"live": live, "planned": _arriving(plan, run.importing, archives).with_findings(_doomed(run))}
-
-
-def _arriving(plan: Plan, importing: frozenset[Target], archives: Mapping[Identity, str]) -> Plan:
-    """Return a plan that says which targets imports are filling, and which groups the archives of earlier runs."""
-    if importing:
-        targets = (replace(target, importing=True) if target.target in importing else target for target in plan.targets)
-        plan = replace(plan, targets=tuple(targets))
-    return with_arrivals(plan, archives) if archives else plan
+        live = with_lookups(live, [lookup for lookup in lookups if lookup not in live.ids], roster)
+        plan = run.make(desired, live, run.kinds, plan)
+    return with_arrivals(plan, archives) if archives else plan, live
 
 
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
@@ -54,27 +92,89 @@ def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
     }
 
 
-def _doomed(run: Survey) -> Iterator[Finding]:
+def _look_up_absent(
+    lookups: Iterable[Lookup],
+    targets: Iterable[DesiredTarget],
+    creations: Mapping[Identity, DesiredTarget],
+    live: LiveState,
+    roster: Roster,
+) -> dict[Reference, int | Obstacle]:
+    """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
+
+    Args:
+        lookups: what is to be looked up; the rest of it is left to others.
+        targets: what is to be planned.
+        creations: the targets that some manifest creates.
+        live: tells what does not exist.
+        roster: the service.
+    """
+    ids: dict[Reference, int | Obstacle] = {}
+    asked: dict[Identity, Reference] = {}
+    references = [lookup for lookup in lookups if isinstance(lookup, Reference)] if creations else []
+    spared = without_creation(targets) if references else frozenset()
+    for reference in sorted(references, key=lambda reference: (reference.level, reference.path)):
+        target = Target(reference.level, reference.path)
+        standing = live.absent.get(target.identity)
+        group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
+        if isinstance(standing, Obstacle):
+            ids[reference] = standing
+        elif target.identity in creations and group is None:
+            asked[target.identity] = reference
+        elif group is not None:
+            ids[reference] = why_missing(target, creations, spared)
+    answers = roster.find([creations[name].target for name in asked], created=()) if asked else {}
+    for name, reference in asked.items():
+        match answers[name]:
+            case There(id=number):
+                ids[reference] = number
+            case None:
+                ids[reference] = why_missing(creations[name].target, creations, spared)
+            case error:
+                ids[reference] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
+    return ids
+
+
+def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
+    """Yield a warning about each field that is declared and that the service does not show, once each."""
+    places: dict[tuple[str, str, str], list[Target]] = {}
+    for target in () if desired.forced else desired.targets:
+        for section in target.sections:
+            for part, wanted in section.wanted.items():
+                record = live.parts[target.target, section.kind, part]
+                if isinstance(record, LiveRecord) and isinstance(wanted, Resource):
+                    for name in wanted.model_fields_set & record.unshown.keys():
+                        places.setdefault((section.kind, name, record.unshown[name]), []).append(target.target)
+    for (kind, name, other), targets in places.items():
+        more = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
+        yield (
+            f"{kind}.{name} of {targets[0]}{more} cannot be compared: this server does not show them; they are written "
+            f"when {other} changes, or with --force-events"
+        )
+
+
+def doomed_entries(
+    desired: DesiredState, kinds: Kinds, records: Mapping[Reference, Mapping[str, Json]]
+) -> Iterator[Finding]:
     """Yield the entries for groups and projects that were asked for anyway, and whose deletion is scheduled.
 
     A group that the service has renamed for that is found by no entry: each entry that comes has a problem.
     """
     days = {
         place: record["marked_for_deletion_on"]
-        for place, record in run.records.items()
+        for place, record in records.items()
         if record.get("marked_for_deletion_on") and not is_doomed(str(record.get(PATH_FIELDS[place.level])))
     }
-    for address, field, place in _named(run) if days else ():
+    for address, field, place in _named(desired, kinds) if days else ():
         if place in days:
             about = f"{field}: {place} " if field else ""
             reason = f"{about}has been scheduled for deletion since {days[place]}"
             yield Finding(address, "doomed", reason, f"name another {place.level}, or restore it", field)
 
 
-def _named(run: Survey) -> Iterator[tuple[Address, str | None, Reference]]:
+def _named(desired: DesiredState, kinds: Kinds) -> Iterator[tuple[Address, str | None, Reference]]:
     """Yield the groups and projects that declared objects name, each with the field; None for the object's name."""
-    for section in (section for target in run.desired.targets for section in target.sections):
-        for part in run.kinds[section.kind].parts:
+    for section in (section for target in desired.targets for section in target.sections):
+        for part in kinds[section.kind].parts:
             wanted = section.wanted.get(part.name)
             if isinstance(wanted, Mapping) and isinstance(part, Collection):
                 for name, resource in wanted.items():
@@ -94,24 +194,149 @@ def _places(part: Collection, name: Key, resource: Resource | None) -> Iterator[
         yield from ((field, Reference(Level.GROUP, called)) for called in names if not named.within)
 
 
-def _warn_of_unshown(desired: DesiredState, live: LiveState) -> None:
-    """Warn once of each field that is declared and that the service does not show."""
-    places: dict[tuple[str, str, str], list[Target]] = {}
-    for target in desired.targets:
-        for section in target.sections:
-            for part, wanted in section.wanted.items():
-                record = live.parts[target.target, section.kind, part]
-                if isinstance(record, LiveRecord) and isinstance(wanted, Resource):
-                    for name in wanted.model_fields_set & record.unshown.keys():
-                        places.setdefault((section.kind, name, record.unshown[name]), []).append(target.target)
-    for (kind, name, other), unshown in places.items():
-        more = f" and {len(unshown) - 1} more" if len(unshown) > 1 else ""
-        LOG.warning(
-            "%s.%s of %s%s cannot be compared: this server does not show them; they are written when %s changes, or "
-            "with --force-events",
-            kind,
-            name,
-            unshown[0],
-            more,
-            other,
-        )
+def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
+    """Ask for the numeric ID of a path.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    target = reference.target
+    if target.level is Level.USER:
+        return look_up_user(target, reader)
+    answer = answer_or_error(lambda: _living(fetch_record(target, reader)))
+    if isinstance(answer, NotFound):
+        if is_the_other(target, reader):
+            other = OTHER[target.level]
+            return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
+        return Obstacle(target.address, _reason(answer, target), way_to_see(reader))
+    return Obstacle(target.address, _reason(answer, target)) if isinstance(answer, ServiceError) else answer
+
+
+def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
+    """Ask for the numeric ID of a username.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
+    if isinstance(answer, ServiceError):
+        return Obstacle(user.address, _reason(answer, user))
+    entries = answer if isinstance(answer, list) else ()
+    numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    known = next((number for number in numbers if type(number) is int), None)
+    reason = f"no user has the username {user.ref}, or none that this token can see"
+    return Obstacle(user.address, reason, "correct the username") if known is None else known
+
+
+def _living(record: TargetRecord) -> int | Obstacle:
+    """Return the ID of a group or project that stays.
+
+    Raises:
+        BadAnswer: the record has none.
+    """
+    path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
+    reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
+    is_leaving = is_doomed(path)
+    return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
+
+
+def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, int | Obstacle]:
+    """Ask for the numeric ID of each path, once each.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    ordered = sorted(set(references), key=lambda reference: (reference.level, reference.path))
+    return ask_each(look_up_id, ordered, reader)
+
+
+def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
+    """Ask for the names in a list.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+
+    def ask() -> Known:
+        names: dict[str, tuple[int, ...]] = {}
+        unfit: dict[int, str] = {}
+        for entry in _listed(vocabulary, reader):
+            name, number = entry.get(vocabulary.key), entry.get(vocabulary.id_key)
+            if not isinstance(name, str):
+                continue
+            name = name.casefold() if vocabulary.key in CASELESS else name
+            names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
+            reason = _unfit(vocabulary, entry)
+            if reason and type(number) is int:
+                unfit[number] = reason
+        return Known(names, unfit)
+
+    return _answer_or_obstacle(vocabulary.target, ask)
+
+
+def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
+    """Return the entries of a list, also of one within the record of its target.
+
+    Raises:
+        ServiceError: it cannot be read.
+    """
+    if vocabulary == CALLER:
+        answer: Json = [reader.recall(vocabulary.path)]
+    elif vocabulary.within:
+        record = reader.get(vocabulary.path)
+        answer = record.get(vocabulary.within) if isinstance(record, dict) else None
+    else:
+        answer = reader.pages(vocabulary.path)
+    return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
+
+
+def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
+    """Return what keeps an entry of a list from doing what it is named for; empty if nothing does."""
+    if vocabulary == CALLER:
+        return "" if entry.get("is_admin") is True else "no administrator"
+    match vocabulary.key, entry:
+        case "username", {"state": str(state)} if state != "active":
+            return state.replace("_", " ")
+        case "title", {"can_push": False}:
+            return "read-only"
+        case "group_full_path", {"group_access_level": int(level)} if level < LEAST_INVITED:
+            return "invited with less than Developer"
+    return ""
+
+
+def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> LiveState:
+    """Return live state with what planning lacks, each asked for once.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    wanted = list(missing)
+    ids = look_up([lookup for lookup in wanted if isinstance(lookup, Reference)], reader)
+    lists = sorted((lookup for lookup in wanted if isinstance(lookup, Vocabulary)), key=lambda lookup: lookup.path)
+    names = ask_each(look_up_names, lists, reader)
+    return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
+
+
+def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str | Obstacle]:
+    """Ask for the full path of each target that is given by ID, once each.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    ordered = sorted(targets, key=lambda target: target.order)
+    return ask_each(_look_up_path, ordered, reader)
+
+
+def _look_up_path(target: Target, reader: Reader) -> str | Obstacle:
+    return _answer_or_obstacle(target, lambda: fetch_record(target, reader).path)
+
+
+def _answer_or_obstacle(where: Target, ask: Callable[[], Result]) -> Result | Obstacle:
+    answer = answer_or_error(ask)
+    return Obstacle(where.address, _reason(answer, where)) if isinstance(answer, ServiceError) else answer
+
+
+def _reason(error: ServiceError, target: Target) -> str:
+    if isinstance(error, NotFound):
+        return f"not found, not visible to this token, or not served by this server ({target}: {error.reason})"
+    return f"moved: {error.reason}" if isinstance(error, Moved) else str(error)

@@ -9,6 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from reconciler.engine.compare.creation import empty_parts, existing
 from reconciler.engine.crew import ask_each
 from reconciler.errors import (
     BadAnswer,
@@ -21,6 +22,7 @@ from reconciler.errors import (
     Unreachable,
     WaitTooLong,
 )
+from reconciler.model.creation import ToCreate
 from reconciler.model.diff import fields_of, with_rows
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.entries import EntryRow
@@ -30,7 +32,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader, Json, Reader
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Identity, Level, Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
@@ -58,10 +60,13 @@ def read_live(
     *,
     early: EarlyParts = NOTHING_READ,
     ids: Mapping[Reference, int | Obstacle] = MappingProxyType({}),
+    absent: Mapping[Identity, ToCreate | Obstacle] = MappingProxyType({}),
 ) -> LiveState:
     """Read every declared part of every target, but those that were read before for what is wanted now.
 
     Args:
+        early: what was read before.
+        absent: the targets of which nothing is read; see `LiveState.absent`.
         ids: the numeric IDs that are known; those that reads need besides are asked for.
 
     Raises:
@@ -69,7 +74,7 @@ def read_live(
     """
     wanted = {
         (target.target, section.kind, part): declared
-        for target in desired.targets
+        for target in existing(desired, absent).targets
         for section in target.sections
         for part, declared in section.wanted.items()
     }
@@ -87,7 +92,17 @@ def read_live(
         return early_part
 
     parts = ask_each(read, wanted, reader)
-    return LiveState(parts, learn_ids(parts, kinds), reader.now())
+    live = LiveState(parts, {**ids, **learn_ids(parts, kinds)}, reader.now())
+    return without_targets(live, desired, kinds, absent)
+
+
+def without_targets(
+    live: LiveState, desired: DesiredState, kinds: Kinds, absent: Mapping[Identity, ToCreate | Obstacle]
+) -> LiveState:
+    """Return live state in which further targets are absent: their parts are empty."""
+    missing = (target for target in desired.targets if target.target.identity in absent)
+    parts = {**live.parts, **dict(empty_parts(missing, kinds))} if absent else live.parts
+    return replace(live, parts=parts, absent={**live.absent, **absent})
 
 
 def read_part(

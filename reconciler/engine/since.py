@@ -1,12 +1,12 @@
-"""The second stage, for `--since`: which targets another revision, or the last apply, declares otherwise."""
+"""Which targets another revision, or the last apply, declares otherwise, for `--since`."""
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import date
 
 from reconciler.engine.discovery import Discovery
-from reconciler.engine.survey import Added, FleetSurvey
+from reconciler.engine.run import Run
+from reconciler.gitops.inventory import OpenInventory
 from reconciler.gitops.revision import Revision
 from reconciler.manifests import Manifests
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, UnlistedSet
@@ -18,41 +18,67 @@ from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import PATHLESS, Target
 from reconciler.model.wording import counted
 
-LOG = logging.getLogger("reconciler")
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What has changed since a revision, or since the last apply.
+
+    Attributes:
+        changed: the targets that differ; None if any may.
+        past: the revision, with all sets applied; None without one.
+        remarks: what the plan says about it.
+        warnings: about the revision.
+    """
+
+    changed: frozenset[Target] | None = None
+    past: Revision | None = None
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def compare(run: FleetSurvey) -> Added:
-    """Compare with the revision, or with the inventory, if the run is about what has changed since then.
+def changed_since(run: Run, manifests: Manifests, discovery: Discovery) -> Since:
+    """Compare the manifests with the revision, or with the inventory, if the run is about what has changed since then.
 
     Nothing is deleted because only a revision declares it: the plan says what stays for want of an inventory. Without
     one, everything has changed since the last apply.
+
+    Args:
+        run: what is asked.
+        manifests: with all sets applied.
+        discovery: the projects of groups.
     """
-    stored = run.inventory.stored
-    known = stored.inventory if stored is not None and stored.commit else None
     if run.scope.since_applied:
-        if stored is None and run.inventory.error is None:
-            LOG.warning(
-                "--since applied: this run has no inventory, and plans all targets; an inventory takes a git "
-                "repository, and neither --no-inventory nor `inventory: false`"
-            )
-        today = run.reader.now().date()
-        compared = None if known is None else frozenset(_changed_since_apply(run.manifests, known, run.live.ids, today))
-        return {"changed": compared}
+        return _since_apply(run.inventory, manifests, discovery.ids, run.reader.now().date())
     if run.past is None:
-        return {}
-    past = _with_discovered(run.past, run.discovery)
-    for warning in past.warnings:
-        LOG.warning("--since %s", warning)
-    changed = frozenset(_changed_since_revision(run.whole, past.declared, past.manifests.unlisted))
-    added = {"past": past, "changed": changed}
-    number = 0 if known is not None or run.inventory.error else undeclared(run.whole, past.manifests.desired, run.kinds)
-    if not number:
-        return added
-    unknown = "is no longer declared; no inventory knows it: it stays"
-    if number > 1:
-        unknown = "are no longer declared; no inventory knows them: they stay"
-    lines = (*run.inventory.lines, f"{counted(number, 'object')} {unknown}")
-    return {**added, "inventory": replace(run.inventory, lines=lines)}
+        return Since()
+    past = _with_discovered(run.past, discovery)
+    changed = _changed_since_revision(manifests.desired, past.declared, past.manifests.unlisted)
+    # An inventory knows what is no longer declared; one that cannot be read is a problem of its own.
+    is_known = _known(run.inventory) is not None or run.inventory.error is not None
+    number = 0 if is_known else undeclared(manifests.desired, past.manifests.desired, run.kinds)
+    says = "are no longer declared; no inventory knows them: they stay"
+    if number == 1:
+        says = "is no longer declared; no inventory knows it: it stays"
+    remarks = (f"{counted(number, 'object')} {says}",) if number else ()
+    return Since(frozenset(changed), past, remarks, tuple(f"--since {warning}" for warning in past.warnings))
+
+
+def _known(opened: OpenInventory) -> Inventory | None:
+    """Return the list; None if none is used, or there is none yet."""
+    return opened.stored.inventory if opened.stored is not None and opened.stored.commit else None
+
+
+def _since_apply(
+    opened: OpenInventory, manifests: Manifests, ids: Mapping[Reference, int | Obstacle], today: date
+) -> Since:
+    known = _known(opened)
+    if known is not None:
+        return Since(frozenset(_changed_since_apply(manifests, known, ids, today)))
+    warning = (
+        "--since applied: this run has no inventory, and plans all targets; an inventory takes a git repository, and "
+        "neither --no-inventory nor `inventory: false`"
+    )
+    return Since(warnings=(warning,) if opened.stored is None and opened.error is None else ())
 
 
 def _changed_since_revision(

@@ -1,4 +1,4 @@
-"""The stage that tells why differences are there, by the revision of `--since` and the inventory. It asks for nothing.
+"""Why differences are there, by the revision of `--since` and the inventory. Nothing is asked for.
 
 A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
 differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
@@ -11,15 +11,16 @@ from contextlib import suppress
 from dataclasses import replace
 
 from reconciler.engine.compare.planner import NO_PLAN
-from reconciler.engine.inventory import names, proof
-from reconciler.engine.survey import Added, FleetSurvey
+from reconciler.engine.inventory import inventory_keys, proof
+from reconciler.engine.planned import Planned
 from reconciler.errors import ConfigurationError, ManifestErrors
 from reconciler.model.creation import ToCreate
 from reconciler.model.effective import digest_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete, Source, Update, with_note
 from reconciler.model.kind import Kinds
-from reconciler.model.state import DesiredTarget
+from reconciler.model.plan import Plan
+from reconciler.model.state import DesiredTarget, LiveState
 from reconciler.model.targets import Address, Identity, Key, Target
 
 Place = tuple[str, str, Key | None]
@@ -32,54 +33,55 @@ UNDECLARED_VALUE = object()
 """The value of a field that a change does not have."""
 
 
-def sources(run: FleetSurvey) -> Added:
+def with_sources(planned: Planned) -> Plan:
     """Return the plan whose changes say why they are there."""
-    if not any(run.plan.changes):
-        return {}
-    whole = run.whole.targets if run.then is None else run.then
-    declared = {target.target.identity: target for target in whole}
-    before = None if run.then is None else _differences_then(run, declared)
-    pairs = ((target.target, declared.get(target.target.identity)) for target in run.desired.targets)
-    known = _by_inventory(run, {target: whole for target, whole in pairs if whole is not None})
+    if not any(planned.plan.changes):
+        return planned.plan
+    declared, kinds = planned.declared, planned.run.kinds
+    then = None if declared.past is None else declared.past.declared
+    known_then = {target.target.identity: target for target in (declared.whole.targets if then is None else then)}
+    before = None if then is None else _differences_then(planned, known_then)
+    pairs = ((target.target, known_then.get(target.target.identity)) for target in declared.desired.targets)
+    known = _by_inventory(planned, {target: whole for target, whole in pairs if whole is not None})
     if before is None and not known:
-        return {}
-    applied = _differences_then(run, _as_applied(run, known))
+        return planned.plan
+    applied = _differences_then(planned, _as_applied(planned, known))
 
     def source(change: Change) -> Source | None:
-        if before is not None and _is_new(change, before, run.kinds):
+        if before is not None and _is_new(change, before, kinds):
             return "change"
         status = known.get(change.address.target)
-        return "service" if status == "pending" and not _is_new(change, applied, run.kinds) else status
+        return "service" if status == "pending" and not _is_new(change, applied, kinds) else status
 
     def told(change: Change) -> Change:
         why = source(change)
         return with_note(change, "source", {"source": why} if why else None)
 
-    return {"plan": replace(run.plan, targets=tuple(target.with_changes(told) for target in run.plan.targets))}
+    return replace(planned.plan, targets=tuple(target.with_changes(told) for target in planned.plan.targets))
 
 
-def _differences_then(run: FleetSurvey, then: Mapping[Identity, DesiredTarget]) -> Differences:
+def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) -> Differences:
     """Return the changes that the manifests of the revision would make now."""
     if not then:
         return {}
-    targets, absent = [], dict(run.live.absent)
-    for now in run.desired.targets:
+    desired, live, kinds = planned.declared.desired, planned.live, planned.run.kinds
+    targets, absent = [], dict(live.absent)
+    for now in desired.targets:
         target = then.get(now.target.identity, DesiredTarget(now.target, ()))
         standing = absent.get(now.target.identity)
         if isinstance(standing, ToCreate):
             if target.creation is None:
                 continue
             absent[now.target.identity] = replace(standing, creation=target.creation)
-        targets.append(_as_read(run, now, target))
-    live = replace(run.live, absent=absent)
-    plan = run.make(replace(run.desired, targets=tuple(targets)), live, run.kinds, NO_PLAN)
+        targets.append(_as_read(live, now, target))
+    plan = planned.run.make(replace(desired, targets=tuple(targets)), replace(live, absent=absent), kinds, NO_PLAN)
     differences: dict[tuple[Target, Place], list[Change]] = defaultdict(list)
     for change in plan.changes:
-        differences[change.address.target, _place(change.address, run.kinds)].append(change)
+        differences[change.address.target, _place(change.address, kinds)].append(change)
     return differences
 
 
-def _as_read(run: FleetSurvey, now: DesiredTarget, then: DesiredTarget) -> DesiredTarget:
+def _as_read(live: LiveState, now: DesiredTarget, then: DesiredTarget) -> DesiredTarget:
     """Return a target of the revision, less all that was not read of it."""
     sections = (
         replace(
@@ -88,7 +90,7 @@ def _as_read(run: FleetSurvey, now: DesiredTarget, then: DesiredTarget) -> Desir
             wanted={
                 part: wanted
                 for part, wanted in section.wanted.items()
-                if (now.target, section.kind, part) in run.live.parts
+                if (now.target, section.kind, part) in live.parts
             },
         )
         for section in then.sections
@@ -130,42 +132,45 @@ def _place(address: Address, kinds: Kinds) -> Place:
     return address.section, address.part, name
 
 
-def _as_applied(run: FleetSurvey, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
+def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
     """Return what was applied to targets that are still to be applied, and differ, as far as history tells.
 
     The manifests of the last apply are read once, from git. Of a target that it left out, the digest is another.
     """
-    waiting = {change.address.target for change in run.plan.changes if known.get(change.address.target) == "pending"}
-    if run.inventory.stored is None or not waiting:
+    opened, declared = planned.run.inventory, planned.declared
+    changes = planned.plan.changes
+    waiting = {change.address.target for change in changes if known.get(change.address.target) == "pending"}
+    if opened.stored is None or not waiting:
         return {}
-    inventory, called = run.inventory.stored.inventory, names(run)
-    lines = {now.target.identity: inventory.targets.get(called(now)) for now in run.desired.targets}
+    inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
+    lines = {now.target.identity: inventory.targets.get(key_of(now)) for now in declared.desired.targets}
     digests = {target.identity: line.digest for target in waiting if (line := lines.get(target.identity))}
     if not inventory.applied or not digests:
         return {}
     with suppress(ManifestErrors, ConfigurationError):
-        then = proof(run, inventory, called).revision(inventory.applied).manifests.desired.targets
+        proved = proof(planned.run, declared, inventory, key_of, planned.roster)
+        then = proved.revision(inventory.applied).manifests.desired.targets
         as_applied = (target for target in then if digests.get(target.target.identity) == digest_of(target))
         return {target.target.identity: target for target in as_applied}
     return {}
 
 
-def _by_inventory(run: FleetSurvey, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
+def _by_inventory(planned: Planned, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
     """Return why targets differ that are declared like this, as far as the inventory tells.
 
     It does not tell of a target whose last apply was not complete, or that time alone has changed since; nor whether
     manifests are still to be applied, if it has newer ones than the checkout.
     """
-    stored = run.inventory.stored
-    if stored is None or not stored.commit:
+    opened = planned.run.inventory
+    if opened.stored is None or not opened.stored.commit:
         return {}
-    inventory, called = stored.inventory, names(run)
-    applied, ancestry = inventory.applied, run.inventory.ancestry
+    inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
+    applied, ancestry = inventory.applied, opened.ancestry
     is_newer = bool(applied) and ancestry is not None and not ancestry.contains(applied)
-    today = run.live.read_at.date()
+    today = planned.live.read_at.date()
     known: dict[Target, Source] = {}
-    for now in run.desired.targets:
-        target, line = declared.get(now.target), inventory.targets.get(called(now))
+    for now in planned.declared.desired.targets:
+        target, line = declared.get(now.target), inventory.targets.get(key_of(now))
         if target is None or (line is not None and (not line.digest or (line.again and line.again <= today))):
             continue
         if line is not None and line.digest == digest_of(target):

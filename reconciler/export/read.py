@@ -3,9 +3,9 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.engine.causes import REFUSALS, ProjectRecord, together, unfit, with_causes
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import learn_ids, read_part
+from reconciler.engine.why import REFUSALS, ProjectRecord, together, unfit, with_causes
 from reconciler.export.left_out import LeftOut
 from reconciler.export.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
 from reconciler.manifests import Member

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.engine.causes import ProjectRecord, unfit
+from reconciler.engine.why import ProjectRecord, unfit
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder

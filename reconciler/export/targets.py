@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from reconciler.engine.crew import ask_each
 from reconciler.engine.discovery import GroupListing, discover
 from reconciler.engine.read import answer_or_error
-from reconciler.engine.records import OTHER, TargetRecord, correction, fetch_record, is_the_other
+from reconciler.engine.roster import OTHER, TargetRecord, fetch_record, is_the_other
+from reconciler.engine.why import correction
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path

@@ -210,6 +210,11 @@ class Manifests:
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
 
+def without_documents(desired: DesiredState) -> Manifests:
+    """Return the manifests of targets that no document declares."""
+    return Manifests(desired, (), (), Index({}), {}, Diagnostics())
+
+
 def merge_manifests(
     index: Index,
     diagnostics: Diagnostics,

@@ -14,7 +14,7 @@ from reconciler.cli.logs import ToStderr
 from reconciler.cli.options import Given
 from reconciler.cli.progress import every, sentence, shown
 from reconciler.engine.apply import ApplyOptions, apply_plan
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Level, Target
 from reconciler.service import Traffic

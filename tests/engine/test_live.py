@@ -8,8 +8,8 @@ from threading import Barrier, Event, Lock, get_ident
 import pytest
 
 from reconciler.engine.crew import side_by_side
+from reconciler.engine.lookups import look_up, look_up_names
 from reconciler.engine.read import read_live
-from reconciler.engine.records import look_up, look_up_names
 from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json

@@ -14,8 +14,8 @@ from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_part
-from reconciler.engine.stages import draw_plan
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update
 from reconciler.model.plan import Plan, TargetPlan

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.engine.discovery import GroupListing, discover
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.manifests import Inputs, read_manifests

@@ -11,8 +11,8 @@ from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.settle import recover
 from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_part
-from reconciler.engine.stages import draw_plan
 from reconciler.errors import PlanRefused
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.model.endpoints import Reading

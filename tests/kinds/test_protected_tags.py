@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler.engine.apply import ApplyOptions, apply_plan
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.model.state import Section
 from reconciler.service import Client
 from tests.between import Passing, between

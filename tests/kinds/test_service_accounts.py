@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.engine.causes import NOT_LICENSED
+from reconciler.engine.why import NOT_LICENSED
 from reconciler.model.targets import Level, Target
 from tests.building import section
 from tests.cli_runner import CliRunner

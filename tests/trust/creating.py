@@ -1,14 +1,15 @@
 """Targets that do not exist yet: what is declared, the plans for it, and what becomes of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
-from reconciler.engine.missing_targets import missing_targets
-from reconciler.engine.stages import GIVEN, survey
-from reconciler.engine.survey import Survey
+from reconciler.engine.compare.selection import RunSelection
+from reconciler.engine.plan import compared
+from reconciler.engine.run import Run, Scope
+from reconciler.manifests.manifests import without_documents
 from reconciler.model.creation import Creation, Import
+from reconciler.model.globs import Globs
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
@@ -32,24 +33,13 @@ def new(path: str, creation: Creation | None = EMPTY, **spec: Any) -> DesiredTar
 
 def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[DesiredTarget] = ()) -> Plan:
     """Make a plan, and forget the requests. Other targets may be declared that it leaves out."""
-    desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
-    whole = DesiredState((*desired.targets, *besides), "digest")
-    run = _PartOf(engine.client, KINDS, desired, everything=whole)
-    plan = survey(run, (missing_targets, *GIVEN)).plan
+    ordered = sorted((*targets, *besides), key=lambda each: each.target.order)
+    left_out = Globs([str(each.target.ref) for each in besides])
+    scope = Scope(RunSelection(excluded=left_out))
+    run = Run(engine.client, KINDS, without_documents(DesiredState(tuple(ordered), "digest")), scope=scope)
+    plan = compared(run).plan
     engine.sandbox.clear_log()
     return plan
-
-
-@dataclass(frozen=True, slots=True)
-class _PartOf(Survey):
-    """A survey of a part of what is declared."""
-
-    everything: DesiredState = field(kw_only=True)
-
-    @property
-    def whole(self) -> DesiredState:
-        """See `Survey`."""
-        return self.everything
 
 
 def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetPlan]:

@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any
 
 from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.cli.held_journal import held_journal
 from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
 from reconciler.engine.apply.sinks import TokenFile
-from reconciler.engine.stages import draw_plan
+from reconciler.engine.plan import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox

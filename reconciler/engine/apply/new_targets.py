@@ -23,7 +23,7 @@ from reconciler.engine.apply.options import RESULT_UNKNOWN, RUN_ENDED, Fate
 from reconciler.engine.apply.refusals import why_not_created
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import variables_of
-from reconciler.engine.records import TargetRecord, fetch_record
+from reconciler.engine.roster import TargetRecord, fetch_record
 from reconciler.errors import (
     AnswerLost,
     NotFound,

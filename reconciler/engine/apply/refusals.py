@@ -4,8 +4,17 @@ import re
 
 from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.reread import collection_of
-from reconciler.engine.caller import UNKNOWN_CALLER, ask_caller
-from reconciler.engine.causes import NO_RECORD, ProjectRecord, read_membership, read_record, why_refused
+from reconciler.engine.why import (
+    FORBIDDEN,
+    NO_RECORD,
+    UNKNOWN_CALLER,
+    ProjectRecord,
+    Refusal,
+    ask_caller,
+    read_membership,
+    read_record,
+    why_refused,
+)
 from reconciler.errors import Forbidden, Refused, ServiceError
 from reconciler.model.item import Change, Create
 from reconciler.model.kind import Archived, Kinds
@@ -96,7 +105,8 @@ class Refusals:
                 caller = ask_caller(self._service)
         except ServiceError as ending:
             self._stop.after(ending)
-        return why_refused(self._target, needs, self._record or NO_RECORD, caller)
+        record = self._record or NO_RECORD
+        return why_refused(Refusal(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN))
 
 
 def why_not_created(target: Target, variable: str, error: ServiceError) -> str:

@@ -8,8 +8,8 @@ from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
 from reconciler.engine.compare.matching import NamedObjects, by_birth
 from reconciler.engine.compare.references import called_as_sent
+from reconciler.engine.lookups import look_up_names
 from reconciler.engine.read import completed, decode, learn_ids, numbered, read_part
-from reconciler.engine.records import look_up_names
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.model.diff import as_before, as_read
 from reconciler.model.endpoints import Collection, Reading

@@ -11,7 +11,7 @@ from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.options import UNVERIFIED, Stop, TokenSink
 from reconciler.engine.apply.reread import Reread, TargetReader, Unasked, collection_of, with_created
 from reconciler.engine.apply.send import Attempt, Sender
-from reconciler.engine.records import fetch_record
+from reconciler.engine.roster import fetch_record
 from reconciler.errors import AnswerLost, NotFound, OutputFailed, ServiceError
 from reconciler.model.diff import called_alike
 from reconciler.model.endpoints import Collection

@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler.engine.apply.options import ApplyOptions, Fate
 from reconciler.engine.compare.creation import references
-from reconciler.engine.records import look_up_id
+from reconciler.engine.lookups import look_up_id
 from reconciler.errors import ServiceError
 from reconciler.model.creation import ID_OF
 from reconciler.model.endpoints import CREATED, OWNER, SECTION

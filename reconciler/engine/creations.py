@@ -1,85 +1,116 @@
-"""The stage that finds out which targets do not exist yet, and how imports into others are going."""
+"""Which targets do not exist yet, whether they can be created, and how imports into the others are going."""
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from reconciler.engine.causes import refuse_unless_api, the_other
 from reconciler.engine.crew import ask_each
-from reconciler.engine.existence import (
-    Answer,
-    Answers,
-    There,
-    find_existing,
-    obstacle,
-)
 from reconciler.engine.imports import ImportState, ask_import
-from reconciler.engine.records import is_the_other
-from reconciler.engine.survey import Added, FleetSurvey, Survey
+from reconciler.engine.roster import Answer, Answers, Roster, There, is_the_other, missing_group
+from reconciler.engine.run import Remark
+from reconciler.engine.why import refuse_unless_api, the_other
 from reconciler.errors import ServiceError
-from reconciler.manifests import Member
+from reconciler.manifests import Manifests, Member
+from reconciler.manifests.project_sets import Discovered
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.state import DesiredTarget, LiveState, Lookup, Reference
+from reconciler.model.plan import Plan
+from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import Identity, Level, Target
-
-LOG = logging.getLogger(__name__)
-
-NO_OBSTACLES: Mapping[Identity, Obstacle] = MappingProxyType({})
 
 NOT_ASKED = There(0)
 """The answer about a target that was not asked for."""
 
+Standing = ToCreate | Obstacle
+"""How a target that does not exist is created, or why nothing of it can be planned."""
 
-def missing_targets(run: Survey) -> Added:
-    """Ask which targets are there, of those to be planned that may be created; and how imports into them are going.
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """The targets of which nothing can be read, and the imports into the others.
+
+    Attributes:
+        created: how a target is created, by `Target.identity`.
+        obstacles: why nothing of a target can be planned, by `Target.identity`.
+        importing: the targets that an import is filling at the moment.
+        left_out: by target what its import has left out; it has finished.
+    """
+
+    created: Mapping[Identity, ToCreate]
+    obstacles: Mapping[Identity, Obstacle]
+    importing: frozenset[Target] = frozenset()
+    left_out: Mapping[Target, str] = field(default_factory=dict)
+
+
+def find_absent(
+    targets: tuple[DesiredTarget, ...],
+    whole: Iterable[DesiredTarget],
+    roster: Roster,
+    ids: Mapping[Reference, int],
+    api_url: str = "",
+) -> Existence:
+    """Ask which targets exist, of those that may be created; and how imports into them are going.
+
+    Args:
+        targets: what is to be planned.
+        whole: all targets that the manifests declare.
+        roster: the service.
+        ids: of the projects that lists have shown.
+        api_url: of the service, to be doubted where nothing exists; empty if it is not.
 
     Raises:
-        ConfigurationError: nothing is found, because the URL is not that of an API.
+        ConfigurationError: nothing exists, because the URL is not that of an API.
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    creating = [target for target in run.desired.targets if target.creation is not None]
+    creating = [target for target in targets if target.creation is not None]
     names = {target.target.identity for target in creating}
-    numbers = {name: run.live.ids.get(Reference(name[0], str(name[1]))) for name in names}
-    listed: dict[Identity, Answer] = {name: There(id_) for name, id_ in numbers.items() if isinstance(id_, int)}
-    known = {**listed, **run.answers}
-    answers = find_existing((target.target for target in creating), run.reader, known, created=names)
+    numbers = {name: ids.get(Reference(name[0], str(name[1]))) for name in names}
+    listed: dict[Identity, Answer] = {name: There(number) for name, number in numbers.items() if number is not None}
+    answers = roster.find((target.target for target in creating), created=names, known=listed)
     if creating and not any(isinstance(answer, There) for answer in answers.values()):
-        refuse_unless_api(run.reader, run.api_url)
-    imports = _ask_imports(run, creating, answers)
-    _tell_left_out(imports)
-    absent = find_absent(run.desired.targets, run.whole.targets, answers)
-    taken = _ask_others(run, absent, answers)
-    absent = find_absent(run.desired.targets, run.whole.targets, answers, taken) if taken else absent
-    there = {name: answer for name, answer in answers.items() if isinstance(answer, There)}
-    ids = {Reference(level, str(path)): place.id for (level, path), place in there.items() if not place.personal}
-    running = (target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running)
-    return {
-        "answers": answers,
-        "live": replace(run.live, absent=absent | _not_imported(imports), ids={**run.live.ids, **ids}),
-        "importing": frozenset(running),
-    }
+        refuse_unless_api(roster, api_url)
+    imports = _ask_imports(roster, creating)
+    whole = tuple(whole)
+    absent = standings(targets, whole, answers)
+    taken = _ask_others(roster, absent)
+    absent = standings(targets, whole, answers, taken) if taken else absent
+    states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
+    return Existence(
+        {name: standing for name, standing in absent.items() if isinstance(standing, ToCreate)},
+        {name: standing for name, standing in absent.items() if isinstance(standing, Obstacle)}
+        | _not_imported(imports),
+        frozenset(target for target, state in states.items() if state.is_running),
+        {target: state.left_out for target, state in states.items() if state.left_out},
+    )
 
 
-def archived_projects(run: FleetSurvey) -> Added:
-    """Compose archived projects again that documents create: sets select them as if they were to be created.
+def with_archived(
+    manifests: Manifests, desired: DesiredState, groups: Discovered, paths: Mapping[Target, str], answers: Answers
+) -> tuple[Manifests, DesiredState]:
+    """Recompute archived projects that documents create: sets select them as if they were to be created.
 
-    Before they were asked for, nobody knew that they are archived, since no list shows them.
+    Before they were asked for, nothing showed that they are archived, since no list shows them.
+
+    Args:
+        manifests: with the members of groups.
+        desired: what is to be planned.
+        groups: the members of groups.
+        paths: the full paths of the targets that were asked for by ID.
+        answers: which targets exist.
     """
     archived = tuple(
         Member(str(path), archived=True, id=answer.id)
-        for (_, path), answer in run.answers.items()
+        for (_, path), answer in answers.items()
         if isinstance(answer, There) and answer.archived
     )
     if not archived:
-        return {}
-    manifests = run.manifests
+        return manifests, desired
     if manifests.index.groups:
-        listed = {group: run.discovery.groups[group] for group in manifests.index.groups}
-        manifests = manifests.with_discovered({**listed, "": archived}, run.discovery.paths)
+        listed = {group: groups[group] for group in manifests.index.groups}
+        manifests = manifests.with_discovered({**listed, "": archived}, paths)
     names = {Target(Level.PROJECT, member.path).identity for member in archived}
     again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
 
@@ -88,44 +119,62 @@ def archived_projects(run: FleetSurvey) -> Added:
         own = again.get(declared.target.identity, declared)
         return replace(own, sections=tuple(section for section in own.sections if section.kind in kinds))
 
-    targets = tuple(map(corrected, run.desired.targets))
-    return {"manifests": manifests, "desired": replace(run.desired, targets=targets)}
+    return manifests, replace(desired, targets=tuple(map(corrected, desired.targets)))
 
 
-def _ask_others(
-    run: Survey, absent: Mapping[Identity, ToCreate | Obstacle], answers: Answers
-) -> dict[Identity, Obstacle]:
+def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
+    """Return a plan that says which targets imports are filling."""
+    if not importing:
+        return plan
+    targets = (replace(target, importing=True) if target.target in importing else target for target in plan.targets)
+    return replace(plan, targets=tuple(targets))
+
+
+def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
+    """Yield what imports have left out: the run that began them may have ended before."""
+    for target, what in left_out.items():
+        yield logging.DEBUG, f"the import of {target} has left out {what}"
+    if left_out:
+        others = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        yield (
+            logging.INFO,
+            f"The import of {next(iter(left_out))}{others} has left something out (--verbose shows what); once you "
+            "have checked the project, remove `import` from its manifest",
+        )
+
+
+def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Identity, Obstacle]:
     """Ask whether a group has the path of a project that is to be created, or a project that of a group.
 
     Nobody can have it in a group that is to be created itself; the namespace of a user holds no groups.
     """
     parents = {
-        name: answers.get((Level.GROUP, to_create.namespace.path.casefold()))
+        name: roster.answers.get((Level.GROUP, to_create.namespace.path.casefold()))
         for name, to_create in absent.items()
         if isinstance(to_create, ToCreate)
     }
     inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
-    taken = ask_each(is_the_other, inside, run.reader)
+    taken = ask_each(is_the_other, inside, roster)
     return {target.identity: the_other(target) for target, is_taken in taken.items() if is_taken}
 
 
-def _ask_imports(
-    run: Survey, creating: Iterable[DesiredTarget], answers: Answers
-) -> Mapping[Target, ImportState | ServiceError]:
-    """Ask how the imports into the projects that are there are going."""
+def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[Target, ImportState | ServiceError]:
+    """Ask how the imports into the projects that exist are going."""
     imported = {
         target.target: os.environ.get(target.creation.source.token_env, "").strip()
         for target in creating
-        if target.creation is not None and target.creation.source and isinstance(answers[target.target.identity], There)
+        if target.creation is not None
+        and target.creation.source
+        and isinstance(roster.answers[target.target.identity], There)
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
-    return ask_each(partial(ask_import, secrets=tokens), imported, run.reader)
+    return ask_each(partial(ask_import, secrets=tokens), imported, roster)
 
 
-def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Obstacle]:
+def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, Obstacle]:
     """Return the targets of which nothing is planned: their imports have failed, or nobody knows."""
-    causes: dict[Identity, ToCreate | Obstacle] = {}
+    causes: dict[Identity, Obstacle] = {}
     for target, state in imports.items():
         if isinstance(state, ServiceError):
             causes[target.identity] = Obstacle(target.address, f"whether it has been imported is not known: {state}")
@@ -134,69 +183,12 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
     return causes
 
 
-def _tell_left_out(imports: Mapping[Target, ImportState | ServiceError]) -> None:
-    """Tell which imports have finished without some objects: the run that began one may have ended before."""
-    lossy = [
-        (target, state.left_out)
-        for target, state in imports.items()
-        if isinstance(state, ImportState) and state.left_out
-    ]
-    for target, left_out in lossy:
-        LOG.debug("the import of %s has left out %s", target, left_out)
-    if lossy:
-        others = f" and {len(lossy) - 1} more" if len(lossy) > 1 else ""
-        LOG.info(
-            "The import of %s%s has left something out (--verbose shows what); once you have checked the project, "
-            "remove `import` from its manifest",
-            lossy[0][0],
-            others,
-        )
-
-
-def look_up_absent(run: Survey, live: LiveState, missing: Iterable[Lookup]) -> dict[Reference, int | Obstacle]:
-    """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
-
-    Args:
-        run: what is wanted.
-        live: tells what does not exist.
-        missing: what is to be looked up; the rest of it is left to others.
-
-    Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
-    """
-    creations = {target.target.identity: target for target in run.whole.targets if target.creation is not None}
-    ids: dict[Reference, int | Obstacle] = {}
-    asked: dict[Identity, Reference] = {}
-    references = [lookup for lookup in missing if isinstance(lookup, Reference)] if creations else []
-    spared = _spared_by_section(run.desired.targets) if references else frozenset()
-    for reference in sorted(references, key=lambda reference: (reference.level, reference.path)):
-        target = Target(reference.level, reference.path)
-        standing = live.absent.get(target.identity)
-        group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
-        if isinstance(standing, Obstacle):
-            ids[reference] = standing
-        elif target.identity in creations and group is None:
-            asked[target.identity] = reference
-        elif group is not None:
-            ids[reference] = _missing(target, creations, spared)
-    doubtful = [creations[name].target for name in asked]
-    for name, answer in find_existing(doubtful, run.reader, {}, created=()).items():
-        match answer:
-            case There(id=number):
-                ids[asked[name]] = number
-            case None:
-                ids[asked[name]] = _missing(creations[name].target, creations, spared)
-            case error:
-                ids[asked[name]] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
-    return ids
-
-
-def find_absent(
-    targets: Iterable[DesiredTarget],
+def standings(
+    targets: Collection[DesiredTarget],
     whole: Iterable[DesiredTarget],
     answers: Answers,
-    taken: Mapping[Identity, Obstacle] = NO_OBSTACLES,
-) -> dict[Identity, ToCreate | Obstacle]:
+    taken: Mapping[Identity, Obstacle] = MappingProxyType({}),
+) -> dict[Identity, Standing]:
     """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
 
     Args:
@@ -208,9 +200,8 @@ def find_absent(
     if not answers:
         return {}
     creations = {target.target.identity: target for target in whole if target.creation is not None}
-    absent: dict[Identity, ToCreate | Obstacle] = {}
-    targets = tuple(targets)
-    spared = _spared_by_section(targets)
+    absent: dict[Identity, Standing] = {}
+    spared = without_creation(targets)
     wanted = [
         target for target in targets if isinstance(target.target.ref, str) and (target.sections or target.creation)
     ]
@@ -224,19 +215,19 @@ def find_absent(
 def _standing(
     declared: DesiredTarget,
     answers: Answers,
-    absent: Mapping[Identity, ToCreate | Obstacle],
+    absent: Mapping[Identity, Standing],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
-) -> ToCreate | Obstacle | None:
+) -> Standing | None:
     """Return how a target is to be created, or why it cannot be planned; None where it is there."""
     target, creation = declared.target, declared.creation
-    group, answer = obstacle(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
+    group, answer = missing_group(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
     if isinstance(answer, There):
         return None
     if isinstance(answer, ServiceError):
         return Obstacle(target.address, f"cannot be read: {answer}")
     if creation is None and target.identity in creations:
-        return _missing(target, creations, spared)
+        return why_missing(target, creations, spared)
     if creation is None:
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
         reason = f"{missing}, and no manifest creates this {target.level}"
@@ -274,7 +265,7 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
 def _namespace(
     target: Target,
     answers: Answers,
-    absent: Mapping[Identity, ToCreate | Obstacle],
+    absent: Mapping[Identity, Standing],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
 ) -> Namespace | Obstacle:
@@ -291,7 +282,7 @@ def _namespace(
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Obstacle():
             return Obstacle(target.address, f"{parent} cannot be created")
-    return _missing(parent, creations, spared)
+    return why_missing(parent, creations, spared)
 
 
 def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
@@ -307,12 +298,12 @@ def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
     return Namespace(path, there.id, there.visibility)
 
 
-def _spared_by_section(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
+def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
     """Return the targets of which `--section` leaves nothing, not even the creation; other narrowings drop targets."""
     return frozenset(target.target.identity for target in targets if not target.sections and target.creation is None)
 
 
-def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
+def why_missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
     """Return that a target is missing, which some document may create."""
     declared = creations.get(target.identity)
     if declared is not None:

@@ -1,4 +1,4 @@
-"""The stage that finds out why something cannot be read, and what to do about it; the doctor has the same words.
+"""Why something is refused or cannot be seen, and what to do about it: one table for plan, apply and doctor.
 
 A refusal explains little. One more request for a target that fails finds the cause; where many targets of a group fail
 alike, one request finds it for all of them.
@@ -6,21 +6,36 @@ alike, one request finds it for all of them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
+from typing import Literal
 from urllib.parse import urlsplit
 
-from reconciler.engine.caller import ADMIN_MODE, UNKNOWN_CALLER, Caller, ask_caller
-from reconciler.engine.compare.obstacles import without
+from reconciler.engine.compare.exceptions import about_section
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import TRY_AGAIN, answer_or_error
-from reconciler.engine.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
-from reconciler.engine.survey import Added, Survey
-from reconciler.errors import ConfigurationError, NotFound, ServiceError
+from reconciler.engine.roster import (
+    OTHER,
+    PATH_FIELDS,
+    TargetRecord,
+    fetch_record,
+    is_doomed,
+    is_off,
+    is_the_other,
+)
+from reconciler.errors import ConfigurationError, Forbidden, NotFound, ServiceError
 from reconciler.model.kind import Archived, Kinds, Needs, Role
-from reconciler.model.obstacle import Obstacle
+from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
+from reconciler.model.wording import closest
+
+OWNER = "user"
+TOKEN = "personal_access_tokens/self"  # noqa: S105 - a path
+FOR_ADMINISTRATORS = "keys/0"
+"""A record that never exists, and that only administrators may ask for: 404 for them, 403 for everybody else."""
+
 
 REFUSALS = frozenset({403, 404})
 
@@ -43,6 +58,41 @@ LEAVE_OUT = "leave the section out"
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 WRONG_REQUESTS = (400, 413, 415, 422)
 REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user behind the token, as far as known.
+
+    Attributes:
+        name: the username; None if unknown.
+        number: the numeric ID; None if unknown.
+        admin: whether the token lets an administrator act as one; false if unknown.
+        lacks_admin_mode: whether the user is an administrator whose token cannot act as one, since it lacks the scope
+            `admin_mode` and the service uses Admin Mode.
+        enterprise: whether the service has the code of the paid editions; None if unknown.
+    """
+
+    name: str | None = None
+    number: int | None = None
+    admin: bool = False
+    lacks_admin_mode: bool = False
+    enterprise: bool | None = None
+
+    def __str__(self) -> str:
+        """The username, or words for it."""
+        return self.name or "the token's owner"
+
+    @property
+    def shortfall(self) -> str:
+        """Why an administrator is refused what administrators may do; empty if that is not so."""
+        lacking = "is an administrator, but the token lacks the scope admin_mode, and the service uses Admin Mode"
+        return f"{self} {lacking}" if self.lacks_admin_mode else ""
+
+
+UNKNOWN_CALLER = Caller()
+ADMIN_MODE = "use a token that has the scope admin_mode too"
+"""The remedy for an administrator's `shortfall`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +120,206 @@ class ProjectRecord:
 NO_RECORD = ProjectRecord()
 NO_MEMBER = 0
 """The role of a user who has none."""
+
+
+Access = Literal["read", "write", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A section that a target does not show, or does not let be changed, and all that is known about that.
+
+    Attributes:
+        where: the target, or the section.
+        needs: of the section.
+        record: of the target.
+        caller: the user behind the token.
+        way_out: see `other_way_out`.
+        writing: whether it is about changing the section.
+        status: of the response that refused it; None if nothing was refused yet.
+    """
+
+    where: Address
+    needs: Needs
+    record: ProjectRecord
+    caller: Caller = UNKNOWN_CALLER
+    way_out: str = LEAVE_OUT
+    writing: bool = False
+    status: int | None = None
+
+    @property
+    def target(self) -> Target:
+        """The target."""
+        return self.where.target
+
+    @property
+    def role(self) -> Role | None:
+        """The least role that suffices; None if none in particular does."""
+        level = self.target.level
+        written = self.needs.roles.get(level)
+        return written if self.writing else self.needs.readers.get(level, written)
+
+    @property
+    def reasons(self) -> Iterator[Obstacle]:
+        """All that explains it by itself, in the order of the table."""
+        access = "write" if self.writing else "read"
+        found = (reason(self) for about, reason in REASONS if about in (access, "both"))
+        return (obstacle for obstacle in found if obstacle is not None)
+
+
+def _edition_lacks(refusal: Refusal) -> Obstacle | None:
+    return _no_edition(refusal.target) if refusal.needs.licensed and refusal.caller.enterprise is False else None
+
+
+def _is_below_the_top(refusal: Refusal) -> Obstacle | None:
+    target = refusal.target
+    is_nested = target.level is Level.GROUP and (refusal.record.nested or "/" in str(target.ref))
+    return Obstacle(target.address, *AT_THE_TOP) if refusal.needs.top_level and is_nested else None
+
+
+def _is_archived(refusal: Refusal) -> Obstacle | None:
+    closed = {Archived.CLOSED, Archived.READ_ONLY} if refusal.writing else {Archived.CLOSED}
+    if not refusal.record.archived or refusal.needs.archived not in closed:
+        return None
+    return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.way_out), effect="not applicable")
+
+
+def _is_switched_off(refusal: Refusal) -> Obstacle | None:
+    switches = refusal.needs.switches
+    if not switches or not refusal.record.off.issuperset(switches):
+        return None
+    words = " and ".join(switches.values())
+    remedy = f"switch {words} on, or {refusal.way_out}"
+    return Obstacle(refusal.where, f"switched off in the project: {words}", remedy, effect="not applicable")
+
+
+def _has_no_role(refusal: Refusal) -> Obstacle | None:
+    """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
+    where, record, caller, least = refusal.target.address, refusal.record, refusal.caller, refusal.role
+    suffices = record.role is not None and least is not None and record.role >= least
+    if caller.shortfall and not suffices:
+        return Obstacle(where, caller.shortfall, ADMIN_MODE, INHERITED)
+    if suffices or record.role is None or least is None:
+        return None
+    needed, role = role_name(least), "no member" if record.role == NO_MEMBER else role_name(record.role)
+    reason = f"{caller} is {role} there, and {needed} is needed"
+    return Obstacle(where, reason, f"make {caller} {needed}", INHERITED if record.inherited else "")
+
+
+def _is_barred(refusal: Refusal) -> Obstacle | None:
+    barrier, target = refusal.needs.barrier, refusal.target
+    # The barrier shows nowhere: it explains a refusal only where the record has been read, and explains nothing.
+    if refusal.status is None or not barrier or target.level is not Level.PROJECT or refusal.record is NO_RECORD:
+        return None
+    return Obstacle(target.address, barrier.reason, barrier.remedy)
+
+
+def _is_allowed(refusal: Refusal) -> Obstacle | None:
+    """Return that the role suffices, so that the reason is not known."""
+    record, caller = refusal.record, refusal.caller
+    if refusal.status is None or record.role is None or caller.admin:
+        return None
+    suffices = f"{caller} is {role_name(record.role)} there, which suffices"
+    return Obstacle(refusal.target.address, "", f"{suffices}: ask who administers the service what forbids it")
+
+
+REASONS: tuple[tuple[Access, Callable[[Refusal], Obstacle | None]], ...] = (
+    ("read", _edition_lacks),
+    ("read", _is_below_the_top),
+    ("both", _is_archived),
+    ("read", _is_switched_off),
+    ("both", _has_no_role),
+    ("write", _is_barred),
+    ("write", _is_allowed),
+)
+"""All that a section may be refused for. What cannot be read has each reason that holds, a refused write the first."""
+
+
+def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
+    """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
+    refusal = Refusal(where, needs, record, way_out=way_out)
+    yield from filter(None, (_is_archived(refusal), _is_switched_off(refusal)))
+
+
+def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:
+    """Yield an obstacle for each section that a project cannot have, as far as a list of projects shows that.
+
+    Nothing is read for such a section. Only an archived project whose section can still be read is planned, since a
+    problem there is one only if something would change.
+    """
+    if target.listed is None:
+        return
+    record = ProjectRecord(archived=target.listed.archived, off=target.listed.off)
+    for section in target.sections:
+        kind, is_skipped = kinds[section.kind], section.kind in target.skipped
+        obstacles = list(unfit(address_of(section, kinds), kind.needs, record, other_way_out(section)))
+        if obstacles:
+            about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
+            effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"
+            yield replace(together(obstacles), effect=effect, exceptions=about)
+        elif record.archived and kind.needs.archived is Archived.READ_ONLY:
+            yield unchangeable(section, kinds, is_skipped=is_skipped)
+
+
+def unchangeable(section: Section, kinds: Kinds, *, is_skipped: bool) -> Obstacle:
+    """Return that a section of an archived project cannot be changed."""
+    remedy = UNARCHIVE.format(other_way_out(section))
+    effect: Effect = "not applicable" if is_skipped else "read only"
+    return Obstacle(address_of(section, kinds), ARCHIVED, remedy, effect=effect)
+
+
+def why_unread(refusal: Refusal, reason: str) -> Obstacle:
+    """Return why a section could not be read, and what to do about it, by all that is known.
+
+    Args:
+        refusal: of the service.
+        reason: the request and the response.
+    """
+    where, needs, status = refusal.where, refusal.needs, refusal.status
+    if status not in REFUSALS:
+        return Obstacle(where, reason, REQUEST_REFUSED if status in WRONG_REQUESTS else TRY_AGAIN)
+    obstacles = list(refusal.reasons)
+    if obstacles:
+        return together(obstacles)
+    remedy = _asks(refusal.target, needs) or "check whether the service supports this section"
+    if needs.licensed and status == FORBIDDEN:
+        # The record shows nothing against this target, so that the others of its group are refused for the same reason.
+        shared = INHERITED if refusal.record.role is not None else ""
+        return Obstacle(where, NOT_LICENSED, f"{remedy}; otherwise leave the section out", shared)
+    return Obstacle(where, reason, remedy)
+
+
+def why_refused(refusal: Refusal) -> Obstacle:
+    """Return why a change to a section was forbidden, and what to do; without a reason if none is known."""
+    return next(refusal.reasons, Obstacle(refusal.where, "", _asks(refusal.target, refusal.needs)))
+
+
+def ask_caller(reader: Reader) -> Caller:
+    """Ask who is behind the token: one request a run, and two more for an administrator.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    owner = _record(reader, OWNER)
+    return caller_of(owner, _record(reader, TOKEN) if owner.get("is_admin") is True else {}, reader)
+
+
+def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Reader) -> Caller:
+    """Return the user of a record and of that of the token; one request tells whether an administrator lacks a scope.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    name, number, scopes = owner.get("username"), owner.get("id"), token.get("scopes")
+    admin = owner.get("is_admin") is True
+    doubtful = admin and isinstance(scopes, list) and "admin_mode" not in scopes
+    lacking = doubtful and isinstance(answer_or_error(lambda: reader.recall(FOR_ADMINISTRATORS)), Forbidden)
+    return Caller(
+        name if isinstance(name, str) else None,
+        number if type(number) is int else None,
+        admin=admin and not lacking,
+        lacks_admin_mode=lacking,
+    )
 
 
 def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
@@ -182,50 +432,37 @@ def other_way_out(section: Section) -> str:
     return LEAVE_OUT if section.own else f"write `unmanaged: [{section.kind}]` in its own document"
 
 
-def why_unread(
-    unread: Unreadable,
-    target: Target,
-    needs: Needs,
-    record: ProjectRecord,
-    caller: Caller,
-    *,
-    way_out: str = LEAVE_OUT,
-) -> Obstacle:
-    """Return why a section could not be read, and what to do about it, by all that is known.
+def correction(target: Target, reader: Reader) -> str:
+    """Return what to do about a path that is not found: the most similar one beside it, if one is.
 
-    Args:
-        unread: the response.
-        target: the target.
-        needs: of the section.
-        record: of the target.
-        caller: whose token it is.
-        way_out: see `other_way_out`.
+    It is looked for in the first page of what is there.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
     """
-    where = target.address
-    if unread.status not in REFUSALS:
-        return Obstacle(where, unread.reason, REQUEST_REFUSED if unread.status in WRONG_REQUESTS else TRY_AGAIN)
-    obstacles = list(_causes(target, needs, record, caller, way_out))
-    if obstacles:
-        return together(obstacles)
-    remedy = _asks(target, needs) or "check whether the service supports this section"
-    if needs.licensed and unread.status == FORBIDDEN:
-        # The record shows nothing against this target, so that the others of its group are refused for the same reason.
-        shared = INHERITED if record.role is not None else ""
-        return Obstacle(where, NOT_LICENSED, f"{remedy}; otherwise leave the section out", shared)
-    return Obstacle(where, unread.reason, remedy)
+    group = Target(Level.GROUP, target.parent).url if target.parent else ""
+    listing = {
+        Level.GROUP: f"{group}subgroups?per_page=100" if group else "groups?top_level_only=true&per_page=100",
+        Level.PROJECT: f"{group}projects?simple=true&per_page=100",
+    }[target.level]
+    answer = answer_or_error(lambda: reader.get(listing))
+    records = answer if isinstance(answer, list) else ()
+    paths = [record.get(PATH_FIELDS[target.level]) for record in records if isinstance(record, dict)]
+    beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
+    similar = closest(str(target.ref).rpartition("/")[2], beside)
+    return f"the most similar path is {beside[similar]}" if similar else way_to_see(reader)
 
 
-def why_refused(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Obstacle:
-    """Return why a change to a section of a target was forbidden, and what to do; without a reason if none is known."""
-    if record.archived and needs.archived is not Archived.OPEN:
-        return Obstacle(target.address, ARCHIVED, UNARCHIVE.format(LEAVE_OUT))
-    obstacle = without_right(needs.roles.get(target.level), target, record, caller)
-    if obstacle is None and needs.barrier and target.level is Level.PROJECT and record is not NO_RECORD:
-        return Obstacle(target.address, needs.barrier.reason, needs.barrier.remedy)
-    if obstacle is None and record.role is not None and not caller.admin:
-        suffices = f"{caller} is {role_name(record.role)} there, which suffices"
-        return Obstacle(target.address, "", f"{suffices}: ask who administers the service what forbids it")
-    return obstacle or Obstacle(target.address, "", _asks(target, needs))
+def way_to_see(reader: Reader, what: str = "path") -> str:
+    """Return what to do about what is not found: it may be there, and hidden from the token.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    shortfall = ask_caller(reader).shortfall
+    if shortfall:
+        return f"{shortfall}: {ADMIN_MODE}, or correct the {what}"
+    return f"correct the {what}, or use a token that can see it"
 
 
 def together(obstacles: Sequence[Obstacle]) -> Obstacle:
@@ -239,18 +476,6 @@ def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-def without_right(least: Role | None, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle | None:
-    """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
-    suffices = record.role is not None and least is not None and record.role >= least
-    if caller.shortfall and not suffices:
-        return Obstacle(target.address, caller.shortfall, ADMIN_MODE, INHERITED)
-    if suffices or record.role is None or least is None:
-        return None
-    needed, role = role_name(least), "no member" if record.role == NO_MEMBER else role_name(record.role)
-    reason = f"{caller} is {role} there, and {needed} is needed"
-    return Obstacle(target.address, reason, f"make {caller} {needed}", INHERITED if record.inherited else "")
-
-
 def whole_url(api_url: str) -> str:
     """Return what to do about a URL that does not end as that of an API does; empty if it does."""
     url = urlsplit(api_url)
@@ -261,52 +486,30 @@ def whole_url(api_url: str) -> str:
     return f"the URL must end in /api/v4: try {host}{base}/api/v4{at_the_top}"
 
 
-def causes(run: Survey) -> Added:
-    """Find out why parts could not be read: each of them has its cause in live state then.
-
-    A section that only sets declare is left out where the project cannot have it, as where a list shows that.
-
-    Raises:
-        ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
-        ServiceError: one that `read.ENDS_A_RUN`.
-    """
-    unreadable = sum(isinstance(part, Unreadable) for part in run.live.parts.values())
-    if not unreadable:
-        return {}
-    if run.api_url and unreadable == len(run.live.parts):
-        refuse_unless_api(run.reader, run.api_url)
-    live = with_causes(run.desired, run.live, run.reader, run.kinds)
-    obstacles = [obstacle for target in run.desired.targets for obstacle in _inapplicable(target, live, run.kinds)]
-    return {"live": live, "desired": without(run.desired, obstacles), "obstacles": (*run.obstacles, *obstacles)}
-
-
-def _inapplicable(target: DesiredTarget, live: LiveState, kinds: Kinds) -> Iterator[Obstacle]:
-    """Yield what shows that the project cannot have a section which only sets declare: no list has told that before."""
-    for section in target.sections:
-        parts = [live.parts.get((section.target, section.kind, part)) for part in section.wanted]
-        causes = [part.cause for part in parts if isinstance(part, Unreadable) and part.cause]
-        lacking = next((cause for cause in causes if cause.effect == "not applicable"), None)
-        if lacking is not None and section.kind in target.skipped:
-            yield lacking.at(address_of(section, kinds))
-
-
 def address_of(section: Section, kinds: Kinds) -> Address:
     """Return the address of what a section declares first."""
     part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
     return Address(section.target, section.kind, part.name, part.title)
 
 
-def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds) -> LiveState:
+def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, api_url: str = "") -> LiveState:
     """Return live state in which each part that could not be read has its cause.
 
     It takes at most one request for each target that fails, and one for each cause that many of them share. Where that
     does not tell the cause, it may be the user behind the token: `ask_caller`, once a run.
 
+    Args:
+        api_url: of the service, to be doubted where nothing at all can be read; empty if it is not.
+
     Raises:
-        ConfigurationError: there are many targets, and not one of them is visible.
+        ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
         ServiceError: one that `read.ENDS_A_RUN`.
     """
     failures = list(_failures(desired, live, kinds))
+    if not failures:
+        return live
+    if api_url and sum(len(failure.unread) for failure in failures) == len(live.parts):
+        refuse_unless_api(reader, api_url)
     explained: list[Explained] = []
     if (
         sum(failure.may_lack_edition for failure in failures) >= MIN_TARGETS_OF_CAUSE
@@ -417,7 +620,7 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     if record_would_tell(target, refused.values()):
         read = read_record(target, reader, UNKNOWN_CALLER)
         record = read if isinstance(read, ProjectRecord) else NO_RECORD
-    caller, ways_out = UNKNOWN_CALLER, failure.ways_out
+    caller = UNKNOWN_CALLER
     if record.role is None and not _all_told(target, refused.values(), record, caller):
         caller = ask_caller(reader)
         record = replace(record, role=Role.OWNER) if caller.admin else record
@@ -425,9 +628,17 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
             read = read_membership(target, reader, caller)
             record = read if isinstance(read, ProjectRecord) else record
     return {
-        place: replace(part, cause=why_unread(part, target, kinds[name].needs, record, caller, way_out=ways_out[name]))
+        place: replace(
+            part,
+            cause=why_unread(
+                Refusal(
+                    target.address, kinds[section].needs, record, caller, failure.ways_out[section], status=part.status
+                ),
+                part.reason,
+            ),
+        )
         for place, part in failure.unread.items()
-        for name in [place[1]]
+        for section in [place[1]]
     }
 
 
@@ -446,30 +657,7 @@ def _membership_would_tell(target: Target, refused: Iterable[Needs], record: Pro
 
 def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
     """Return whether the cause of each refusal is known."""
-    return all(any(_causes(target, needs, record, caller, "")) for needs in refused)
-
-
-def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
-    """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
-    if record.archived and needs.archived is Archived.CLOSED:
-        yield Obstacle(where, ARCHIVED, UNARCHIVE.format(way_out), effect="not applicable")
-    if needs.switches and record.off.issuperset(needs.switches):
-        words = " and ".join(needs.switches.values())
-        remedy = f"switch {words} on, or {way_out}"
-        yield Obstacle(where, f"switched off in the project: {words}", remedy, effect="not applicable")
-
-
-def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller, way_out: str) -> Iterator[Obstacle]:
-    """Yield what by itself explains a refusal to read."""
-    if needs.licensed and caller.enterprise is False:
-        yield _no_edition(target)
-    if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
-        yield Obstacle(target.address, *AT_THE_TOP)
-    yield from unfit(target.address, needs, record, way_out)
-    least = needs.readers.get(target.level, needs.roles.get(target.level))
-    obstacle = without_right(least, target, record, caller)
-    if obstacle is not None:
-        yield obstacle
+    return all(any(Refusal(target.address, needs, record, caller).reasons) for needs in refused)
 
 
 def _asks(target: Target, needs: Needs) -> str:
@@ -513,3 +701,8 @@ def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]
         if isinstance(access, dict) and type(access.get("access_level")) is int
     }
     return max(levels.values(), default=None), set(levels) == {"group_access"}
+
+
+def _record(reader: Reader, path: str) -> Mapping[str, Json]:
+    answer = answer_or_error(lambda: reader.recall(path))
+    return answer if isinstance(answer, dict) else {}

@@ -1,0 +1,231 @@
+"""The loop: from what a run asks to its plan. Commands begin here; nothing here can write."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.engine.audit import with_audit
+from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
+from reconciler.engine.compare.planner import make_plan
+from reconciler.engine.compare.renames import rename_hints
+from reconciler.engine.compare.selection import add_missing, only_change, remarks, restrict, select, share
+from reconciler.engine.creations import find_absent, left_out_remarks, with_archived, with_imports
+from reconciler.engine.discovery import discover_members, with_members
+from reconciler.engine.inventory import find_absences
+from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown_fields
+from reconciler.engine.planned import Declared, Planned
+from reconciler.engine.read import read_live, without_targets
+from reconciler.engine.roster import Move, Roster
+from reconciler.engine.rules import Facts, Moment, absent_targets, hold_unlisted, judged
+from reconciler.engine.run import MakePlan, Remark, Run, Scope
+from reconciler.engine.since import changed_since
+from reconciler.engine.sources import with_sources
+from reconciler.engine.why import lacking_sections, with_causes
+from reconciler.manifests import Manifests
+from reconciler.manifests.manifests import without_documents
+from reconciler.model.creation import ToCreate
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import FleetReader
+from reconciler.model.state import DesiredState, LiveState
+from reconciler.model.targets import Address, Identity, Level, Target
+
+LOG = logging.getLogger("reconciler")
+
+
+def plan(run: Run) -> Planned:
+    """Return the plan that turns live state into what the manifests declare, and why each difference is there.
+
+    Raises:
+        ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
+        ServiceError: one that `read.ENDS_A_RUN`. Any other failure is a problem in the plan.
+        NothingSelected: a path or a label that is selected matches no target.
+        UsageError: no target declares a section that is selected.
+    """
+    planned = compared(run)
+    planned = replace(planned, plan=with_sources(planned))
+    audited, unknown = with_audit(planned)
+    _log(unknown)
+    narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
+    placed = with_origins(narrowed, planned.declared.manifests)
+    hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
+    return replace(planned, plan=placed, cut=cut, hints=hints)
+
+
+def compared(run: Run) -> Planned:
+    """Return the plan of all that differs; nothing says yet why it does. For errors, see `plan`."""
+    kinds, roster = run.kinds, Roster(run.reader)
+    declared = _declared(run, roster)
+    facts = Facts(run, roster, declared)
+    # What a rule forbids to plan is not read.
+    obstacles = judged(Moment.DECLARED, facts)
+    absent: dict[Identity, ToCreate | Obstacle] = {
+        **declared.existence.created,
+        **absent_targets(Moment.DECLARED, facts),
+    }
+    declared = replace(declared, desired=without(declared.desired, obstacles))
+    live = _read(run, roster, declared, absent)
+    _warn(moves(roster.follow_moves()))
+    live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
+    absences = find_absences(run, declared, live, roster)
+    live = replace(live, absences=absences.by_part)
+    live = with_causes(declared.desired, live, roster, kinds, run.api_url)
+    obstacles = judged(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
+    declared = replace(declared, desired=without(declared.desired, obstacles))
+    differing, live = _looked_up(run, roster, declared, live)
+    # Lookups follow redirects too; the inventory asks for paths that nothing declares.
+    _warn(moves(roster.follow_moves(but=absences.former)))
+    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
+    shown = _with_inventory_problem(with_obstacles(differing, obstacles, kinds), run)
+    live = replace(live, ids={**roster.ids, **live.ids})
+    return Planned(run, roster, declared, live, differing, obstacles, shown.numbered(live.ids), absences)
+
+
+def checked(run: Run) -> Planned:
+    """Return a plan for the doctor: it also reads what could not be read by a plan, and finds the causes itself."""
+    kinds, roster = run.kinds, Roster(run.reader)
+    declared, today = _declared(run, roster), roster.now().date()
+    facts = Facts(run, roster, declared)
+    obstacles = judged(Moment.DECLARED, facts, checking=True)
+    absent: dict[Identity, ToCreate | Obstacle] = {
+        **declared.existence.created,
+        **absent_targets(Moment.DECLARED, facts),
+    }
+    lacking = (each for target in declared.desired.targets for each in lacking_sections(target, kinds, today))
+    left_out = (obstacle for obstacle in lacking if obstacle.effect != "problem")
+    declared = replace(declared, desired=without(declared.desired, left_out))
+    differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
+    _warn(moves(roster.follow_moves()))
+    live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
+    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
+    return Planned(run, roster, declared, live, differing, obstacles, with_obstacles(differing, obstacles, kinds))
+
+
+def draw_plan(
+    desired: DesiredState,
+    reader: FleetReader,
+    kinds: Kinds,
+    *,
+    make: MakePlan = make_plan,
+    progress: Progress | None = None,
+    api_url: str = "",
+    follow_moved: bool = False,
+) -> Plan:
+    """Return the plan that turns live state into a desired one that comes from no manifests; see `Run`."""
+    run = Run(
+        reader,
+        kinds,
+        without_documents(desired),
+        scope=Scope(grace=desired.grace, forced=desired.forced),
+        progress=progress or Progress(),
+        api_url=api_url,
+        follow_moved=follow_moved,
+        make=make,
+    )
+    return compared(run).plan
+
+
+def with_origins(plan: Plan, manifests: Manifests) -> Plan:
+    """Return a plan with the places where the manifests declare its changes and problems."""
+    return replace(plan, targets=tuple(target.with_origins(manifests.origin) for target in plan.targets))
+
+
+def _declared(run: Run, roster: Roster) -> Declared:
+    """Return what is declared once sets are targets, and the part of it that this run plans."""
+    discovery = discover_members(run, roster)
+    manifests = with_members(run.manifests, discovery)
+    known = {*run.manifests.warnings}
+    _warn(warning for warning in manifests.warnings if warning not in known)
+    since = changed_since(run, manifests, discovery)
+    _warn(since.warnings)
+    desired = _selected(run, manifests, since.changed)
+    existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
+    _log(left_out_remarks(existence.left_out))
+    manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
+    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
+
+
+def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
+    """Return what is selected, and has changed; without what sets may select whose groups cannot be listed.
+
+    Raises:
+        NothingSelected, UsageError: see `selection.select`.
+    """
+    scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
+    only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
+    desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
+    _warn(() if unlisted else remarks(scope.selection, whole))
+    if changed is not None and not scope.everything and scope.failed is None:
+        desired = replace(desired, targets=tuple(target for target in desired.targets if target.target in changed))
+    desired = replace(hold_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
+    return desired if scope.shard is None else share(desired, whole, scope.shard, run.kinds)
+
+
+def _read(run: Run, roster: Roster, declared: Declared, absent: Mapping[Identity, ToCreate | Obstacle]) -> LiveState:
+    """Read what is declared, as far as it was not read while groups were listed."""
+    ids = {**declared.discovery.ids, **roster.existing_ids}
+    early = declared.discovery.parts
+    return read_live(declared.desired, roster, run.kinds, run.progress, early=early, ids=ids, absent=absent)
+
+
+def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState) -> tuple[Plan, LiveState]:
+    """Return the plan of what was read, without regard to obstacles, and live state with what it has asked for."""
+    desired, whole = declared.desired, declared.whole.targets
+    _warn(unshown_fields(desired, live))
+    differing, live = plan_with_lookups(run, roster, desired, whole, live)
+    differing = with_imports(differing, declared.existence.importing)
+    return differing.with_findings(doomed_entries(desired, run.kinds, roster.records)), live
+
+
+def moves(moved: Mapping[Target, Move]) -> Iterator[str]:
+    """Yield a sentence about each target that has moved."""
+    for target, move in moved.items():
+        yield f"{target} {'is to be deleted, as' if move.doomed else 'has moved to'} {move}"
+
+
+def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
+    """Return a plan with a problem if the inventory cannot be read: it is about all targets, and at the instance."""
+    error, instance = run.inventory.error, Target(Level.INSTANCE)
+    if error is None or not run.scope.reports_fleet_findings:
+        return plan
+    others = [target for target in plan.targets if target.target != instance]
+    own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance)]
+    problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
+    return replace(plan, targets=(own[0].adding(problem), *others))
+
+
+def _narrowed(plan: Plan, whole: DesiredState, scope: Scope) -> tuple[Plan, frozenset[Target]]:
+    """Return what `--retry-failed` and `--only-change` leave of a plan, and the targets that lose something."""
+    if scope.failed is None and not scope.only_change:
+        return plan, frozenset()
+    narrowed = plan if scope.failed is None else _retried(plan, whole, scope, scope.failed)
+    if scope.only_change:
+        narrowed = only_change(narrowed)
+    numbers = {target.target: _numbers(target) for target in narrowed.targets}
+    cut = (target.target for target in plan.targets if numbers.get(target.target) != _numbers(target))
+    return narrowed, frozenset(cut)
+
+
+def _retried(plan: Plan, whole: DesiredState, scope: Scope, failed: frozenset[Address]) -> Plan:
+    """Return the part of a plan that was not done before."""
+    declared = {(target.target, section.kind) for target in whole.targets for section in target.sections}
+    if not scope.reports_fleet_findings:
+        # The first shard alone reports what no manifest declares.
+        failed = frozenset(address for address in failed if (address.target, address.section) in declared)
+    return add_missing(restrict(plan, failed), failed, declared, scope.selection)
+
+
+def _numbers(target: TargetPlan) -> tuple[int, int]:
+    return len(target.changes), len(target.problems)
+
+
+def _warn(sentences: Iterable[object]) -> None:
+    for sentence in sentences:
+        LOG.warning("%s", sentence)
+
+
+def _log(remarks: Iterable[Remark]) -> None:
+    for level, sentence in remarks:
+        LOG.log(level, "%s", sentence)

@@ -1,0 +1,369 @@
+"""The roster: which groups and projects there are, and what their records say. Each record is asked for once a run."""
+
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+from urllib.parse import quote, unquote
+
+from reconciler.engine.crew import ask_each
+from reconciler.engine.read import UNEXPECTED, answer_or_error
+from reconciler.errors import BadAnswer, NotFound, ServiceError
+from reconciler.model.creation import VISIBILITIES, Visibility
+from reconciler.model.protocols import Concurrency, FleetReader, Json, KeepPage, Kept, Reader, Spread
+from reconciler.model.state import Reference
+from reconciler.model.targets import Identity, Level, Target
+
+OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
+"""The level that each of these is easily taken for."""
+
+PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
+"""The field of a record that has the full path."""
+
+RECORD = re.compile(r"(group|project)s/([^/?]+)(\?with_projects=false)?")
+"""The path of a group's or a project's own record."""
+
+_DOOMED = re.compile(r"-deletion_scheduled-[0-9]+(/|$)")
+
+Value = TypeVar("Value", int, str)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecord:
+    """The service's response about a group or a project as such.
+
+    Attributes:
+        target: as it was asked for.
+        fields: the answer.
+    """
+
+    target: Target
+    fields: Mapping[str, Json]
+
+    @property
+    def id(self) -> int:
+        """The numeric ID.
+
+        Raises:
+            BadAnswer: the record has none.
+        """
+        return self._field("id", int)
+
+    @property
+    def path(self) -> str:
+        """The full path, in the service's own spelling.
+
+        Raises:
+            BadAnswer: the record has none.
+        """
+        return self._field(PATH_FIELDS[self.target.level], str)
+
+    def _field(self, name: str, kind: type[Value]) -> Value:
+        value = self.fields.get(name)
+        if type(value) is not kind:
+            raise BadAnswer(_request(self.target), UNEXPECTED)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A group or a project that exists, or the namespace of a user.
+
+    Attributes:
+        id: numeric ID.
+        visibility: None if unknown.
+        personal: whether it is the namespace of a user.
+        archived: whether it is a project that was archived, as far as it was asked for itself.
+        moved_to: its full path, if it has moved from where it was asked for; else empty.
+    """
+
+    id: int
+    visibility: Visibility | None = None
+    personal: bool = False
+    archived: bool = False
+    moved_to: str = ""
+
+
+Answer = There | ServiceError | None
+"""The group or project; None if it is missing; the error if the service did not say."""
+
+Answers = Mapping[Identity, Answer]
+"""By `Target.identity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The place of a group or project that has moved.
+
+    Attributes:
+        number: its numeric ID.
+        path: its full path; None if unknown.
+        day: the day on which its own deletion was scheduled, which renames it; empty if it is not, or only with its
+            group.
+    """
+
+    number: int
+    path: str | None = None
+    day: str = ""
+
+    @property
+    def doomed(self) -> bool:
+        """Whether its deletion is scheduled, or that of a group above it."""
+        return bool(self.day) or is_doomed(self.path or "")
+
+    def __str__(self) -> str:
+        """`acme/api (ID 100)`."""
+        return f"ID {self.number}" if self.path is None else f"{self.path} (ID {self.number})"
+
+
+class Roster:
+    """The service as a plan reads it: a `FleetReader` that asks for the record of each group and project once.
+
+    Its memory ends with the plan: an apply asks again where it has to know what holds now.
+
+    Attributes:
+        answers: which groups and projects exist, as far as that was asked.
+        moves: the groups and projects that have moved, as far as that was asked, by their former paths.
+    """
+
+    def __init__(self, reader: FleetReader) -> None:
+        self._reader = reader
+        self._records: dict[str, Json] = {}
+        self.answers: dict[Identity, Answer] = {}
+        self.moves: dict[Target, Move] = {}
+
+    @property
+    def ids(self) -> dict[Reference, int]:
+        """The numeric IDs of the groups and projects whose records were asked for."""
+        return {place: number for place, record in self.records.items() if type(number := record.get("id")) is int}
+
+    @property
+    def existing_ids(self) -> dict[Reference, int]:
+        """The numeric IDs of the groups and projects that were found to exist."""
+        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, There)}
+        return {Reference(level, str(path)): found.id for (level, path), found in there.items() if not found.personal}
+
+    @property
+    def records(self) -> dict[Reference, Mapping[str, Json]]:
+        """The records of the groups and projects that were asked for by path, or that show their path."""
+        records: dict[Reference, Mapping[str, Json]] = {}
+        for path, answer in self._records.items():
+            record = RECORD.fullmatch(path)
+            if record and isinstance(answer, dict) and not record[2].isdigit():
+                records[Reference(Level(record[1]), unquote(record[2]).casefold())] = answer
+        return records
+
+    def remembers(self, target: Target) -> bool:
+        """Return whether the record of a project costs no request any more."""
+        return target.url.rstrip("/") in self._records
+
+    def find(
+        self, targets: Iterable[Target], *, created: Container[Identity], known: Answers | None = None
+    ) -> dict[Identity, Answer]:
+        """Return all answers so far, and whether these targets exist.
+
+        It takes one request for each target, unless a group above it is missing; and one for the group right above
+        missing targets, unless that is among the targets: its ID and its visibility are needed. As long as such a group
+        may be missing itself, only one of the targets in it is asked for.
+
+        Args:
+            targets: by path.
+            created: those of the targets that are created if they are missing, for which their groups are asked for.
+            known: the targets that need not be asked for, since a list has shown them.
+
+        Raises:
+            ServiceError: one that `ENDS_A_RUN`.
+        """
+        existing = self.answers = {**(known or {}), **self.answers}
+        waiting = {target.identity: target for target in targets if target.identity not in existing}
+        for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}
+        tried: set[str] = set()
+        while waiting:
+            for identity, target in [*waiting.items()]:
+                above = missing_group(target, existing)
+                if above is not None:
+                    _, existing[identity] = above
+                    del waiting[identity]
+            asked = [*_next(waiting, existing, tried)]
+            answers = ask_each(_ask, asked, self)
+            for target, answer in answers.items():
+                existing[target.identity] = answer
+                del waiting[target.identity]
+            inside = [target for target in asked if "/" in str(target.ref)]
+            tried |= {target.groups_above[-1] for target in inside}
+            missing = [target for target in inside if answers[target] is None and target.identity in created]
+            parents = [Target(Level.GROUP, target.parent) for target in missing]
+            needed = {group.identity: group for group in parents if group.identity not in existing}
+            namespaces = ask_each(partial(_ask_namespace, for_projects=for_projects), needed.values(), self)
+            existing |= {group.identity: answer for group, answer in namespaces.items()}
+        return existing
+
+    def follow_moves(self, but: Container[Target] = ()) -> dict[Target, Move]:
+        """Ask where the groups and projects are whose paths have redirected since the last time.
+
+        Args:
+            but: the paths that nothing declares, which do not count.
+        """
+        redirected = {Target(level, path): number for (level, path), number in self.moved.items()}
+        new = {
+            target: self._place(Target(target.level, number))
+            for target, number in redirected.items()
+            if target not in self.moves and target not in but
+        }
+        self.moves |= new
+        return new
+
+    def _place(self, target: Target) -> Move:
+        number = int(target.ref or 0)
+        try:
+            record = fetch_record(target, self)
+            return Move(number, record.path, str(record.fields.get("marked_for_deletion_on") or ""))
+        except ServiceError:
+            return Move(number)
+
+    @property
+    def concurrency(self) -> Concurrency:
+        """See `Reader`."""
+        return self._reader.concurrency
+
+    @property
+    def moved(self) -> Mapping[tuple[Level, str], int]:
+        """See `FleetReader`."""
+        return self._reader.moved
+
+    def get(self, path: str) -> Json:
+        """See `Reader`. What could not be read is asked for again."""
+        record = RECORD.fullmatch(path)
+        if record is None:
+            return self._reader.get(path)
+        level, query = Level(record[1]), record[3] or ""
+        number = self._reader.moved.get((level, unquote(record[2])))
+        path = path if number is None else f"{level}s/{number}{query}"
+        if path not in self._records:
+            self._remember(level, path, query, self._reader.get(path))
+        return self._records[path]
+
+    def recall(self, path: str) -> Json:
+        """See `Reader`."""
+        record, answer = RECORD.fullmatch(path), self._reader.recall(path)
+        if record is not None:
+            self._remember(Level(record[1]), path, record[3] or "", answer)
+        return answer
+
+    def pages(self, path: str, *, whole: bool = False) -> list[Json]:
+        """See `Reader`."""
+        return self._reader.pages(path, whole=whole)
+
+    def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
+        """See `FleetReader`."""
+        return self._reader.gather(path, keep, spread)
+
+    def now(self) -> datetime:
+        """See `FleetReader`."""
+        return self._reader.now()
+
+    def _remember(self, level: Level, path: str, query: str, answer: Json) -> None:
+        # A record is found by its number and by its path, whichever of them it was asked for by.
+        names = (answer.get("id"), answer.get(PATH_FIELDS[level])) if isinstance(answer, dict) else ()
+        urls = (f"{level}s/{quote(str(name), safe='')}{query}" for name in names if name is not None)
+        self._records |= dict.fromkeys((path, *urls), answer)
+
+
+def fetch_record(target: Target, reader: Reader) -> TargetRecord:
+    """Ask for the record of a group or a project; of a group, without its projects.
+
+    Raises:
+        ServiceError: there is no such record, or none that the token may see.
+    """
+    record = reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
+    if not isinstance(record, dict):
+        raise BadAnswer(_request(target), UNEXPECTED)
+    return TargetRecord(target, record)
+
+
+def is_doomed(path: str) -> bool:
+    """Return whether the deletion of a group or project, or of a group above it, is scheduled.
+
+    The service renames what it will delete, and nothing else tells: what is in such a group shows no date of its own,
+    and lists have it.
+    """
+    return _DOOMED.search(path) is not None
+
+
+def is_off(value: Json) -> bool:
+    """Return whether a value in a project's record says that a feature is switched off."""
+    return value is False or value == "disabled"
+
+
+def is_the_other(target: Target, reader: Reader) -> bool:
+    """Return whether a project that is not found is a group, or a group that is not found a project.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    other = Target(OTHER[target.level], target.ref)
+    if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
+        return False
+    return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
+
+
+def missing_group(target: Target, answers: Answers) -> tuple[str, ServiceError | None] | None:
+    """Return the nearest group above a target that does not exist, and the error if that is not known; None if all do.
+
+    Groups that were not asked for count as there.
+    """
+    asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in answers)
+    nearest = next(asked, None)
+    answer = None if nearest is None else answers[Level.GROUP, nearest]
+    return None if nearest is None or isinstance(answer, There) else (nearest, answer)
+
+
+def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
+    """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
+    doubtful: set[str] = set()
+    for target in waiting.values():
+        above = target.groups_above
+        if any((Level.GROUP, group) in waiting for group in above):
+            continue
+        parent = above[-1] if above else ""
+        if parent in doubtful:
+            continue
+        if parent and (Level.GROUP, parent) not in answers and parent not in tried:
+            doubtful.add(parent)
+        yield target
+
+
+def _ask(target: Target, reader: Reader) -> Answer:
+    answer = answer_or_error(lambda: _there(target, reader))
+    return None if isinstance(answer, NotFound) else answer
+
+
+def _there(target: Target, reader: Reader) -> There:
+    record = fetch_record(target, reader)
+    stays = record.path.casefold() == str(target.ref).casefold()
+    is_archived = target.level is Level.PROJECT and record.fields.get("archived") is True
+    return There(record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path)
+
+
+def _visibility(record: Mapping[str, Json]) -> Visibility | None:
+    shown = record.get("visibility")
+    return next((visibility for visibility in VISIBILITIES if visibility == shown), None)
+
+
+def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:
+    """Ask for a group; a project may be in the namespace of a user instead."""
+    answer = _ask(group, reader)
+    path = str(group.ref)
+    if answer is not None or "/" in path or path.casefold() not in for_projects:
+        return answer
+    namespace = answer_or_error(lambda: reader.get(f"namespaces/{quote(path, safe='')}"))
+    match namespace:
+        case {"id": int(number), "kind": "user"}:
+            return There(number, "private", personal=True)
+    return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
+
+
+def _request(target: Target) -> str:
+    return f"GET {target.url.rstrip('/')}"

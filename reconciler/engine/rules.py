@@ -1,0 +1,435 @@
+"""The rules: each reason for which something declared is not read, not planned, or not changed.
+
+A rule is a row of one table. A rule that needs records asks the roster for those of all targets at once, side by side.
+Then it judges each target by itself, by all that is known, and asks for nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import Enum, auto
+
+from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.planner import NO_PLAN
+from reconciler.engine.crew import ask_each
+from reconciler.engine.lookups import look_up, look_up_paths
+from reconciler.engine.planned import Declared, Planned
+from reconciler.engine.read import answer_or_error
+from reconciler.engine.roster import Move, Roster, TargetRecord, fetch_record
+from reconciler.engine.run import Run
+from reconciler.engine.why import AT_THE_TOP, address_of, lacking_sections, unchangeable
+from reconciler.errors import ServiceError
+from reconciler.manifests import UnlistedSet
+from reconciler.model.kind import Archived
+from reconciler.model.obstacle import Effect, Obstacle
+from reconciler.model.plan import Plan
+from reconciler.model.protocols import Reader
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
+from reconciler.model.targets import Identity, Level, Target
+
+NOTHING_READ = LiveState({}, {})
+
+
+class Moment(Enum):
+    """When a rule is judged: as early as its records are known, so that nothing is read in vain."""
+
+    DECLARED = auto()
+    """Before anything is read."""
+    READ = auto()
+    """Once all is read."""
+    EXPLAINED = auto()
+    """Once it is known why some of it could not be read."""
+    PLANNED = auto()
+    """Once it is known what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known when a rule is judged.
+
+    Attributes:
+        run: what is asked.
+        roster: the groups and projects.
+        declared: what is declared, and what of it is to be planned.
+        live: what was read.
+        compared: the plan of it, without regard to obstacles.
+        obstacles: those of the rules before.
+        same: by target its ID, and all targets that have it, if there are several.
+        archived: the archived projects that no list shows, each with the sections that cannot be changed there.
+    """
+
+    run: Run
+    roster: Roster
+    declared: Declared
+    live: LiveState = NOTHING_READ
+    compared: Plan = NO_PLAN
+    obstacles: tuple[Obstacle, ...] = ()
+    same: Mapping[Target, tuple[int, Sequence[DesiredTarget]]] = field(default_factory=dict)
+    archived: Mapping[Target, Sequence[Section]] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[DesiredTarget, ...]:
+        """What is to be planned."""
+        return self.declared.desired.targets
+
+    @property
+    def today(self) -> date:
+        """The day by the service's clock: exceptions end."""
+        return self.roster.now().date()
+
+
+def nothing(facts: Facts) -> Facts:
+    """Ask for nothing: the facts suffice."""
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table.
+
+    Attributes:
+        moment: when it is judged.
+        judge: yields what is in the way of a target, by facts alone.
+        needs: the records that it judges by, and their cost in requests.
+        ask: asks for these records, and returns the facts with what they show.
+        absent: whether nothing of the target is read or planned then.
+        checked: whether the doctor tells it too, which finds the other causes itself.
+    """
+
+    moment: Moment
+    judge: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
+    needs: str
+    ask: Callable[[Facts], Facts] = nothing
+    absent: bool = False
+    checked: bool = False
+
+
+def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
+    """Return all obstacles so far, with those of the rules of a moment.
+
+    Args:
+        moment: the moment.
+        facts: what is known.
+        checking: whether only the rules of the doctor count.
+
+    Raises:
+        ServiceError: one that `read.ENDS_A_RUN`.
+    """
+    for rule in RULES:
+        if rule.moment is not moment or rule.absent or (checking and not rule.checked):
+            continue
+        # A rule asks for nothing where an earlier one has found an obstacle.
+        facts = rule.ask(facts)
+        found = tuple(obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
+        facts = replace(facts, obstacles=(*facts.obstacles, *found))
+    return facts.obstacles
+
+
+def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
+    """Return by `Target.identity` the obstacles of the targets of which nothing is read or planned."""
+    rules = [rule for rule in RULES if rule.moment is moment and rule.absent]
+    return {
+        target.target.identity: obstacle
+        for target in facts.targets
+        for rule in rules
+        for obstacle in rule.judge(target, facts)
+    }
+
+
+def _path_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    reason = facts.declared.discovery.unknown.get(declared.target)
+    if reason is not None:
+        advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+        words = f"the path of {declared.target} is not known ({reason.reason}), and {advice}"
+        yield replace(reason, reason=words, effect="read only")
+
+
+def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
+    target, unlisted = declared.target, facts.declared.unlisted
+    hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
+    about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == target.identity]
+    if hidden:
+        group = hidden[-1].where.target
+        yield Obstacle(target.address, f"its sets are unknown, because the projects of {group} cannot be listed")
+    elif about:
+        yield about[0].at(target.address)
+
+
+def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
+    """Return a state in which nothing depends on sets whose groups cannot be listed: see `_sets_unknown`.
+
+    The groups are among the targets, so that the plan reports them.
+    """
+    targets = {target.target.identity: target for target in desired.targets}
+    for name, target in targets.items():
+        if any(unlisted_set.may_select(target) for unlisted_set in unlisted):
+            targets[name] = replace(target, sections=(), creation=None)
+    for unlisted_set in unlisted:
+        group = unlisted_set.obstacle.where.target
+        targets.setdefault(group.identity, DesiredTarget(group, (), unlisted_set.origin))
+    return replace(desired, targets=tuple(sorted(targets.values(), key=lambda target: target.target.order)))
+
+
+def _missing(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    obstacle = facts.declared.existence.obstacles.get(declared.target.identity)
+    if obstacle is not None:
+        yield obstacle
+
+
+def _lacks_section(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    return lacking_sections(declared, facts.run.kinds, facts.today)
+
+
+def _is_below_the_top(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Tell of new subgroups what no subgroup has; of those that exist, the service says so itself."""
+    target, kinds = declared.target, facts.run.kinds
+    is_new = target.identity in facts.declared.existence.created
+    for section in declared.sections if is_new and target.level is Level.GROUP and "/" in str(target.ref) else ():
+        if kinds[section.kind].needs.top_level:
+            about = about_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
+            effect: Effect = "excepted" if about else "problem"
+            yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
+
+
+def _is_hidden_by_move(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Plan nothing of a project that has moved and was not read where it is now."""
+    move = facts.roster.moves.get(declared.target)
+    if move is not None and facts.live.unread(*declared.sections):
+        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+
+
+def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Leave out what only sets declare and the project cannot have, as where a list shows that."""
+    for section in (section for section in declared.sections if section.kind in declared.skipped):
+        causes = (part.cause for part in facts.live.unread(section).values())
+        lacking = next((cause for cause in causes if cause and cause.effect == "not applicable"), None)
+        if lacking is not None:
+            yield lacking.at(address_of(section, facts.run.kinds))
+
+
+def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    move = facts.roster.moves.get(declared.target)
+    is_told = declared.target.identity in facts.live.absent
+    if move is not None and not is_told and not facts.live.unread(*declared.sections):
+        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+
+
+def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
+    """Yield why a target that has moved is not written to, if it is not.
+
+    Args:
+        target: as the manifest names it.
+        move: where it is.
+        follow: whether projects that have moved are written to.
+    """
+    if move.doomed:
+        how = f"since {move.day}" if move.day else "with its group"
+        reason = f"scheduled for deletion {how}, and called {move} until then"
+        yield Obstacle(target.address, reason, "restore it, or remove it from the manifests", effect="read only")
+    elif not follow:
+        remedy = "use its new path in the manifest, or add --follow-moved"
+        yield Obstacle(target.address, f"moved to {move}", remedy, effect="read only")
+
+
+def _find_same(facts: Facts) -> Facts:
+    """Find out which targets are the same; ask only where a change might be made twice."""
+    targets = _existing(facts)
+    numbers = _numbers(facts, targets)
+    alike: dict[tuple[Level, int], list[DesiredTarget]] = {}
+    for declared in targets:
+        number = _number(declared.target, numbers)
+        if number is not None:
+            alike.setdefault((declared.target.level, number), []).append(declared)
+    several = [(number, targets) for (_, number), targets in alike.items() if len(targets) > 1]
+    same = {declared.target: (number, targets) for number, targets in several for declared in targets}
+    return replace(facts, same=same)
+
+
+def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Tell which targets are the same: what one of them writes, the other would undo or do again."""
+    (number, alike), moves = facts.same.get(declared.target, (0, ())), facts.roster.moves
+    others = [other for other in alike if other.target != declared.target]
+    move = moves.get(declared.target)
+    if not others or (move is not None and (move.doomed or not facts.run.follow_moved)):
+        return
+    former = next((other for other in others if other.target in moves), None)
+    if move is not None:
+        origins = " and ".join(other.origin for other in others)
+        reason = f"moved to {move}, which is declared too ({origins}): correct this path first"
+    elif former is not None:
+        reason = f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
+    else:
+        named = " and ".join(f"{other.target} ({other.origin})" for other in others)
+        level = declared.target.level
+        reason = f"is the same {level} as {named}, ID {number}: keep one of these documents"
+    yield Obstacle(declared.target.address, reason, effect="read only")
+
+
+def _existing(facts: Facts) -> Collection[DesiredTarget]:
+    """Return all targets that exist, each once, whether they are planned or not."""
+    gone = facts.live.absent.keys() - {target.identity for target in facts.roster.moves}
+    targets = (*facts.declared.whole.targets, *facts.targets)
+    return {target.target: target for target in targets if target.target.identity not in gone}.values()
+
+
+def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Reference, int]:
+    """Return the IDs of targets by path; ask only where a change might be made twice."""
+    numbers = {reference: number for reference, number in facts.live.ids.items() if isinstance(number, int)}
+    for target, move in facts.roster.moves.items():
+        paths = (str(path).casefold() for path in (target.ref, move.path) if path is not None)
+        numbers |= {Reference(target.level, path): move.number for path in paths}
+    busy = {(change.address.target, change.address.section) for change in facts.compared.changes}
+    for level in (Level.GROUP, Level.PROJECT):
+        by_number, by_path = _doubtful(level, targets, busy, numbers)
+        if len(by_path) < len(by_number):
+            answers = look_up(by_path, facts.roster)
+            numbers |= {reference: number for reference, number in answers.items() if isinstance(number, int)}
+            continue
+        for target, path in look_up_paths(by_number, facts.roster).items():
+            if isinstance(path, str) and isinstance(target.ref, int):
+                numbers[Reference(level, path.casefold())] = target.ref
+    return numbers
+
+
+def _doubtful(
+    level: Level,
+    targets: Iterable[DesiredTarget],
+    busy: Collection[tuple[Target, str]],
+    numbers: Mapping[Reference, int],
+) -> tuple[set[Target], set[Reference]]:
+    """Return the targets given by ID and by path that may be the same, where one of the two is to change.
+
+    Both must declare the section that changes, and nothing that was read identifies them.
+    """
+    placed = {number for reference, number in numbers.items() if reference.level is level}
+    by_number: dict[str, set[Target]] = {}
+    by_path: dict[str, set[Target]] = {}
+    for declared in targets:
+        target = declared.target
+        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, numbers) is None
+        if target.level is level and unknown:
+            for section in declared.sections:
+                (by_number if isinstance(target.ref, int) else by_path).setdefault(section.kind, set()).add(target)
+    some, others = set(), set()
+    for name in by_number.keys() & by_path.keys():
+        changing = {target for target, section in busy if section == name}
+        # A target that stays as it is may be the same as one that changes.
+        some |= by_number[name] & changing if changing.isdisjoint(by_path[name]) else by_number[name]
+        others |= by_path[name] & changing if changing.isdisjoint(by_number[name]) else by_path[name]
+    return some, {Reference(level, str(target.ref).casefold()) for target in others}
+
+
+def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
+    if isinstance(target.ref, str):
+        return numbers.get(Reference(target.level, target.ref.casefold()))
+    return target.ref
+
+
+def _find_archived(facts: Facts) -> Facts:
+    """Ask which projects are archived, where that matters and no list shows it."""
+    doubtful, moves = dict(_perhaps_archived(facts)), facts.roster.moves
+
+    def ask(target: Target, reader: Reader) -> TargetRecord | ServiceError:
+        place = Target(target.level, moves[target].number) if target in moves else target
+        return answer_or_error(lambda: fetch_record(place, reader))
+
+    records = ask_each(ask, doubtful, facts.roster)
+    archived = {
+        target: doubtful[target]
+        for target, record in records.items()
+        if isinstance(record, TargetRecord) and record.fields.get("archived") is True
+    }
+    return replace(facts, archived=archived)
+
+
+def _is_archived(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Tell what cannot be changed in an archived project, and that can be read as in any."""
+    for section in facts.archived.get(declared.target, ()):
+        yield unchangeable(section, facts.run.kinds, is_skipped=section.kind in declared.skipped)
+
+
+def requests_left(checked: Planned) -> int:
+    """Return how many requests a plan takes to find out which projects are archived, besides those of a check."""
+    facts = Facts(checked.run, checked.roster, checked.declared, checked.live, checked.compared, checked.obstacles)
+    return sum(not facts.roster.remembers(target) for target, _ in _perhaps_archived(facts))
+
+
+def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...]]]:
+    """Yield the projects that may be archived, each with the sections that could not be changed then."""
+    kinds = facts.run.kinds
+    changing = {
+        (change.address.target, change.address.section)
+        for change in facts.compared.changes
+        if change.address.section and kinds[change.address.section].needs.archived is not Archived.OPEN
+    }
+    told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
+    listed = facts.declared.listed if changing else frozenset()
+    for declared in facts.targets:
+        target = declared.target
+        refused = tuple(
+            section
+            for section in declared.sections
+            if (target, section.kind) in changing and told.isdisjoint(((target, section.kind), (target, "")))
+        )
+        is_known = target.identity in facts.live.absent or target.identity[1] in listed or _is_active(declared, facts)
+        if target.level is Level.PROJECT and refused and not is_known:
+            yield target, refused
+
+
+def _is_active(declared: DesiredTarget, facts: Facts) -> bool:
+    """Return whether a section was read that archived projects do not show."""
+    return any(
+        not isinstance(facts.live.parts[section.target, section.kind, part], Unreadable)
+        for section in declared.sections
+        if facts.run.kinds[section.kind].needs.archived is Archived.CLOSED
+        for part in section.wanted
+    )
+
+
+RULES = (
+    Rule(
+        Moment.DECLARED,
+        _path_unknown,
+        "the record of a target that is given by ID and uses its path: one request, unless a list shows it",
+        checked=True,
+    ),
+    Rule(Moment.DECLARED, _sets_unknown, "the lists of the groups of sets: nothing besides"),
+    Rule(
+        Moment.DECLARED,
+        _missing,
+        "the record of a target with `create`: one request, and one for its import",
+        absent=True,
+        checked=True,
+    ),
+    Rule(Moment.DECLARED, _lacks_section, "archived or switched off, by the lists of groups: nothing besides"),
+    Rule(Moment.DECLARED, _is_below_the_top, "the path of a target to be created: nothing"),
+    Rule(
+        Moment.READ,
+        _is_hidden_by_move,
+        "the record of a target whose path redirects: one request",
+        absent=True,
+        checked=True,
+    ),
+    Rule(Moment.EXPLAINED, _is_refused, "why something could not be read: nothing besides"),
+    Rule(
+        Moment.PLANNED,
+        _has_moved,
+        "the record of a target whose path redirects: one request, or asked before",
+        checked=True,
+    ),
+    Rule(
+        Moment.PLANNED,
+        _is_declared_twice,
+        ask=_find_same,
+        needs="the record of a target that may be another one too, if one of them changes: one request",
+        checked=True,
+    ),
+    Rule(
+        Moment.PLANNED,
+        _is_archived,
+        ask=_find_archived,
+        needs="the record of a project that no list shows, if an archived one refuses the change: one request",
+    ),
+)
+"""All rules, in the order in which their obstacles are told."""
