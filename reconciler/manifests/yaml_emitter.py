@@ -17,8 +17,7 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, NamedTuple
 
-from ruamel.yaml import events
-from ruamel.yaml.emitter import Emitter, ScalarAnalysis
+from ruamel.yaml import emitter, events
 
 PLAIN_SCALAR = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
 """Text that needs no quotes, unless it is one of `QUOTED_WORDS`."""
@@ -116,7 +115,15 @@ def inline(value: Any) -> str:
     return _emit([[value]], STANDARD, None)[1:-2]
 
 
-class _Emitter(Emitter):
+class _Columns(emitter.Indents):
+    """The columns of what encloses a value."""
+
+    def seq_flow_align(self, *_: object) -> int:
+        """Return no spaces before a bracket: dashes and brackets need none here."""
+        return 0
+
+
+class _Emitter(emitter.Emitter):
     """Writes each text in the style of its event, and never breaks a line within it."""
 
     def emit(self, event: events.Event) -> None:
@@ -126,10 +133,10 @@ class _Emitter(Emitter):
             self.event = self.events.pop(0)
             self.state()
 
-    def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
+    def analyze_scalar(self, scalar: str) -> emitter.ScalarAnalysis:
         """Look at no character: the style has been chosen, and looking takes a third of the time."""
         allowed = True
-        return ScalarAnalysis(scalar, False, False, allowed, allowed, allowed, allowed, allowed)
+        return emitter.ScalarAnalysis(scalar, False, False, allowed, allowed, allowed, allowed, allowed)
 
     def choose_scalar_style(self) -> str:
         """Return the style of the event."""
@@ -187,10 +194,11 @@ def _emit(
     documents: Iterable[Any],
     indents: Indents,
     is_flow: IsFlow | None = _is_never_flow,
-    emitter: type[Emitter] = _Emitter,
+    kind: type[_Emitter] = _Emitter,
 ) -> str:
     text = StringIO()
-    writer = emitter(text, width=sys.maxsize)
+    writer = kind(text, width=sys.maxsize)
+    writer.indents = _Columns()
     writer.best_map_indent = indents.mapping
     writer.best_sequence_indent, writer.sequence_dash_offset = indents.dash + 2, indents.dash
     writer.emit(events.StreamStartEvent())

@@ -96,6 +96,15 @@ def test_every_text_is_read_back_wherever_it_is_written(text: str, mapping: int,
     assert [found.errors for found in read.values() if found.errors] == []
 
 
+def test_brackets_have_no_spaces_before_them() -> None:
+    value = [[{"a": [[1, {"b": [{}]}], {}]}], {"c": [[]]}]
+    one, other = "[{a: [[1, {b: [{}]}], {}]}]", "{c: [[]]}"
+    assert inline(value) == f"[{one}, {other}]"
+    assert write_yaml([{"k": {"l": value}}]) == f"k:\n  l:\n    - {one}\n    - {other}\n"
+    assert block(value, 0, Indents(1, 4)) == f"- {one}\n- {other}\n"
+    assert block({"l": value}, 0, Indents(4, 0)) == f"l:\n- {one}\n- {other}\n"
+
+
 def test_half_of_a_character_is_written_as_an_escape_that_is_refused() -> None:
     written = write_yaml([{"a": "\ud800"}])
     assert written == 'a: "\\uD800"\n'
