@@ -6,6 +6,7 @@ Each group is listed once a run. What comes of it goes to the manifests, and the
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import TypeVar
 
@@ -223,7 +224,7 @@ def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**none, **members}), "")
         desired, today = select(whole, run.scope.selection, partly=True), run.reader.now().date()
-        lacking = (each for target in desired.targets for each in lacking_sections(target, run.kinds, today))
+        lacking = chain.from_iterable(lacking_sections(target, run.kinds, today) for target in desired.targets)
         return without(desired, lacking).targets
 
     return Ahead(run.kinds, prepare)

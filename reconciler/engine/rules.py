@@ -148,7 +148,7 @@ def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
     target, unlisted = declared.target, facts.declared.unlisted
     hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
-    about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == target.identity]
+    about = [own.obstacle for own in unlisted if own.obstacle.where.target.identity == target.identity]
     if hidden:
         group = hidden[-1].where.target
         yield Obstacle(target.address, f"its sets are unknown, because the projects of {group} cannot be listed")

@@ -23,7 +23,6 @@ from reconciler.model.item import (
     Status,
     Update,
     change_in,
-    changes_in,
     section_of,
 )
 from reconciler.model.obstacle import Obstacle
@@ -106,7 +105,8 @@ class TargetPlan(Seen):
     @property
     def changes(self) -> tuple[Change, ...]:
         """All changes, in the order in which they are carried out."""
-        return tuple(changes_in(self.items))
+        changes = (item.change if isinstance(item, Outcome) else item for item in self.items)
+        return tuple(change for change in changes if not isinstance(change, Finding | Keep))
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:

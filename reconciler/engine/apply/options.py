@@ -67,8 +67,10 @@ def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
         parts: of the same target, each with some sections; of a section, the first one says how much it holds.
     """
     numbers = {name: number for part in reversed(parts) for name, number in part.sections.items()}
-    found = {name: numbers.get(name, number) for name, number in target.sections.items()}
-    return replace(target, sections=found, items=arranged(found, chain.from_iterable(part.items for part in parts)))
+    sections = {name: numbers.get(name, number) for name, number in target.sections.items()}
+    return replace(
+        target, sections=sections, items=arranged(sections, chain.from_iterable(part.items for part in parts))
+    )
 
 
 class WriteLog(Protocol):
