@@ -93,7 +93,7 @@ class Rule:
         needs: the records that it judges by, and their cost in requests.
         ask: asks for these records, and returns the facts with what they show.
         absent: whether nothing of the target is read or planned then.
-        checked: whether the doctor tells it too, which finds the other causes itself.
+        checked: whether the doctor tells its obstacles too; it finds the other causes itself.
     """
 
     moment: Moment
@@ -400,7 +400,6 @@ RULES = (
         _missing,
         "the record of a target with `create`: one request, and one for its import",
         absent=True,
-        checked=True,
     ),
     Rule(Moment.DECLARED, _lacks_section, "archived or switched off, by the lists of groups: nothing besides"),
     Rule(Moment.DECLARED, _is_below_the_top, "the path of a target to be created: nothing"),
@@ -409,7 +408,6 @@ RULES = (
         _is_hidden_by_move,
         "the record of a target whose path redirects: one request",
         absent=True,
-        checked=True,
     ),
     Rule(Moment.EXPLAINED, _is_refused, "why something could not be read: nothing besides"),
     Rule(
