@@ -93,7 +93,8 @@ def checked(run: Run) -> Planned:
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
     }
-    lacking = (each for target in declared.desired.targets for each in lacking_sections(target, kinds, today))
+    targets = declared.desired.targets
+    lacking = (obstacle for target in targets for obstacle in lacking_sections(target, kinds, today))
     left_out = (obstacle for obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))

@@ -143,7 +143,9 @@ class Roster:
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
         there = {place: answer for place, answer in self.answers.items() if isinstance(answer, There)}
-        return {Reference(level, str(path)): found.id for (level, path), found in there.items() if not found.personal}
+        return {
+            Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
+        }
 
     @property
     def records(self) -> dict[Reference, Mapping[str, Json]]:

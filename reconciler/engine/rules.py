@@ -120,8 +120,8 @@ def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obs
             continue
         # A rule asks for nothing where an earlier one has found an obstacle.
         facts = rule.ask(facts)
-        found = tuple(obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
-        facts = replace(facts, obstacles=(*facts.obstacles, *found))
+        obstacles = (obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
+        facts = replace(facts, obstacles=(*facts.obstacles, *obstacles))
     return facts.obstacles
 
 
@@ -148,7 +148,8 @@ def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
     target, unlisted = declared.target, facts.declared.unlisted
     hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
-    about = [each.obstacle for each in unlisted if each.obstacle.where.target.identity == target.identity]
+    obstacles = (unlisted_set.obstacle for unlisted_set in unlisted)
+    about = [obstacle for obstacle in obstacles if obstacle.where.target.identity == target.identity]
     if hidden:
         group = hidden[-1].where.target
         yield Obstacle(target.address, f"its sets are unknown, because the projects of {group} cannot be listed")

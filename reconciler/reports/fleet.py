@@ -38,7 +38,7 @@ from reconciler.reports.fleet_page import (
     age_column,
     fleet_page,
 )
-from reconciler.reports.history import History, Run, is_whole, with_run
+from reconciler.reports.history import History, PastRun, is_whole, with_run
 from reconciler.reports.html.document import cells, document
 from reconciler.system.terminal import escaped
 
@@ -214,12 +214,12 @@ def _news(history: History) -> str:
     return f"{news} since the run before, {_moment(before.at)}."
 
 
-def _lowest(trend: Iterable[Run]) -> float:
+def _lowest(trend: Iterable[PastRun]) -> float:
     """Return where the scale of the trend begins: a multiple of ten below all of it, 90 at most."""
     return min((90.0, *(run.share.percent // 10 * 10 for run in trend)))
 
 
-def _points(trend: Sequence[Run]) -> Iterator[Point]:
+def _points(trend: Sequence[PastRun]) -> Iterator[Point]:
     """Yield the points of the trend; none if there is nothing to compare."""
     height = 100 - _lowest(trend)
     for run in trend if len(trend) > 1 else ():

@@ -17,7 +17,7 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.item import Change, Finding, address_of, source_of, target_of
 from reconciler.model.targets import Level, Target
 from reconciler.reports.coverage import Matrix, Row, Share, State, counted_targets, matrix
-from reconciler.reports.history import Differences, History, Run
+from reconciler.reports.history import Differences, History, PastRun
 
 MAX_TREND_RUNS = 60
 """How many runs the trend has."""
@@ -194,8 +194,8 @@ class FleetPage:
     share: Share
     counts: Level | None
     affected: int
-    trend: tuple[Run, ...]
-    earlier: Run | None
+    trend: tuple[PastRun, ...]
+    earlier: PastRun | None
     tasks: tuple[Task, ...]
     divisions: tuple[Division, ...]
     ages: tuple[SectionAges, ...]
@@ -252,7 +252,7 @@ def age_column(age: timedelta) -> int:
     return next((number for number, highest in enumerate(AGE_LIMITS) if age <= highest), len(AGE_LIMITS))
 
 
-def _earlier(trend: Sequence[Run], now: datetime) -> Run | None:
+def _earlier(trend: Sequence[PastRun], now: datetime) -> PastRun | None:
     """Return the last run that is old enough, else the first one before now."""
     past = [run for run in trend if run.at < now]
     old = [run for run in past if now - run.at >= TREND_SPAN]

@@ -37,7 +37,7 @@ Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PastRun:
     """One run, and what was known after it."""
 
     at: AwareDatetime
@@ -93,7 +93,7 @@ class History:
     """The format of this document."""
     service: str
     """The URL of the service's API."""
-    runs: tuple[Run, ...] = ()
+    runs: tuple[PastRun, ...] = ()
     """The oldest first."""
     differences: tuple[Differences, ...] = ()
     """All that is known to differ, by target."""
@@ -187,7 +187,7 @@ def with_run(history: History | None, saved: RunDocument) -> History:
     known = present if is_late else entries
     problems = sum(entry.is_problem for entry in known)
     share = Share.of(counted_targets(saved), saved)
-    run = Run(at, len(saved.targets), whole, len(known) - problems, problems, share.all, share.in_order)
+    run = PastRun(at, len(saved.targets), whole, len(known) - problems, problems, share.all, share.in_order)
     runs = {kept_run.at: kept_run for kept_run in (*past.runs, *([run] if whole or not is_late else []))}
     ordered = tuple(runs[moment] for moment in sorted(runs))[-MAX_RUNS:]
     oldest = sorted(entries, key=lambda entry: entry.since)[:MAX_DIFFERENCES]

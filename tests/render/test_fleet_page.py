@@ -47,7 +47,7 @@ from reconciler.reports.fleet_page import (
     Team,
     fleet_page,
 )
-from reconciler.reports.history import History, Run, with_run
+from reconciler.reports.history import History, PastRun, with_run
 from tests.building import KINDS, READ, SectionPlan, sections_of, target_plan, with_sections
 from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.fleets import fleet, history
@@ -157,7 +157,7 @@ def test_the_page_is_computed_once() -> None:
         (now, "problem", "tokens", (acme,), 1),
     ]
     web = Team("web", Share(0, 2), 3, 0, first)
-    runs = (Run(first, 3, True, 3, 0, 3, 1), Run(third, 4, True, 4, 0, 4, 1), Run(now, 6, True, 4, 1, 5, 2))
+    runs = (PastRun(first, 3, True, 3, 0, 3, 1), PastRun(third, 4, True, 4, 0, 4, 1), PastRun(now, 6, True, 4, 1, 5, 2))
     groups = {api: "acme/web", lib: "acme/web", seven: "acme/web", cli: "acme/tools", quiet: "acme/tools", acme: "acme"}
     assert replace(view, differences=(), matrix=Matrix((), ())) == FleetPage(
         share=Share(2, 5),

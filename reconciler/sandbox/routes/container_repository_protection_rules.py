@@ -33,7 +33,7 @@ _NEW = (text(PATTERN, required=True), text(PUSH, values=LEVELS), text(DELETE, va
 _CHANGES = (text(PATTERN), text(PUSH, values=(*LEVELS, "")), text(DELETE, values=(*LEVELS, "")))
 
 
-class Rule(DatedItem):
+class RepositoryRule(DatedItem):
     """One rule; a level that is not set is None."""
 
     repository_path_pattern: str
@@ -52,7 +52,7 @@ class Rule(DatedItem):
         return self
 
 
-class _Rules(RouteCollection[Rule]):
+class _Rules(RouteCollection[RepositoryRule]):
     """A project's rules. An index keeps patterns unique."""
 
     def read_new(self, call: Call) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class _Rules(RouteCollection[Rule]):
         """Take null or the empty string for no level."""
         return {name: value or ("" if name == PATTERN else None) for name, value in read(call, *_CHANGES).items()}
 
-    def check(self, call: Call, owner: Project, wanted: Rule, before: Rule | None) -> None:
+    def check(self, call: Call, owner: Project, wanted: RepositoryRule, before: RepositoryRule | None) -> None:
         """Refuse an invalid rule with 422; the pattern is checked only if it changes."""
         wrong: list[str] = []
         if before is None or wanted.repository_path_pattern != before.repository_path_pattern:
@@ -74,12 +74,12 @@ class _Rules(RouteCollection[Rule]):
         if wrong:
             raise _unprocessable(wrong)
 
-    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:
+    def check_again(self, call: Call, owner: Project, wanted: RepositoryRule) -> None:
         """Refuse the second of two rules with one pattern."""
         if _is_taken(owner, wanted.repository_path_pattern):
             raise _unprocessable([_TAKEN])
 
-    def show(self, call: Call, owner: Project, item: Rule) -> dict[str, Any]:
+    def show(self, call: Call, owner: Project, item: RepositoryRule) -> dict[str, Any]:
         """Return the record of a rule (spec section 2)."""
         record = super().show(call, owner, item)
         return {name: owner.id if name == "project_id" else record[name] for name in _SHOWN}
@@ -112,7 +112,7 @@ def _unprocessable(wrong: list[str]) -> Refusal:
 
 RULES = _Rules(
     "container_repository_protection_rules",
-    Rule,
+    RepositoryRule,
     "/projects/:id/registry/protection/repository/rules",
     part="protection_rule_id",
     feature="container_registry_enabled",
