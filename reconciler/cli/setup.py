@@ -137,16 +137,16 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     from reconciler.service import Rate
 
     with surveying(session, client) as run:
-        found = checked(run)
-        reads = client.traffic.requests - client.traffic.retries + requests_left(found)
-        context = context_of(found, service, read_only=read_only)
+        read = checked(run)
+        reads = client.traffic.requests - client.traffic.retries + requests_left(read)
+        context = context_of(read, service, read_only=read_only)
         targets = check_targets(context)
     rate = Rate.parse(session.given.rate) if session.given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
     costs = costs_of(context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
     place = branch_on(client.api_url.removesuffix(API))
-    findings = (*check_lists(found.declared.manifests), *(check_inventory(client, *place) if place else ()))
-    archived = len(found.archived_left_out)
+    findings = (*check_lists(read.declared.manifests), *(check_inventory(client, *place) if place else ()))
+    archived = len(read.archived_left_out)
     return Diagnosis(service, targets=targets, costs=costs, manifests=findings, archived=archived)
 
 

@@ -17,7 +17,7 @@ from reconciler.engine.why import (
     REFUSALS,
     Caller,
     ProjectRecord,
-    RefusedSection,
+    RefusedAccess,
     not_found,
     other_way_out,
     read_membership,
@@ -204,7 +204,7 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
     if unread:
         known = record if isinstance(record, ProjectRecord) else NO_RECORD
         read, write = Permission.NO, Permission.UNASKED if context.read_only else Permission.NO
-        refusal = RefusedSection(
+        refusal = RefusedAccess(
             section.target.address,
             context.needs(section),
             known,
@@ -247,7 +247,7 @@ def _obstacle_to_writing(
     if not isinstance(record, ProjectRecord):
         source = "role in the group" if section.target.level is Level.GROUP else "project's record"
         return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {record}")
-    refusal = RefusedSection(where, needs, record, context.caller, other_way_out(section), writing=True)
+    refusal = RefusedAccess(where, needs, record, context.caller, other_way_out(section), writing=True)
     obstacle = next(refusal.reasons, None)
     if obstacle is not None:
         return Permission.NO, obstacle

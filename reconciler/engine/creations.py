@@ -66,6 +66,8 @@ def find_absent(
         ServiceError: one that `read.ENDS_A_RUN`.
     """
     creating = [target for target in targets if target.creation is not None]
+    if not (creating or roster.answers):
+        return Existence({}, {})
     names = {target.target.identity for target in creating}
     numbers = {name: ids.get(Reference(name[0], str(name[1]))) for name in names}
     listed: dict[Identity, Answer] = {name: There(number) for name, number in numbers.items() if number is not None}
@@ -197,8 +199,6 @@ def standings(
         answers: which targets are there.
         taken: the targets that cannot be created, since a group or project has the path.
     """
-    if not answers:
-        return {}
     creations = {target.target.identity: target for target in whole if target.creation is not None}
     absent: dict[Identity, Standing] = {}
     spared = without_creation(targets)

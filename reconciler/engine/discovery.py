@@ -6,7 +6,6 @@ Each group is listed once a run. What comes of it goes to the manifests, and the
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from threading import Lock
 from typing import TypeVar
 
@@ -145,12 +144,14 @@ def discover_members(run: Run, roster: Roster) -> Discovery:
     Groups that the manifests create are asked for first, since none is listed that does not exist.
     """
     listings = _listings(run)
+    pathless = {target for revision in _revisions(run) for target in revision.pathless}
+    if not (listings or pathless):
+        return Discovery({}, {})
     creating = [target for target in run.manifests.desired.targets if target.creation is not None]
     selected = select(DesiredState(tuple(creating), ""), run.scope.selection, partly=True).targets
     _find_groups(roster, listings, creating, selected)
     missing = _missing_groups(listings, creating, roster)
     listed = {group: listing for group, listing in listings.items() if group not in missing}
-    pathless = {target for revision in _revisions(run) for target in revision.pathless}
     discovery = discover(listed, roster, pathless, ahead=_ahead(run, missing))
     if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
         refuse_unless_api(roster, run.api_url)
@@ -224,7 +225,7 @@ def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**none, **members}), "")
         desired, today = select(whole, run.scope.selection, partly=True), run.reader.now().date()
-        lacking = chain.from_iterable(lacking_sections(target, run.kinds, today) for target in desired.targets)
+        lacking = (obstacle for target in desired.targets for obstacle in lacking_sections(target, run.kinds, today))
         return without(desired, lacking).targets
 
     return Ahead(run.kinds, prepare)

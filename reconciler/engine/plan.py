@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 
 from reconciler.engine.audit import with_audit
 from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
@@ -94,7 +93,8 @@ def checked(run: Run) -> Planned:
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
     }
-    lacking = chain.from_iterable(lacking_sections(target, kinds, today) for target in declared.desired.targets)
+    targets = declared.desired.targets
+    lacking = (obstacle for target in targets for obstacle in lacking_sections(target, kinds, today))
     left_out = (obstacle for obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))

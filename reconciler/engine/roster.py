@@ -143,7 +143,9 @@ class Roster:
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
         there = {place: answer for place, answer in self.answers.items() if isinstance(answer, There)}
-        return {Reference(level, str(path)): found.id for (level, path), found in there.items() if not found.personal}
+        return {
+            Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
+        }
 
     @property
     def records(self) -> dict[Reference, Mapping[str, Json]]:
@@ -206,19 +208,17 @@ class Roster:
         Args:
             but: the paths that nothing declares, which do not count.
         """
-        redirected = {Target(level, path): number for (level, path), number in self.moved.items()}
         new = {
-            target: self._place(Target(target.level, number))
-            for target, number in redirected.items()
-            if target not in self.moves and target not in but
+            target: self._move(level, number)
+            for (level, path), number in [*self.moved.items()]
+            if (target := Target(level, path)) not in self.moves and target not in but
         }
         self.moves |= new
         return new
 
-    def _place(self, target: Target) -> Move:
-        number = int(target.ref or 0)
+    def _move(self, level: Level, number: int) -> Move:
         try:
-            record = fetch_record(target, self)
+            record = fetch_record(Target(level, number), self)
             return Move(number, record.path, str(record.fields.get("marked_for_deletion_on") or ""))
         except ServiceError:
             return Move(number)

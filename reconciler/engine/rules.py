@@ -93,7 +93,7 @@ class Rule:
         needs: the records that it judges by, and their cost in requests.
         ask: asks for these records, and returns the facts with what they show.
         absent: whether nothing of the target is read or planned then.
-        checked: whether the doctor tells it too, which finds the other causes itself.
+        checked: whether the doctor tells its obstacles too; it finds the other causes itself.
     """
 
     moment: Moment
@@ -120,8 +120,8 @@ def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obs
             continue
         # A rule asks for nothing where an earlier one has found an obstacle.
         facts = rule.ask(facts)
-        found = tuple(obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
-        facts = replace(facts, obstacles=(*facts.obstacles, *found))
+        obstacles = (obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
+        facts = replace(facts, obstacles=(*facts.obstacles, *obstacles))
     return facts.obstacles
 
 
@@ -148,7 +148,8 @@ def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
     target, unlisted = declared.target, facts.declared.unlisted
     hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
-    about = [own.obstacle for own in unlisted if own.obstacle.where.target.identity == target.identity]
+    obstacles = (unlisted_set.obstacle for unlisted_set in unlisted)
+    about = [obstacle for obstacle in obstacles if obstacle.where.target.identity == target.identity]
     if hidden:
         group = hidden[-1].where.target
         yield Obstacle(target.address, f"its sets are unknown, because the projects of {group} cannot be listed")
@@ -400,7 +401,6 @@ RULES = (
         _missing,
         "the record of a target with `create`: one request, and one for its import",
         absent=True,
-        checked=True,
     ),
     Rule(Moment.DECLARED, _lacks_section, "archived or switched off, by the lists of groups: nothing besides"),
     Rule(Moment.DECLARED, _is_below_the_top, "the path of a target to be created: nothing"),
@@ -409,7 +409,6 @@ RULES = (
         _is_hidden_by_move,
         "the record of a target whose path redirects: one request",
         absent=True,
-        checked=True,
     ),
     Rule(Moment.EXPLAINED, _is_refused, "why something could not be read: nothing besides"),
     Rule(

@@ -126,7 +126,7 @@ Access = Literal["read", "write", "both"]
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedSection:
+class RefusedAccess:
     """A section that a target does not show, or does not let be changed, and all that is known about that.
 
     Attributes:
@@ -167,24 +167,24 @@ class RefusedSection:
         return (obstacle for obstacle in found if obstacle is not None)
 
 
-def _edition_lacks(refusal: RefusedSection) -> Obstacle | None:
+def _edition_lacks(refusal: RefusedAccess) -> Obstacle | None:
     return _no_edition(refusal.target) if refusal.needs.licensed and refusal.caller.enterprise is False else None
 
 
-def _is_below_the_top(refusal: RefusedSection) -> Obstacle | None:
+def _is_below_the_top(refusal: RefusedAccess) -> Obstacle | None:
     target = refusal.target
     is_nested = target.level is Level.GROUP and (refusal.record.nested or "/" in str(target.ref))
     return Obstacle(target.address, *AT_THE_TOP) if refusal.needs.top_level and is_nested else None
 
 
-def _is_archived(refusal: RefusedSection) -> Obstacle | None:
+def _is_archived(refusal: RefusedAccess) -> Obstacle | None:
     closed = {Archived.CLOSED, Archived.READ_ONLY} if refusal.writing else {Archived.CLOSED}
     if not refusal.record.archived or refusal.needs.archived not in closed:
         return None
     return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.way_out), effect="not applicable")
 
 
-def _is_switched_off(refusal: RefusedSection) -> Obstacle | None:
+def _is_switched_off(refusal: RefusedAccess) -> Obstacle | None:
     switches = refusal.needs.switches
     if not switches or not refusal.record.off.issuperset(switches):
         return None
@@ -193,7 +193,7 @@ def _is_switched_off(refusal: RefusedSection) -> Obstacle | None:
     return Obstacle(refusal.where, f"switched off in the project: {words}", remedy, effect="not applicable")
 
 
-def _has_no_role(refusal: RefusedSection) -> Obstacle | None:
+def _has_no_role(refusal: RefusedAccess) -> Obstacle | None:
     """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
     where, record, caller, least = refusal.target.address, refusal.record, refusal.caller, refusal.role
     suffices = record.role is not None and least is not None and record.role >= least
@@ -206,7 +206,7 @@ def _has_no_role(refusal: RefusedSection) -> Obstacle | None:
     return Obstacle(where, reason, f"make {caller} {needed}", INHERITED if record.inherited else "")
 
 
-def _is_barred(refusal: RefusedSection) -> Obstacle | None:
+def _is_barred(refusal: RefusedAccess) -> Obstacle | None:
     barrier, target = refusal.needs.barrier, refusal.target
     # The barrier shows nowhere: it explains a refusal only where the record has been read, and explains nothing.
     if refusal.status is None or not barrier or target.level is not Level.PROJECT or refusal.record is NO_RECORD:
@@ -214,7 +214,7 @@ def _is_barred(refusal: RefusedSection) -> Obstacle | None:
     return Obstacle(target.address, barrier.reason, barrier.remedy)
 
 
-def _is_allowed(refusal: RefusedSection) -> Obstacle | None:
+def _is_allowed(refusal: RefusedAccess) -> Obstacle | None:
     """Return that the role suffices, so that the reason is not known."""
     record, caller = refusal.record, refusal.caller
     if refusal.status is None or record.role is None or caller.admin:
@@ -223,7 +223,7 @@ def _is_allowed(refusal: RefusedSection) -> Obstacle | None:
     return Obstacle(refusal.target.address, "", f"{suffices}: ask who administers the service what forbids it")
 
 
-REASONS: tuple[tuple[Access, Callable[[RefusedSection], Obstacle | None]], ...] = (
+REASONS: tuple[tuple[Access, Callable[[RefusedAccess], Obstacle | None]], ...] = (
     ("read", _edition_lacks),
     ("read", _is_below_the_top),
     ("both", _is_archived),
@@ -237,7 +237,7 @@ REASONS: tuple[tuple[Access, Callable[[RefusedSection], Obstacle | None]], ...] 
 
 def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
     """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
-    refusal = RefusedSection(where, needs, record, way_out=way_out)
+    refusal = RefusedAccess(where, needs, record, way_out=way_out)
     yield from filter(None, (_is_archived(refusal), _is_switched_off(refusal)))
 
 
@@ -268,7 +268,7 @@ def unchangeable(section: Section, kinds: Kinds, *, is_skipped: bool) -> Obstacl
     return Obstacle(address_of(section, kinds), ARCHIVED, remedy, effect=effect)
 
 
-def why_unread(refusal: RefusedSection, reason: str) -> Obstacle:
+def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
     """Return why a section could not be read, and what to do about it, by all that is known.
 
     Args:
@@ -289,7 +289,7 @@ def why_unread(refusal: RefusedSection, reason: str) -> Obstacle:
     return Obstacle(where, reason, remedy)
 
 
-def why_refused(refusal: RefusedSection) -> Obstacle:
+def why_refused(refusal: RefusedAccess) -> Obstacle:
     """Return why a change to a section was forbidden, and what to do; without a reason if none is known."""
     return next(refusal.reasons, Obstacle(refusal.where, "", _asks(refusal.target, refusal.needs)))
 
@@ -631,7 +631,7 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
         place: replace(
             part,
             cause=why_unread(
-                RefusedSection(
+                RefusedAccess(
                     target.address, kinds[section].needs, record, caller, failure.ways_out[section], status=part.status
                 ),
                 part.reason,
@@ -657,7 +657,7 @@ def _membership_would_tell(target: Target, refused: Iterable[Needs], record: Pro
 
 def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
     """Return whether the cause of each refusal is known."""
-    return all(any(RefusedSection(target.address, needs, record, caller).reasons) for needs in refused)
+    return all(any(RefusedAccess(target.address, needs, record, caller).reasons) for needs in refused)
 
 
 def _asks(target: Target, needs: Needs) -> str:

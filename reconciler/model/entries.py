@@ -21,7 +21,7 @@ SUBJECT_KEYS: tuple[Who, ...] = ("user", "group", "deploy_key")
 
 
 @dataclass(frozen=True, slots=True)
-class Eligible:
+class EntryList:
     """The list of all whom an entry of one sort may name: the service refuses a rule with anybody else.
 
     Attributes:
@@ -48,15 +48,15 @@ class Eligible:
     is_inherited: bool = False
 
 
-ELIGIBLE: Mapping[Who, Eligible] = {
-    "user": Eligible(
+ROSTERS: Mapping[Who, EntryList] = {
+    "user": EntryList(
         "members/all",
         "username",
         "the project has no member {}, or none that this token can see",
         "add the user to the project, or correct the username",
         is_inherited=True,
     ),
-    "group": Eligible(
+    "group": EntryList(
         "",
         "group_full_path",
         "group {} is not invited to the project",
@@ -66,7 +66,7 @@ ELIGIBLE: Mapping[Who, Eligible] = {
         id_key="group_id",
         within="shared_with_groups",
     ),
-    "deploy_key": Eligible(
+    "deploy_key": EntryList(
         "deploy_keys",
         "title",
         "no such deploy key is enabled: {}",

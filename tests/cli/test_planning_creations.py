@@ -652,6 +652,17 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
         "project acme/web",
     ]
     assert "projects/acme/tools/cli" not in asked
+    # without sets, nothing is declared otherwise; the record that was asked for shows that it is archived
+    write(cli_runner, documents[2])
+    done, asked = plan(cli_runner)
+    assert done.out.splitlines()[:-1] == [
+        "project acme/own",
+        "  ~ approval settings                         allow_author_approval: false -> true     manifests/all.yaml:5",
+        "  ! milestones: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:5",
+    ]
+    assert asked == [
+        *("projects/acme/own", "projects/acme/own/merge_request_approval_setting", "projects/acme/own/milestones"),
+    ]
 
 
 def test_a_path_that_a_group_or_a_project_has_already_is_not_created(cli_runner: CliRunner, dialect: str) -> None:

@@ -63,6 +63,10 @@ def test_a_list_that_cannot_be_stored_is_told_and_the_review_shows_what_that_mea
     clone.commit("second")
     stays = "1 object is no longer declared; no inventory knows it: it stays"
     assert stays in clone.plan("--since HEAD~1")[1]
+    clone.milestones()
+    clone.commit("none")
+    stay = "2 objects are no longer declared; no inventory knows them: they stay"
+    assert stay in clone.plan("--since HEAD~2")[1]
     hook.unlink()
     clone.milestones("a", "b")
     clone.commit("third")

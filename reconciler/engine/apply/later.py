@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reconciler.model.endpoints import Collection
-from reconciler.model.entries import ELIGIBLE
+from reconciler.model.entries import ROSTERS
 from reconciler.model.item import Change, Delete, Outcome, Status, Update, makes_anew
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
@@ -97,7 +97,7 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
         return False
     if outcome.status is Status.FAILED:
         return REFUSED in outcome.reason
-    users = [field for field, named in part.relations.named.items() if named.within == ELIGIBLE["user"].suffix]
+    users = [field for field, named in part.relations.named.items() if named.within == ROSTERS["user"].suffix]
     return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
 
 

@@ -9,7 +9,7 @@ from reconciler.engine.why import (
     NO_RECORD,
     UNKNOWN_CALLER,
     ProjectRecord,
-    RefusedSection,
+    RefusedAccess,
     ask_caller,
     read_membership,
     read_record,
@@ -106,7 +106,7 @@ class Refusals:
         except ServiceError as ending:
             self._stop.after(ending)
         record = self._record or NO_RECORD
-        return why_refused(RefusedSection(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN))
+        return why_refused(RefusedAccess(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN))
 
 
 def why_not_created(target: Target, variable: str, error: ServiceError) -> str:

@@ -13,7 +13,7 @@ from reconciler.engine.compare.part import DeclaredPart
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import fields_of, numbers_of, quoted, with_rows
 from reconciler.model.endpoints import CREATED, OWNER, SECTION, Collection, FieldIds, Named, Siblings
-from reconciler.model.entries import ELIGIBLE, INVITED, Numbers, Who, named_by
+from reconciler.model.entries import INVITED, ROSTERS, Numbers, Who, named_by
 from reconciler.model.item import Change, Create, Delete, Finding, Update, makes, makes_anew
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json
@@ -21,7 +21,7 @@ from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import CALLER, Known, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level, Target
 
-USERS = ELIGIBLE["user"].suffix
+USERS = ROSTERS["user"].suffix
 """The list that has the users whom fields name."""
 
 NO_OBJECT = 0
@@ -292,15 +292,15 @@ def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: i
     numbers = known.get(str(called), ()) if number is None else (number,) * known.has(number)
     if numbers:
         return _fit(at, who, called, numbers, known)
-    reason = ELIGIBLE[who].unknown.format(_quoted(called))
-    return _beyond_the_lists(at, who, called, number) or Obstacle(at.address(), reason, ELIGIBLE[who].remedy)
+    reason = ROSTERS[who].unknown.format(_quoted(called))
+    return _beyond_the_lists(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
 
 
 def _fit(
     at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known: Known
 ) -> int | Obstacle:
     """Return the ID of somebody who is listed, or why they cannot stand in a rule."""
-    roster, reason = ELIGIBLE[who], known.unfit.get(numbers[0], "")
+    roster, reason = ROSTERS[who], known.unfit.get(numbers[0], "")
     if len(numbers) > 1:
         several = f"{len(numbers)} deploy keys have this title: {_quoted(called)}"
         return Obstacle(at.address(), several, "rename one of them")
@@ -315,7 +315,7 @@ def _quoted(called: str | int) -> str:
 
 def _listed(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
     """Return all whom an entry may name; see `_names_in`."""
-    roster = ELIGIBLE[who]
+    roster = ROSTERS[who]
     vocabulary = Vocabulary(at.section.target, roster.suffix, roster.key, roster.id_key, roster.within)
     return _names_in(at, vocabulary, is_inherited=roster.is_inherited)
 
