@@ -95,7 +95,7 @@ class NewTarget:
         self.change = next(change for change in plan.changes if isinstance(change, Create))
         self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
         self.is_begun, self.refusal = False, ""
-        self._creation = TargetCreation(self.change, targets)
+        self._creation = CreationRequest(self.change, targets)
         self._visibility: Json = None
 
     @property
@@ -232,7 +232,7 @@ class NewTarget:
         return done
 
 
-class TargetCreation:
+class CreationRequest:
     """The request that creates a group or a project, sent until it is known what it has led to.
 
     Args:
