@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.engine.apply import ApplyOptions, NoWriteLog, Status, Stop, WriteLog, apply_plan
+from reconciler.engine.apply import ApplyOptions, NoWriteLog, Stop, WriteLog, apply_plan
 from reconciler.engine.plan import draw_plan
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Status, Update
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
 from reconciler.model.targets import Address

@@ -11,12 +11,11 @@ from reconciler.document.document import RunDocument
 from reconciler.document.merge import merge_reports
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
-from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.obstacles import with_obstacles
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import not_applicable_at
+from reconciler.model.item import Outcome, Status, not_applicable_at
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard

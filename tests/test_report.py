@@ -12,9 +12,9 @@ from reconciler.document.document import RunDocument
 from reconciler.document.numbers import summary_of
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_report, save
-from reconciler.engine.apply import RESULT_UNKNOWN, Status
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import PlanRefused
+from reconciler.model.item import RESULT_UNKNOWN, Status
 from reconciler.model.plan import Plan
 from reconciler.model.state import Unreadable
 from reconciler.reports import render_report

@@ -118,7 +118,8 @@ class Recording:
 
     def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""
-        from reconciler.engine.apply import Fate, Status, with_left_out
+        from reconciler.engine.apply import Fate, with_left_out
+        from reconciler.model.item import Status
 
         every = list(known)
         for reason, plan in self.left.items():
@@ -240,9 +241,10 @@ def _told(report: "RunDocument") -> "Apply":
     from collections import Counter
 
     from reconciler.document.numbers import DONE
-    from reconciler.engine.apply import DONE_BEFORE, Status
+    from reconciler.engine.apply import DONE_BEFORE
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.remotes import Person, starter
+    from reconciler.model.item import Status
 
     person = starter(os.environ) or Person("", "")
     # A job that is retried finds done what it has done before: that is in the log already.

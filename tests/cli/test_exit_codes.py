@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cli.exit_codes import ExitCode, of_report
 from reconciler.document.document import Requests
-from reconciler.engine.apply import Status
+from reconciler.model.item import Status
 from tests.cli_runner import CliRunner
 from tests.render.samples import done
 

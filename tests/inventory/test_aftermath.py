@@ -1,10 +1,9 @@
 """What an apply leaves for the inventory, also of a run that was narrowed after its plan was made."""
 
-from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.apply.aftermath import aftermath, deleted_keys, names_of
 from reconciler.model.diff import AsRead
 from reconciler.model.inventory import Inventory
-from reconciler.model.item import Create, Delete, Update
+from reconciler.model.item import Create, Delete, Outcome, Status, Update
 from reconciler.model.plan import TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.upkeep import Applied, PartAfter, TargetAfter

@@ -4,10 +4,9 @@ from pathlib import Path
 
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report
-from reconciler.engine.apply import Outcome, Status
 from reconciler.model.creation import Archive, Creation, Import, Namespace, creation_of
 from reconciler.model.diff import AsRead
-from reconciler.model.item import Change, Create, Update
+from reconciler.model.item import Change, Create, Outcome, Status, Update
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target

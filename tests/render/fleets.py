@@ -12,12 +12,15 @@ from functools import cache
 
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report
-from reconciler.engine.apply import RESULT_UNKNOWN, RUN_ENDED, Outcome, Status
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.item import (
+    RESULT_UNKNOWN,
+    RUN_ENDED,
     Change,
     Create,
     Delete,
+    Outcome,
+    Status,
     Update,
     excepted_at,
     not_applicable_at,

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report
-from reconciler.engine.apply import Outcome, Status
-from reconciler.model.item import Change, Create, Delete, Update, problem_at, unmanaged_at
+from reconciler.model.item import Change, Create, Delete, Outcome, Status, Update, problem_at, unmanaged_at
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.guard import Limits
 from reconciler.document.plans import make_report, rename, with_plan
-from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.creation import IMPORT_ROUTES, Archive, Creation, Import, Namespace, Visibility, creation_of
 from reconciler.model.diff import AsRead, Fields
@@ -25,6 +24,8 @@ from reconciler.model.item import (
     Delete,
     Finding,
     Keep,
+    Outcome,
+    Status,
     Update,
     excepted_at,
     not_applicable_at,

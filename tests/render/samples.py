@@ -9,8 +9,8 @@ from typing import Any
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report, plan_of, with_plan
-from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.planner import make_plan
+from reconciler.model.item import Outcome, Status
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS, desired, live, section

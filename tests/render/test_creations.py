@@ -8,8 +8,7 @@ from reconciler.document.compare import compare, marks, news_of
 from reconciler.document.document import RunDocument
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
-from reconciler.engine.apply import Status
-from reconciler.model.item import Create, target_of
+from reconciler.model.item import Create, Status, target_of
 from reconciler.model.targets import Target
 from reconciler.reports import render_comparison, render_plan, render_report
 from reconciler.reports.coverage import State, matrix

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
-from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic, UsageError
+from reconciler.model.item import Status
 from reconciler.reports import FORMATS, render_plan, render_report, render_validation
 from tests.building import KINDS
 from tests.render.samples import done, sample

@@ -18,9 +18,19 @@ from reconciler.document.numbers import parts_of
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style
-from reconciler.engine.apply import Outcome, Status
 from reconciler.model.diff import Fields
-from reconciler.model.item import Change, Create, Delete, Finding, Update, address_of, excepted_at, problem_at
+from reconciler.model.item import (
+    Change,
+    Create,
+    Delete,
+    Finding,
+    Outcome,
+    Status,
+    Update,
+    address_of,
+    excepted_at,
+    problem_at,
+)
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target

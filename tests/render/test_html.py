@@ -15,8 +15,17 @@ from reconciler.document.document import BaselineShare, RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
-from reconciler.engine.apply import RUN_ENDED, Status
-from reconciler.model.item import Create, Delete, Finding, Update, not_applicable_at, problem_at, unmanaged_at
+from reconciler.model.item import (
+    RUN_ENDED,
+    Create,
+    Delete,
+    Finding,
+    Status,
+    Update,
+    not_applicable_at,
+    problem_at,
+    unmanaged_at,
+)
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.shards import Shard

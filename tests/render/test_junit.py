@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.document.document import RunDocument
-from reconciler.engine.apply import Status
-from reconciler.model.item import Create, problem_at
+from reconciler.model.item import Create, Status, problem_at
 from reconciler.model.plan import Plan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report

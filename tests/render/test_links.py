@@ -11,9 +11,8 @@ from reconciler.document.links import NOWHERE, Links, Places
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.document.style import Style, links_of
-from reconciler.engine.apply import Outcome, Status
 from reconciler.engine.compare.planner import make_plan
-from reconciler.model.item import Delete, Finding, Update, page_of
+from reconciler.model.item import Delete, Finding, Outcome, Status, Update, page_of
 from reconciler.model.targets import Level, Target
 from reconciler.reports import render_plan, render_report
 from tests.building import KINDS, desired, live, noted, section, target_plan

@@ -12,9 +12,8 @@ from markdown_it.token import Token
 from reconciler.document.document import RunDocument, saying
 from reconciler.document.style import Style
 from reconciler.document.wording import widening_notes
-from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import Finding, problem_at
+from reconciler.model.item import Finding, Status, problem_at
 from reconciler.model.plan import Plan
 from reconciler.model.targets import Address
 from reconciler.reports import render_plan, render_report, render_validation

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.document.document import Requests, RunDocument
 from reconciler.document.numbers import totals
-from reconciler.engine.apply import Outcome, Status
-from reconciler.model.item import ACTIONS, Create, problem_at
+from reconciler.model.item import ACTIONS, Create, Outcome, Status, problem_at
 from reconciler.model.plan import Plan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import render_plan, render_report

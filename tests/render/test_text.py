@@ -12,9 +12,18 @@ from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
 from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
-from reconciler.engine.apply import Status
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import Change, Create, Delete, Update, excepted_at, problem_at, target_of, unmanaged_at
+from reconciler.model.item import (
+    Change,
+    Create,
+    Delete,
+    Status,
+    Update,
+    excepted_at,
+    problem_at,
+    target_of,
+    unmanaged_at,
+)
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target

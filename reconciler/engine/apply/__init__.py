@@ -11,8 +11,6 @@ all targets share.
 from reconciler.engine.apply.apply import Application, apply_plan
 from reconciler.engine.apply.options import (
     DONE_BEFORE,
-    RESULT_UNKNOWN,
-    RUN_ENDED,
     UNVERIFIED,
     ApplyOptions,
     CanaryRun,
@@ -26,12 +24,9 @@ from reconciler.engine.apply.options import (
 )
 from reconciler.engine.apply.prepare import repeatable, reread_sections
 from reconciler.engine.apply.settle import recover
-from reconciler.model.item import Outcome, Status
 
 __all__ = [
     "DONE_BEFORE",
-    "RESULT_UNKNOWN",
-    "RUN_ENDED",
     "UNVERIFIED",
     "Application",
     "ApplyOptions",
@@ -39,8 +34,6 @@ __all__ = [
     "FailureLimit",
     "Fate",
     "NoWriteLog",
-    "Outcome",
-    "Status",
     "Stop",
     "TokenSink",
     "WriteLog",

@@ -13,21 +13,14 @@ from itertools import chain, groupby
 from reconciler.engine.apply.imports import Imports
 from reconciler.engine.apply.later import SETTLED_AFTER, Referring, is_delayed, once_more, still_naming
 from reconciler.engine.apply.new_targets import NewTarget, tokens_of
-from reconciler.engine.apply.options import (
-    RESULT_UNKNOWN,
-    RUN_ENDED,
-    ApplyOptions,
-    CanaryRun,
-    Fate,
-    joined,
-)
+from reconciler.engine.apply.options import ApplyOptions, CanaryRun, Fate, joined
 from reconciler.engine.apply.prepare import Preparation, Ready, declared_again
 from reconciler.engine.apply.send import Attempt, Sender
 from reconciler.engine.apply.settle import settled
 from reconciler.engine.apply.targets import Targets, apart, waves
 from reconciler.engine.crew import side_by_side
 from reconciler.errors import Stopped
-from reconciler.model.item import Change, Item, Outcome, Status, section_of
+from reconciler.model.item import RESULT_UNKNOWN, RUN_ENDED, Change, Item, Outcome, Status, section_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan, known_ids
 from reconciler.model.protocols import Service

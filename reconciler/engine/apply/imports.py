@@ -10,12 +10,12 @@ from itertools import chain
 from threading import Lock
 
 from reconciler.engine.apply.new_targets import NewTarget
-from reconciler.engine.apply.options import RUN_ENDED, Fate
+from reconciler.engine.apply.options import Fate
 from reconciler.engine.apply.targets import Targets, targets_in
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.imports import ImportState, import_state
 from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
-from reconciler.model.item import Status
+from reconciler.model.item import RUN_ENDED, Status
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan

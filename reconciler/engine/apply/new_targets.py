@@ -19,7 +19,7 @@ from urllib.parse import quote
 from reconciler.engine.apply.agree import PLAN_WAS_EDITED
 from reconciler.engine.apply.create import CreateOnce
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.options import RESULT_UNKNOWN, RUN_ENDED, Fate
+from reconciler.engine.apply.options import Fate
 from reconciler.engine.apply.refusals import why_not_created
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import variables_of
@@ -36,7 +36,7 @@ from reconciler.errors import (
 )
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
-from reconciler.model.item import Change, Create, Outcome, Status
+from reconciler.model.item import RESULT_UNKNOWN, RUN_ENDED, Change, Create, Outcome, Status
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Request, Service

@@ -20,10 +20,6 @@ from reconciler.system import clock
 TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
 
-RUN_ENDED = "the run ended before this change"
-
-RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
-
 DONE_BEFORE = "by an earlier run"
 """The reason of a change of a saved plan that an earlier run has made."""
 

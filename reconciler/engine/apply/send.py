@@ -13,7 +13,6 @@ from reconciler.engine.apply.create import MAX_CREATE_ATTEMPTS, Made, ObjectCrea
 from reconciler.engine.apply.journal import recorded
 from reconciler.engine.apply.later import late
 from reconciler.engine.apply.new_targets import PatientService
-from reconciler.engine.apply.options import RUN_ENDED
 from reconciler.engine.apply.refusals import Refusals
 from reconciler.engine.apply.reread import TargetReader, with_answers
 from reconciler.engine.apply.targets import Targets
@@ -23,7 +22,7 @@ from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, Sto
 from reconciler.model import entries
 from reconciler.model.diff import AsRead, restorable
 from reconciler.model.endpoints import Collection, New
-from reconciler.model.item import Change, Create, Delete, Finding, Outcome, Status, Update, makes, makes_anew
+from reconciler.model.item import RUN_ENDED, Change, Create, Delete, Finding, Outcome, Status, Update, makes, makes_anew
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.protocols import Request
 from reconciler.model.resource import Resource
