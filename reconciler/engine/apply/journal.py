@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -192,7 +192,7 @@ class Journal:
         """See `apply.WriteLog`."""
         self._try_to_write({"event": "canary", "targets": targets, "in_order": in_order})
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _write(self, line: Mapping[str, Json]) -> None:
         time = clock.now().isoformat(timespec="milliseconds")
         try:
             with self._lock, naming(self._path):
@@ -201,7 +201,7 @@ class Journal:
             self.failure = self.failure or str(error)
             raise
 
-    def _try_to_write(self, line: Mapping[str, Any]) -> None:
+    def _try_to_write(self, line: Mapping[str, Json]) -> None:
         with suppress(OutputFailed):
             self._write(line)
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from reconciler.engine.apply.options import ApplyOptions
 from reconciler.engine.apply.reread import TargetReader, collection_of
 from reconciler.errors import OutputFailed, ServiceError
 from reconciler.model.item import Delete, Outcome, Status
+from reconciler.model.protocols import Json
 from reconciler.model.targets import Address
 from reconciler.system.files import append_line, naming, open_own, values_of
 from reconciler.system.processes import inherited
@@ -170,7 +170,7 @@ def token_line(address: Address, value: str) -> str:
     return json.dumps({**named, "token": value})
 
 
-def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
+def _is_newest(entry: Mapping[str, Json], delivered: bytes) -> bool:
     """Return whether an entry is the newest of its name in a file of tokens."""
     if json.dumps(entry["token"]).encode() not in delivered:
         return False
