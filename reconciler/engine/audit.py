@@ -287,9 +287,8 @@ def _find_restored(
     """
     declared = {section.kind: section for section in desired.sections}
     differences = by_section(differing)
-    for name in planned.sections:
-        if name in declared:
-            yield from _restored_in_section(differences.get(name, ()), declared[name], live, events, kinds)
+    for name in (name for name in planned.sections if name in declared):
+        yield from _restored_in_section(differences.get(name, ()), declared[name], live, events, kinds)
 
 
 def _restored_in_section(

@@ -175,6 +175,28 @@ def test_only_the_change_is_planned_and_applied(cli_runner: CliRunner, git: Repo
     assert json.loads(cli_runner("plan --format json").out)["summary"]["not_of_change"] is None
 
 
+def test_what_is_planned_again_below_a_changed_group_stays_unless_its_own_change_is_left_out(
+    cli_runner: CliRunner, git: Repository
+) -> None:
+    group = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {approval_settings: {allow_author_approval: %s}}\n"
+    cli_runner.write("manifests/group.yaml", group % "true")
+    cli_runner.project("{approval_settings: {allow_committer_approval: true}}")
+    cli_runner.project("{approval_settings: {allow_committer_approval: false}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    cli_runner.write("manifests/group.yaml", group % "false")
+    line = "plan --since HEAD --all --no-inventory --format json"
+    assert [actions(cli_runner, f"{line}{only}") for only in ("", " --only-change")] == [
+        ["update group acme", "keep project acme/api", "update project acme/lib", "keep project acme/lib"],
+        ["update group acme", "keep project acme/api"],
+    ]
+
+
+def actions(cli_runner: CliRunner, line: str) -> list[str]:
+    """Run a command and return what its items do, and where."""
+    items = json.loads(cli_runner(line).out)["items"]
+    return [f"{item['action']} {item['target']}" for item in items if "action" in item]
+
+
 @pytest.mark.parametrize("options", ["", " --since applied"])
 def test_only_change_takes_a_revision(cli_runner: CliRunner, options: str) -> None:
     cli_runner.project("{milestones: {a: {}}}")

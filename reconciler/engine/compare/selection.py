@@ -10,7 +10,7 @@ from reconciler.engine.compare.earlier import ChangesAbove
 from reconciler.errors import NothingSelected, UsageError
 from reconciler.model.creation import Creation
 from reconciler.model.globs import NO_GLOBS, Globs
-from reconciler.model.item import Change, Finding, Item, Keep, address_of, change_in, problem_at, section_of, source_of
+from reconciler.model.item import Finding, Item, Keep, address_of, problem_at, section_of, source_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.shards import Shard
@@ -222,33 +222,27 @@ def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
     return replace(plan, targets=tuple(targets))
 
 
-def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
-    """Return a plan with some of its changes; a section that loses one is not planned again: it would come back.
+def only_change(plan: Plan) -> Plan:
+    """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs.
 
-    If any is lost, only the deletions themselves tell what they widen.
+    A section that loses a change is not planned again: it would come back. If any is lost, only the deletions
+    themselves tell what they widen.
     """
-    kept = {id(change) for change in changes}
+    changes = [change for change in plan.changes if source_of(change) == "change"]
+    needed = {name for change in changes for name in needs(change)}
+    created = (target.creation for target in plan.targets if str(target.target).casefold() in needed)
+    kept = {id(change) for change in (*changes, *filter(None, created))}
     lost = {(change.address.target, change.address.section) for change in plan.changes if id(change) not in kept}
-    if not lost:
-        return plan
 
     def stays(item: Item) -> bool:
         match item:
             case Finding():
-                return item.code != "widened"
+                return not lost or item.code != "widened"
             case Keep():
                 return (item.address.target, item.address.section) not in lost
-        return id(change_in(item)) in kept
+        return id(item) in kept
 
     return Plan(tuple(replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets))
-
-
-def only_change(plan: Plan) -> Plan:
-    """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs."""
-    changes = [change for change in plan.changes if source_of(change) == "change"]
-    needed = {name for change in changes for name in needs(change)}
-    created = (target.creation for target in plan.targets if str(target.target).casefold() in needed)
-    return keep_changes(plan, [*changes, *filter(None, created)])
 
 
 def add_missing(
