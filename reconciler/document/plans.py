@@ -22,7 +22,7 @@ def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
 
 
 def _seen(target: TargetPlan) -> Seen:
-    """Return what a document tells of a target that was looked at: it knows what was not read."""
+    """Return a target as documents have it: a section that was not read has no number of objects."""
     about_all = (problem for problem in target.problems if problem.address.name is None and problem.field is None)
     unread = {problem.address.section for problem in about_all}
     sections = {name: number or (None if name in unread else 0) for name, number in target.sections.items()}
@@ -112,7 +112,7 @@ def plan_of(document: RunDocument) -> Plan:
 
 
 def canary_of(run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
-    """Return how the canary of a run went, as the report tells it; None without one."""
+    """Return the canary of a run, as reports have it; None without one."""
     if run is None or selector is None:
         return None
     return Canary(
