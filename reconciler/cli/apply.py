@@ -36,17 +36,16 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.pipelines import pipeline_of, start
-from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import counted
 
 if TYPE_CHECKING:
+    from reconciler.cli.recording import Stale
     from reconciler.document.document import RunDocument
     from reconciler.engine.apply import Application, ApplyOptions, TokenSink
     from reconciler.gitops.inventory import OpenInventory
-    from reconciler.model.plan import TargetPlan
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.pipelines import PipelineTrigger
@@ -56,6 +55,8 @@ LOG = logging.getLogger("reconciler")
 
 RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
 """The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
+
+STILL_DECLARED = "The manifests still declare what this revert undid: revert their commit too."
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +173,7 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.changes) and not flags.yes:
             _ask(session, saved)
         after = Afterwards(hook, pipeline)
-        recording = Recording(inventory, saved)
-        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after)
+        return _carry_out(session, flags, saved, client, inventory, sink=sink, journal=journal, after=after)
 
 
 @command(
@@ -247,7 +247,7 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
             raise inventory.error
         drawn = draw_way_back(session, client, apply)
         saved = _guarded(session, flags, _limited(session, flags, drawn))
-        return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
+        return _carry_out(session, flags, saved, client, inventory, sink=sink, journal=journal)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -402,34 +402,33 @@ def _ask(session: Session, saved: "RunDocument") -> None:
 def _carry_out(
     session: Session,
     flags: ApplyFlags,
-    recording: Recording,
+    saved: "RunDocument",
     client: "Client",
+    inventory: "OpenInventory",
     *,
     sink: "TokenSink | None",
     journal: HeldJournal,
     after: Afterwards = Afterwards(),
 ) -> int:
     """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
+    from reconciler.cli.recording import checked, marked, store
     from reconciler.document.plans import canary_of, make_report, plan_of
     from reconciler.engine.apply import Application
     from reconciler.model.item import RUN_ENDED
     from reconciler.reports import render_report
 
-    saved = recording.check()
-    options = _options(session, flags, saved, client, sink=sink, journal=journal)
+    saved, stale = checked(inventory, saved)
+    options = _options(session, flags, saved, client, stale, sink=sink, journal=journal)
     plan = plan_of(saved)
     application, stop = Application(plan, client, session.kinds, options), options.stop
     started = session.now()
-
-    def outcomes() -> "list[TargetPlan]":
-        return recording.outcomes(application.outcomes)
 
     def report() -> "RunDocument":
         canary = canary_of(application.canary, flags.canary, plan)
         lost = sorted(application.imports.left_out)
         return make_report(
             saved,
-            outcomes(),
+            application.outcomes,
             started,
             client.traffic,
             session.now().replace(microsecond=0),
@@ -442,7 +441,7 @@ def _carry_out(
         session.info("Finishing the requests in flight; a second signal stops at once.")
         session.write_reports_so_far(partial(render_report, report()))
 
-    with recording.marked(started):
+    with marked(inventory, saved, started):
         with heeding(finish, patience=inf) as signals:
             try:
                 with (
@@ -462,9 +461,8 @@ def _carry_out(
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
-        code = recording.store(
-            outcomes(), done, code, flags.canary or "", first, application=application, client=client
-        )
+        canary = flags.canary or ""
+        code = store(inventory, saved, done, code, canary=canary, first=first, application=application, client=client)
     return _go_on(session, flags, done, code, api_url=client.api_url, pipeline=after.pipeline)
 
 
@@ -473,6 +471,7 @@ def _options(
     flags: ApplyFlags,
     saved: "RunDocument",
     client: "Client",
+    stale: "Stale",
     *,
     sink: "TokenSink | None",
     journal: HeldJournal,
@@ -484,6 +483,7 @@ def _options(
     return ApplyOptions(
         verify=not flags.no_verify,
         recheck=flags.plan_file is not None,
+        stale=stale,
         deliver=sink,
         stop=Stop(client.stop),
         write_log=journal.log,

@@ -19,10 +19,10 @@ from reconciler.cli.settings import read_file
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
 from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
+from reconciler.engine.basis import successions, with_basis
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.compare.selection import read_shard
-from reconciler.engine.inventory import prospect, successions
 from reconciler.engine.plan import draw_plan, plan
 from reconciler.engine.run import Run, Scope
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
@@ -68,7 +68,8 @@ def draw(
     records = commit or inventory.store is not None
     known = committed(session.inputs, declared.manifests) if records else ""
     whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
-    drawn = _saved(session, client, planned.plan, declared.desired.digest)
+    shown, basis = with_basis(planned, known, whole=whole) if records else (planned.plan, None)
+    drawn = _saved(session, client, shown, declared.desired.digest)
     remarks = (*planned.absences.remarks, *successions(planned))
     said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
@@ -79,7 +80,7 @@ def draw(
         narrowed=given.narrowed or (given.since is not None and not given.everything),
         restored_since=restored_after,
         applies=None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies)),
-        inventory=prospect(planned, known, whole=whole) if records else None,
+        inventory=basis,
         commit=None if given.narrowed else known or None,
     )
 

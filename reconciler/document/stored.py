@@ -270,6 +270,12 @@ class StoredTarget(TypedDict):
     """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
     arriving: NotRequired[str]
     """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
+    digest: NotRequired[str]
+    """The digest of all that is declared of it, where an inventory is kept."""
+    again: NotRequired[date]
+    """The first day (UTC) on which time alone changes what is wanted."""
+    done: NotRequired[bool]
+    """Whether the changes of the plan leave nothing undone that is declared of it."""
 
 
 class StoredLists(TypedDict):
@@ -395,6 +401,9 @@ def _stored_target(seen: Seen) -> dict[str, Json]:
         "exceptions": exceptions,
         "importing": seen.importing,
         "arriving": seen.arriving,
+        "digest": seen.digest,
+        "again": seen.again and str(seen.again),
+        "done": seen.done,
     }
     return {
         "target": str(seen.target),
@@ -555,6 +564,9 @@ def _seen(stored: StoredTarget) -> Seen:
         ),
         stored.get("importing", False),
         stored.get("arriving", ""),
+        stored.get("digest", ""),
+        stored.get("again"),
+        stored.get("done", False),
     )
 
 

@@ -79,6 +79,10 @@ class OpenInventory:
     error: InventoryUnreadable | None = None
     applies: tuple[Apply, ...] | None = None
 
+    def contains(self, commit: str) -> bool:
+        """Return whether the checked-out commit contains another."""
+        return self.ancestry is not None and self.ancestry.contains(commit)
+
 
 NO_INVENTORY = OpenInventory()
 
