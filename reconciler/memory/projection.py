@@ -147,23 +147,23 @@ class Projection:
         seen, applied = self.basis.seen, now.applied
         # What newer manifests may have made again is not missing: an entry of an allowlist has the same ID again.
         is_overtaken = applied != seen.applied and not self.history.contains(applied)
-        ours = self._objects(() if is_overtaken else self._missing)
-        objects = united(seen.objects, ours, now.objects, lambda _, theirs: theirs)
+        gone = self._deleted if is_overtaken else self._deleted | self._missing
+        theirs = {key: line for key, line in now.objects.items() if key not in gone}
+        objects = united(seen.objects, self._objects(gone), theirs, lambda _, line: line)
         holders = {key[0] for key in objects} | {line.target for line in now.unknown}
         targets = united(seen.targets, self._targets(holders), now.targets, _without_digest)
         if self.basis.commit and not is_overtaken and not self.history.last_applied(applied).may_be_newer:
             applied = self.basis.commit
         return replace(now, applied=applied, targets=targets, objects=objects)
 
-    def _objects(self, missing: Collection[ObjectKey]) -> Mapping[ObjectKey, ObjectLine]:
-        """Return the lines of objects, as they are if only this run has changed any."""
+    def _objects(self, gone: Collection[ObjectKey]) -> Mapping[ObjectKey, ObjectLine]:
+        """Return the lines of objects as they are if nobody else has changed any."""
+        left = {*gone, *self._left}
+        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in left}
         live = dict(self._found)
         live |= {(*place, number): name for place, item in self._counting for name, number in _live(item)}
-        deleted = {(*place, number) for place, item in self._counting for number in _deleted(item)}
-        gone = {*deleted, *missing, *self._left}
-        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in gone}
         for key, name in live.items():
-            if key not in deleted and key not in self._missing:
+            if key not in self._deleted and key not in self._missing:
                 is_renamed = was_renamed(self.basis.seen, key[0], path_of(self._named[key[0]]))
                 lines[key] = line_of(key, name, self.basis, self.history.contains, is_renamed=is_renamed)
         return lines
@@ -275,6 +275,11 @@ class Projection:
                 own = ((record.id, record.names) for record in live.own if not record.below)
                 listed[place] = {number: {*map(collection.identity, names)} for number, names in own if number}
         return listed
+
+    @cached_property
+    def _deleted(self) -> frozenset[ObjectKey]:
+        """The objects that this run has deleted."""
+        return frozenset((*place, number) for place, item in self._counting for number in _deleted(item))
 
     @cached_property
     def _missing(self) -> frozenset[ObjectKey]:
@@ -406,5 +411,5 @@ def _deleted(item: Item) -> Iterator[int]:
 
 
 def _without_digest(ours: TargetLine | None, theirs: TargetLine | None) -> TargetLine | None:
-    line = theirs or ours
-    return theirs if ours is None or line is None else replace(line, digest="", again=None)
+    """Return the line of a target that both have changed: its digest is that of neither."""
+    return theirs if ours is None else replace(theirs or ours, digest="", again=None)
