@@ -15,9 +15,9 @@ from reconciler.document.document import PastApply, RunDocument, refuse_unless_c
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.prepare import declared_again
 from reconciler.errors import PlanRefused
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.memory.projection import Basis
 from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.item import Finding, Keep
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from reconciler.cli.recording import Stale
     from reconciler.document.document import RunDocument
     from reconciler.engine.apply import Application, ApplyOptions, TokenSink
-    from reconciler.gitops.inventory import OpenInventory
+    from reconciler.memory.store import OpenInventory
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.pipelines import PipelineTrigger

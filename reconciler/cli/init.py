@@ -12,10 +12,10 @@ from reconciler import CONFIGURATION
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, Given
+from reconciler.cli.scaffold import COMPONENTS
 from reconciler.cli.session import Session
 from reconciler.cli.settings import checked_api_url
 from reconciler.cli.stdout import write_stdout
-from reconciler.gitops.scaffold import COMPONENTS
 
 if TYPE_CHECKING:
     from reconciler.export.run import ExportResult
@@ -52,8 +52,8 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     Leaves files that exist alone, and names them. Writes nothing outside of this folder, nor through a link. Exits with
     3 if a file or a part of a group is missing, and with 1 if nothing was written.
     """
+    from reconciler.cli.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.export.left_out import causes
-    from reconciler.gitops.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.reports.markdown import code
@@ -118,7 +118,7 @@ def _tell_next(session: Session, groups: tuple[str, ...], *, shared: bool) -> No
         groups: whose manifests were written.
         shared: whether the new configuration says that the inventory is kept on the remote `origin`.
     """
-    from reconciler.gitops.remotes import has_remote
+    from reconciler.memory.remotes import has_remote
     from reconciler.system.processes import repository
 
     top = repository(Path())

@@ -26,9 +26,9 @@ from reconciler.engine.compare.selection import read_shard
 from reconciler.engine.plan import draw_plan, plan
 from reconciler.engine.run import Run, Scope
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
-from reconciler.gitops.apply_log import short
-from reconciler.gitops.committed import committed
-from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
+from reconciler.memory.apply_log import short
+from reconciler.memory.committed import committed
+from reconciler.memory.store import NO_INVENTORY, OpenInventory
 from reconciler.model.item import Finding, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard

@@ -18,15 +18,15 @@ from reconciler.document.stored import save
 from reconciler.engine.apply import DONE_BEFORE, Application
 from reconciler.engine.lookups import look_up
 from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
-from reconciler.gitops.ancestry import Ancestry
-from reconciler.gitops.apply_log import Apply, KilledRun
-from reconciler.gitops.clone import clone_of
-from reconciler.gitops.inventory import NO_LIST, OpenInventory
-from reconciler.gitops.remotes import Person, starter
 from reconciler.kinds import all_kinds
+from reconciler.memory.absence import HELD_UP, stale_absences
+from reconciler.memory.ancestry import Ancestry
+from reconciler.memory.apply_log import Apply, KilledRun
+from reconciler.memory.clone import clone_of
+from reconciler.memory.inventory import Inventory, target_names
 from reconciler.memory.projection import Projection, by_name, undone
-from reconciler.model.absence import HELD_UP, stale_absences
-from reconciler.model.inventory import Inventory, target_names
+from reconciler.memory.remotes import Person, starter
+from reconciler.memory.store import NO_LIST, OpenInventory
 from reconciler.model.item import Status
 from reconciler.model.plan import Seen
 from reconciler.model.state import Reference

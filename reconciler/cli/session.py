@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from reconciler.document.links import Links
     from reconciler.document.style import Style
     from reconciler.engine.compare.selection import RunSelection
-    from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
+    from reconciler.memory.revision import Revision
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
@@ -134,8 +134,8 @@ class Session:
             ConfigurationError: it cannot be read.
             UsageError: the name is not valid.
         """
-        from reconciler.gitops.revision import read_revision
-        from reconciler.gitops.snapshot import snapshot
+        from reconciler.memory.revision import read_revision
+        from reconciler.memory.snapshot import snapshot
 
         inputs = self.inputs
         then = snapshot(name, inputs.paths[0])

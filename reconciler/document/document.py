@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt
 from reconciler.document.checksum import DOCUMENT
 from reconciler.document.guard import NO_LIMITS, Limits, refusals
 from reconciler.errors import PlanRefused
-from reconciler.gitops.apply_log import Apply, revert_words
+from reconciler.memory.apply_log import Apply, revert_words
 from reconciler.memory.projection import Basis
 from reconciler.model.codes import code_of
 from reconciler.model.item import (

@@ -8,8 +8,8 @@ from typing import TypeVar
 from reconciler.document.document import Canary, Requests, RunDocument
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
+from reconciler.memory.inventory import Inventory
 from reconciler.memory.projection import Basis
-from reconciler.model.inventory import Inventory
 from reconciler.model.item import Finding, Item, is_about_run, target_of
 from reconciler.model.shards import Shard
 

@@ -15,10 +15,10 @@ from reconciler.engine.inventory import (
     unknown,
 )
 from reconciler.engine.planned import Planned
+from reconciler.memory.effective import again_on, digest_of, due_moments, ends_of_grace
+from reconciler.memory.inventory import ObjectKey, ObjectLine
 from reconciler.memory.projection import Basis, Place, line_of, path_of, was_renamed
-from reconciler.model.effective import again_on, digest_of, due_moments, ends_of_grace
 from reconciler.model.endpoints import Collection
-from reconciler.model.inventory import ObjectKey, ObjectLine
 from reconciler.model.item import Keep, object_of
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import Objects

@@ -14,9 +14,7 @@ from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import Roster, There, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
-from reconciler.gitops.inventory import OpenInventory
-from reconciler.gitops.proof import Proof
-from reconciler.model.absence import (
+from reconciler.memory.absence import (
     PartNow,
     Standing,
     absent,
@@ -27,8 +25,10 @@ from reconciler.model.absence import (
     part_now,
     reasons,
 )
+from reconciler.memory.inventory import Inventory, target_name, target_names
+from reconciler.memory.proof import Proof
+from reconciler.memory.store import OpenInventory
 from reconciler.model.endpoints import Collection
-from reconciler.model.inventory import Inventory, target_name, target_names
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import Resource

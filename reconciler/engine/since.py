@@ -6,13 +6,13 @@ from datetime import date
 
 from reconciler.engine.discovery import Discovery
 from reconciler.engine.run import Run
-from reconciler.gitops.inventory import OpenInventory
-from reconciler.gitops.revision import Revision
 from reconciler.manifests import Manifests
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, UnlistedSet
-from reconciler.model.absence import undeclared
-from reconciler.model.effective import digest_of
-from reconciler.model.inventory import Inventory, TargetLine, target_name, target_order
+from reconciler.memory.absence import undeclared
+from reconciler.memory.effective import digest_of
+from reconciler.memory.inventory import Inventory, TargetLine, target_name, target_order
+from reconciler.memory.revision import Revision
+from reconciler.memory.store import OpenInventory
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import PATHLESS, Target

@@ -12,10 +12,8 @@ from typing import Annotated, Protocol, TypeVar
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from reconciler.errors import InventoryUnreadable, PlanRefused
-from reconciler.model.absence import LastApplied, is_listed
-from reconciler.model.diff import AsRead
-from reconciler.model.endpoints import Collection as Listing
-from reconciler.model.inventory import (
+from reconciler.memory.absence import LastApplied, is_listed
+from reconciler.memory.inventory import (
     Inventory,
     ObjectKey,
     ObjectLine,
@@ -24,6 +22,8 @@ from reconciler.model.inventory import (
     read_inventory,
     target_names,
 )
+from reconciler.model.diff import AsRead
+from reconciler.model.endpoints import Collection as Listing
 from reconciler.model.item import (
     Change,
     Create,

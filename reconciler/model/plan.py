@@ -49,7 +49,7 @@ class Seen:
         exceptions: those of its document, expired ones included.
         importing: whether an import is to fill it, one that is under way or that the creation starts.
         arriving: the group, this one or one above it, that an archive may still fill; empty if there is none.
-        digest: of all that is declared of it, as of `model.effective`; empty in a run that keeps no inventory.
+        digest: of all that is declared of it, as of `memory.effective`; empty in a run that keeps no inventory.
         again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
         done: whether its changes leave nothing undone that is declared of it; False in a run that keeps no inventory.
     """

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.document.stored import load_plan, save
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.clone import clone_of
-from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
 from reconciler.kinds import all_kinds
-from reconciler.model.inventory import ObjectLine, TargetLine
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.clone import clone_of
+from reconciler.memory.inventory import ObjectLine, TargetLine
+from reconciler.memory.store import INVENTORY_BRANCH, Store, Stored, open_place
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 

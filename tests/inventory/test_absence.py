@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.absence import (
+from reconciler.memory.absence import (
     LastApplied,
     PartNow,
     Standing,
@@ -17,8 +17,8 @@ from reconciler.model.absence import (
     stale_absences,
     undeclared,
 )
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.endpoints import Collection
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
 from tests.building import API, KINDS, desired, live, section

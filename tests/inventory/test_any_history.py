@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reconciler.memory.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.memory.projection import Basis, Projection
-from reconciler.model.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
-from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model.item import Item, Keep
 from reconciler.model.plan import Seen
 from reconciler.model.targets import Address, Level, Target

@@ -8,10 +8,10 @@ import pytest
 
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_plan
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.memory.projection import Basis
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
+from reconciler.memory.store import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from tests.building import KINDS
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository

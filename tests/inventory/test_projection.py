@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reconciler.memory.absence import LastApplied, Standing
+from reconciler.memory.inventory import Inventory, ObjectKey, TargetLine, UnknownLine
 from reconciler.memory.projection import Basis, Projection, undone
-from reconciler.model.absence import LastApplied, Standing
 from reconciler.model.diff import AsRead
-from reconciler.model.inventory import Inventory, ObjectKey, TargetLine, UnknownLine
 from reconciler.model.item import Change, Create, Delete, Item, Keep, Outcome, Status, Update, problem_at
 from reconciler.model.plan import Seen
 from reconciler.model.protocols import Request

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryUnreadable
-from reconciler.model.inventory import (
+from reconciler.memory.inventory import (
     DIGEST,
     MAX_ID,
     PATH,

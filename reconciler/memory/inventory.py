@@ -48,7 +48,7 @@ class TargetLine:
     Attributes:
         target: its level and numeric ID, as `target_name` writes them.
         path: its full path at that time; empty for the instance and the user.
-        digest: of its effective spec, as of `model.effective`; empty if what is declared now is not known to be done.
+        digest: of its effective spec, as of `memory.effective`; empty if what is declared now is not known to be done.
         again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
     """
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model import endpoints
-from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.resource import Objects, Resource
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section

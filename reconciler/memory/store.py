@@ -12,12 +12,12 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.ancestry import Ancestry
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.branch import SHA_1, applies, content, tip, write_commit
-from reconciler.gitops.exchange import Exchange, exchange
-from reconciler.gitops.remotes import Login, Person, Remote
-from reconciler.model.inventory import Inventory, inventory_text, read_inventory
+from reconciler.memory.ancestry import Ancestry
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.branch import SHA_1, applies, content, tip, write_commit
+from reconciler.memory.exchange import Exchange, exchange
+from reconciler.memory.inventory import Inventory, inventory_text, read_inventory
+from reconciler.memory.remotes import Login, Person, Remote
 from reconciler.system.processes import git
 
 if TYPE_CHECKING:
