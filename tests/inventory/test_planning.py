@@ -9,7 +9,7 @@ import pytest
 from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_plan
 from reconciler.memory.apply_log import Apply
-from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine, inventory_text
 from reconciler.memory.projection import Basis
 from reconciler.memory.store import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from tests.building import KINDS
@@ -238,7 +238,7 @@ def test_a_malformed_line_is_ignored_with_a_warning(cli_runner: CliRunner, git: 
     put(cli_runner)
     place = store(cli_runner)
     stored = place.read()
-    text = place.place.text(stored.commit) + "nonsense\n"
+    text = inventory_text(stored.inventory) + "nonsense\n"
     place.place.put(text, stored.commit, Apply(service=place.service, result=0))
     planned = cli_runner("plan")
     assert (planned.code, "line 3 of the inventory is malformed and is ignored" in planned.err) == (0, True)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -240,17 +240,24 @@ def test_a_branch_that_has_moved_gets_our_change_on_top(server: GitServer, check
 class Contested:
     """A place whose branch somebody else has always just changed."""
 
+    branch = INVENTORY_BRANCH
+
     def __init__(self, refusal: str = "the branch moved") -> None:
         self.tries, self.refusal = 0, refusal
 
     def last(self) -> str:
         return f"{self.tries:040x}"
 
-    def text(self, _commit: str) -> str:
-        return inventory_text(Inventory(SERVICE))
+    @property
+    def repository(self) -> "Contested":
+        return self
 
-    def applies(self, _commit: str, _most: int) -> tuple[Apply, ...]:
-        return ()
+    def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        shown = {
+            "ls-tree": b"100644 blob aa\tinventory.jsonl\0",
+            "cat-file": inventory_text(Inventory(SERVICE)).encode(),
+        }
+        return subprocess.CompletedProcess([], 0, shown[arguments[0]], sent)
 
     def put(self, _text: str, _parent: str, _message: Apply) -> tuple[str, str]:
         self.tries += 1
