@@ -32,6 +32,16 @@ from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_p
 
 NO_PART = "damaged, or made by another reconciler, or with a package that is not installed here: no section has the name '{}' and a part '{}'"
 
+KEPT = {
+    "target": "project acme/payments/api",
+    "section": "milestones",
+    "part": "boards",
+    "title": "x",
+    "name": "a",
+    "action": "keep",
+    "id": 1,
+}
+
 Spoil = Callable[[dict[str, Any]], object]
 
 WRITE = "plan --out FILE and drift --report json=FILE write one"
@@ -440,6 +450,7 @@ def of_no_section(plan: dict[str, Any]) -> None:
             "damaged: 'project acme/payments/api' is no target of the level project",
         ),
         (of_no_section, NO_PART.format("hooks", "hooks")),
+        (lambda plan: plan["items"].append(KEPT), NO_PART.format("milestones", "boards")),
         (lambda plan: first(plan).update(part="boards"), NO_PART.format("milestones", "boards")),
     ],
 )

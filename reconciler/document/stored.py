@@ -667,8 +667,8 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
             raise PlanRefused(f"damaged: items[{number}] {'has' if document.is_plan else 'lacks'} an outcome")
         if change is not None:
             _check_change(change, kinds)
-        if isinstance(item, Keep) and item.id is None:
-            _check_again(item, kinds)
+        if isinstance(item, Keep):
+            _check_kept(item, kinds)
 
 
 def _delivering(item: Item, kinds: Kinds) -> Item:
@@ -683,8 +683,11 @@ def _delivering(item: Item, kinds: Kinds) -> Item:
     return replace(item, change=delivering) if isinstance(item, Outcome) else delivering
 
 
-def _check_again(keep: Keep, kinds: Kinds) -> None:
-    """Refuse settings that are planned again if they are not those of a kind."""
+def _check_kept(keep: Keep, kinds: Kinds) -> None:
+    """Refuse an object of a part that does not exist, and settings that are planned again and are not those of a kind."""
+    if keep.id is not None:
+        _part(keep.address, kinds)
+        return
     target, section = keep.address.target, keep.address.section
     if section not in kinds or target.level not in kinds[section].models:
         raise PlanRefused(f"damaged: no {target.level} has a section {section!r}")

@@ -17,7 +17,7 @@ from reconciler.engine.inventory import (
 from reconciler.engine.planned import Planned
 from reconciler.memory.effective import again_on, digest_of, due_moments, ends_of_grace
 from reconciler.memory.inventory import ObjectKey, ObjectLine
-from reconciler.memory.projection import Basis, Place, line_of, path_of, was_renamed
+from reconciler.memory.projection import Basis, line_of, path_of, was_renamed
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Keep, object_of
 from reconciler.model.plan import Plan, TargetPlan
@@ -25,9 +25,6 @@ from reconciler.model.resource import Objects
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Address, Key
 from reconciler.model.wording import counted
-
-Listed = Mapping[Place, Some[ObjectLine]]
-"""The lines of the inventory by target, section and part."""
 
 
 def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Basis | None]:
@@ -52,9 +49,9 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
             released=_by_target(released(declared, key_of)),
             unknown=tuple(sorted(unknown(declared, inventory, planned.roster))),
         )
-    listed: dict[Place, list[ObjectLine]] = {}
+    listed: dict[str, list[ObjectLine]] = {}
     for line in inventory.objects.values():
-        listed.setdefault(line.key[:3], []).append(line)
+        listed.setdefault(line.target, []).append(line)
     wanted = {target.target: target for target in declared.desired.targets}
     everything = {target.target: target for target in declared.whole.targets}
     targets, missing, changed = list[TargetPlan](), list[ObjectKey](), set[tuple[str, str, str, int | None]]()
@@ -64,14 +61,14 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
             targets.append(plan)
             continue
         name = key_of(target)
-        missing += _missing(planned, target, name, listed)
+        missing += _missing(planned, target, listed.get(name, ()))
         changed |= {(name, *object_of(change)) for change in plan.changes}
         kept = (
             Keep(Address(target.target, section.kind, part.name, part.title, called), number)
             for section, part, called, number in _wanted(planned, target, plan, name, basis)
             if section.kind in plan.sections and (name, section.kind, part.name, number) not in changed
         )
-        judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed)
+        judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
         targets.append(judged.adding(*kept))
     absent = tuple(line.key for line in planned.absences.deletions if line.key in changed)
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
@@ -84,12 +81,12 @@ def _by_target(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _missing(planned: Planned, target: DesiredTarget, name: str, listed: Listed) -> Iterator[ObjectKey]:
+def _missing(planned: Planned, target: DesiredTarget, lines: Some[ObjectLine]) -> Iterator[ObjectKey]:
     """Yield the lines of a target whose objects a whole list lacks."""
     for section, part, _, read in _collections_read(planned, target):
         ids = {record.id for record in read.own if not record.below}
-        for line in listed.get((name, section.kind, part.name), ()):
-            if line.id not in ids:
+        for line in lines:
+            if line.key[1:3] == (section.kind, part.name) and line.id not in ids:
                 yield line.key
 
 
@@ -128,7 +125,9 @@ def _standing(
             yield name, frozenset().union(meant & own.keys(), *(ids.get(spelling, ()) for spelling in accepted))
 
 
-def _with_digest(planned: Planned, target: DesiredTarget, plan: TargetPlan, name: str, listed: Listed) -> TargetPlan:
+def _with_digest(
+    planned: Planned, target: DesiredTarget, plan: TargetPlan, name: str, lines: Some[ObjectLine]
+) -> TargetPlan:
     """Return a target of the plan with the digest of what is declared, and whether its changes leave nothing undone.
 
     A section that is not applicable counts as done, unless a line of the inventory there awaits its deletion.
@@ -138,11 +137,11 @@ def _with_digest(planned: Planned, target: DesiredTarget, plan: TargetPlan, name
         target: with all its sections, also those that are not selected.
         plan: of the target.
         name: as the inventory has it.
-        listed: the lines of the inventory.
+        lines: of its objects.
     """
     declared, read_at = planned.declared.desired, planned.live.read_at
     left_out = {finding.address.section for finding in plan.said("not_applicable")}
-    is_awaited = bool(left_out) and any(place[0] == name and place[1] in left_out for place in listed)
+    is_awaited = any(line.section in left_out for line in lines)
     is_complete = plan.sections.keys() | left_out >= {section.kind for section in target.sections}
     is_left = is_awaited or name in planned.absences.staying or target.target in planned.cut or bool(plan.problems)
     due = (
