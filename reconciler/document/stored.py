@@ -684,7 +684,7 @@ def _delivering(item: Item, kinds: Kinds) -> Item:
 
 
 def _check_kept(keep: Keep, kinds: Kinds) -> None:
-    """Refuse an object of a part that does not exist, and settings that are planned again and are not those of a kind."""
+    """Refuse an object of a part that does not exist, and settings to be planned again that are not those of a kind."""
     if keep.id is not None:
         _part(keep.address, kinds)
         return
