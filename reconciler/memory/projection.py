@@ -283,9 +283,10 @@ class Projection:
 
     @cached_property
     def _missing(self) -> frozenset[ObjectKey]:
-        """The objects that a complete listing lacks."""
+        """The objects that a complete listing lacks; it may be older than what this run has created."""
+        before_it = (pair for pair in self._counting if not (isinstance(pair[1], Outcome) and pair[1].created))
         known = {*self.basis.seen.objects}
-        known |= {(*place, number) for place, item in self._counting for _, number in _live(item)}
+        known |= {(*place, number) for place, item in before_it for _, number in _live(item)}
         gone = (key for key in known if key[:3] in self._listed and key[3] not in self._listed[key[:3]])
         before = (key for key in self.basis.missing if key[:3] not in self._listed and self._counts(key[:3]))
         return frozenset((*before, *gone))

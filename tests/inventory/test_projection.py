@@ -177,9 +177,9 @@ def test_what_the_apply_has_read_last_counts() -> None:
         )
     }
     planned = [Create(where(name), {}, ()) for name in ("new", "two", "none")] + [Delete(where("x"), {}, (), read(9))]
-    items = (keep(5, "lost"), Outcome(planned[1], Status.STALE), updated(2, "b", Status.STALE))
+    items = (keep(5, "lost"), Outcome(planned[1], Status.STALE), updated(2, "b", Status.STALE), created(9, "later"))
     result = after(before, *items, planned=planned, lists=lists, missing=keys(1))
-    assert lines(result) == ["a 1 a", "new 4 b"]
+    assert lines(result) == ["a 1 a", "new 4 b", "later 9 b"]
     lists |= {(LIB, "milestones", "milestones"): Objects(())}
     assert after(before, *items, planned=planned, lists=lists) == result
 
