@@ -152,6 +152,8 @@ class Projection:
         objects = united(seen.objects, self._objects(gone), theirs, lambda _, line: line)
         holders = {key[0] for key in objects} | {line.target for line in now.unknown}
         targets = united(seen.targets, self._targets(holders), now.targets, _without_digest)
+        known = holders | now.targets.keys()
+        targets = {name: line for name, line in targets.items() if line.digest or name in known}
         if self.basis.commit and not is_overtaken and not self.history.last_applied(applied).may_be_newer:
             applied = self.basis.commit
         return replace(now, applied=applied, targets=targets, objects=objects)
@@ -172,11 +174,8 @@ class Projection:
         """Return the lines of targets likewise; `holders` are those that have lines of objects."""
         lines = dict(self.basis.seen.targets)
         for name, target in self._named.items():
-            before = lines.get(name)
             if target.digest and (self._leads(name) or any(place[0] == name for place in self._begun)):
-                line = self._target_line(name, target, before)
-                if before or line.digest or name in holders:
-                    lines[name] = line
+                lines[name] = self._target_line(name, target, lines.get(name))
         if self._is_whole:
             known = {*self._declared, *self._named, *self.basis.unknown, *holders}
             lines = {name: line for name, line in lines.items() if name in known}
