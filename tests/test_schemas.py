@@ -294,7 +294,7 @@ WHERE_THEY_HOLD = {
     "StoredNote": {"data"},
     "StoredOutcome": {"created", "unconfirmed"},
     "StoredRead": {"below", "numbers", "read_only"},
-    "StoredTarget": {"arriving", "exceptions", "importing", "path"},
+    "StoredTarget": {"again", "arriving", "digest", "done", "exceptions", "importing", "path"},
     "StoredUpdate": {"notes", "outcome", "part"},
 }
 """The keys of items and targets that stand only where they hold."""

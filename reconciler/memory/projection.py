@@ -106,7 +106,7 @@ class Report(Protocol):
         """What was done, what is in order, and what is said."""
 
 
-class History(Protocol):
+class Commits(Protocol):
     """The commits below the one that is applied."""
 
     def contains(self, commit: str) -> bool:
@@ -133,7 +133,7 @@ class Projection:
 
     report: Report
     basis: Basis
-    history: History
+    history: Commits
     kinds: Kinds
     planned: Collection[Change] = ()
     read: Mapping[PartAddress, LivePart] = field(default_factory=dict)
