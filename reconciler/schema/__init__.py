@@ -23,7 +23,7 @@ from pydantic_core.core_schema import (
 )
 from typing_extensions import get_original_bases, is_typeddict
 
-from reconciler import __version__
+from reconciler import SCHEMAS, __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
 from reconciler.document.checksum import DOCUMENT
@@ -31,7 +31,6 @@ from reconciler.document.compare import StoredComparison
 from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
-from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
 from reconciler.manifests.stack.locks import ALL
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED

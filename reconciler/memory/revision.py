@@ -13,11 +13,11 @@ from typing import Any
 
 from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
-from reconciler.gitops.snapshot import Snapshot, is_as_then, object_id
 from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
+from reconciler.memory.snapshot import Snapshot, is_as_then, object_id
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
 from reconciler.system.checkout import in_ci
