@@ -1,20 +1,41 @@
-"""The spec of one document, read as a layer: its sections, what it prunes and leaves alone, and its placeholders."""
+"""What a document declares: a target, a set, or a profile, as far as its form is right.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+Its spec is read as a layer: sections, what it prunes and leaves alone, and its placeholders.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
-from reconciler.manifests.creation import CREATE_KEY
+from pydantic import ValidationError
+
+from reconciler.manifests.creation import CREATE_KEY, Surroundings, errors_beside, read_creation
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, AnyDocument, levels_of, metadata_keys
+from reconciler.manifests.documents import (
+    API_VERSION,
+    DOCUMENTS,
+    LEVEL_OF,
+    AnyDocument,
+    GroupDocument,
+    ProfileDocument,
+    ProjectDocument,
+    ProjectSetDocument,
+    TargetMetadata,
+    levels_of,
+    metadata_keys,
+)
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer
+from reconciler.manifests.stack.layers import DeclaredSet, DeclaredTarget, Layer
 from reconciler.manifests.stack.locks import ALL, idle_locks
 from reconciler.manifests.stack.placeholders import (
     Placeholders,
     braces,
     has_placeholder,
     misspelt_placeholder,
+    placeholder_values,
     placeholders_in,
 )
 from reconciler.manifests.stack.sections import (
@@ -26,28 +47,88 @@ from reconciler.manifests.stack.sections import (
     level_error,
     unknown_section,
 )
-from reconciler.manifests.validation import check_alone
-from reconciler.model.targets import LEVELS, Level
-from reconciler.model.wording import KNOWN_ARE, listed
+from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.targets import LEVELS, Key, Level, Target
+from reconciler.model.wording import KNOWN_ARE, listed, unknown
 
 EXCEPTIONS = "exceptions"
-NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
+
+STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
+"""Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
 
 
-def read_layer(
-    document: Document, specs: SectionSpecs, title: str = "", *, alone: bool = True, locks: Mapping[str, Any] = NO_LOCKS
+def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tuple[Layer | None, list[Diagnostic]]:
+    """Return what a document declares, and its errors and warnings.
+
+    Of a document with faults, that is what does not depend on them; None if everything does.
+    """
+    kind = document.value.get("kind") if isinstance(document.value, dict) else None
+    model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        return None, [_unknown_kind(document.value)]
+    faults: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
+    form: Any = None
+    try:
+        form = model.model_validate(document.value)
+    except ValidationError as error:
+        faults = diagnose(error, document.value, model)
+        diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
+        with suppress(ValidationError):
+            form = model.model_validate(_without_faults(document.value, faults))
+        creates = form is not None and CREATE_KEY in form.model_fields_set
+        if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not creates:
+            diagnostics += errors_beside(document, LEVEL_OF[str(kind)], diagnostics, around)
+    locks = getattr(form and form.metadata, "locks", {})
+    # A target's own document is checked once it is merged with all that is beneath it.
+    alone = form is None or kind not in LEVEL_OF
+    layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), locks, alone=alone)
+    diagnostics += more
+    if isinstance(layer, DeclaredTarget) and CREATE_KEY in form.model_fields_set:
+        path = layer.target.ref if isinstance(layer.target.ref, str) else None
+        if layer.overfilled(placeholder_values(path)) is None:
+            creation, errors = read_creation(document, layer.target, form.create, around)
+            return replace(layer, creation=creation), diagnostics + errors
+    return (None if form is None else layer), diagnostics
+
+
+def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
+    """Return the layer of a document, given its model, without what is in its spec; the model is None if it is wrong.
+
+    Of a target, the model lacks the exceptions that have faults.
+    """
+    match form:
+        case None:
+            return partial(Layer, title="")
+        case ProfileDocument(metadata=metadata):
+            return partial(Layer, title=f"profile {metadata.name}", locks=metadata.locks)
+        case ProjectSetDocument(metadata=metadata, select=select):
+            make: Callable[..., Layer] = partial(DeclaredSet, title=f"set {metadata.name}", locks=metadata.locks)
+            make = partial(make, select=select, priority=metadata.priority)
+        case _:
+            metadata = form.metadata
+            ref = (metadata.path or metadata.id) if isinstance(metadata, TargetMetadata) else None
+            numbers = (number for number in count() if number not in faulty_exceptions)
+            exceptions = dict(zip(numbers, metadata.exceptions, strict=False))
+            target = Target(LEVEL_OF[form.kind], ref)
+            make = partial(DeclaredTarget, title="", target=target, exceptions=exceptions, creation=None)
+    return partial(make, profiles=metadata.profiles, labels=metadata.labels)
+
+
+def _read_spec(
+    document: Document, specs: SectionSpecs, make: Callable[..., Layer], locks: Mapping[str, Any], *, alone: bool
 ) -> tuple[Layer, list[Diagnostic]]:
-    """Return a document's spec, a mapping, as a layer without what cannot be merged, and its errors and warnings.
+    """Return a document as a layer without what cannot be merged, and the errors and warnings in its spec.
 
     Args:
         document: the document.
         specs: of all sections.
-        title: of the layer, for messages; empty for a target's own document.
-        alone: whether no target will check its sections.
+        make: see `_form`.
         locks: as written.
+        alone: whether no target will check its sections.
     """
     spec, kind = document.value.get("spec", {}), document.value["kind"]
-    levels = levels_of(kind)
+    spec, levels = spec if isinstance(spec, dict) else {}, levels_of(kind)
     names = [name for name in spec if name not in {PRUNE, UNMANAGED}]
     errors = {name: _section_error(name, spec[name], levels, DOCUMENTS[kind], specs) for name in names}
     diagnostics = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
@@ -63,30 +144,25 @@ def read_layer(
         if alone:
             diagnostics += check_alone(specs[name], value, levels)
     texts = [*braces(sections, ("spec",))]
-    placeholders, misspelt = _placeholders((*texts, *(() if alone else _texts_beside(document.value))))
-    diagnostics += misspelt
     waits = any(has_placeholder(text) for text, *_ in texts)
-    normal = None if waits else normalized
-    return Layer(document, title, sections, prune, placeholders, normal, locks, unmanaged), diagnostics
-
-
-def _texts_beside(document: Mapping[str, Any]) -> Iterator[tuple[str, Steps, bool]]:
-    """Yield the texts with braces that stand beside the spec of a target's own document; see `braces`."""
-    yield from braces(document.get("metadata", {}).get(EXCEPTIONS, []), ("metadata", EXCEPTIONS))
-    yield from braces(document.get(CREATE_KEY, {}), (CREATE_KEY,))
-
-
-def _placeholders(texts: Iterable[tuple[str, Steps, bool]]) -> tuple[dict[str, list[Steps]], list[Diagnostic]]:
-    """Return the steps to the uses of each placeholder in some texts, and a warning for each misspelt one."""
+    if not alone:
+        texts += braces(document.value.get("metadata", {}).get(EXCEPTIONS, []), ("metadata", EXCEPTIONS))
+        texts += braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,))
     uses: dict[str, list[Steps]] = {}
-    misspelt: list[Diagnostic] = []
     for text, steps, at_key in texts:
         for name in placeholders_in(text):
             uses.setdefault(name, []).append(steps)
-        message = misspelt_placeholder(text)
-        if message:
-            misspelt.append(Diagnostic(steps, message, "warning", at_key))
-    return uses, misspelt
+        misspelt = misspelt_placeholder(text)
+        diagnostics += [Diagnostic(steps, misspelt, "warning", at_key)] if misspelt else []
+    layer = make(
+        document=document,
+        sections=sections,
+        prune=prune,
+        placeholders=uses,
+        normalized=None if waits else normalized,
+        unmanaged=unmanaged,
+    )
+    return layer, diagnostics
 
 
 def _section_error(
@@ -180,3 +256,57 @@ def clashing_names(
             message = f"`{key}` and `{first[name]}` ({location}) are one and the same name"
             yield Diagnostic((*above, key), message, at_key=True)
         first.setdefault(name, key)
+
+
+def _about_place(diagnostic: Diagnostic, model: type[AnyDocument], specs: SectionSpecs) -> Diagnostic:
+    """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
+    key = diagnostic.steps[-1] if diagnostic.at_key and len(diagnostic.steps) == 1 else None
+    if key in {PRUNE, UNMANAGED, *specs}:
+        return replace(diagnostic, message=f"`{key}` belongs under `spec`")
+    return (
+        replace(diagnostic, message=f"`{key}` belongs under `metadata`") if key in metadata_keys(model) else diagnostic
+    )
+
+
+def _without_faults(document: Mapping[str, Any], faults: Sequence[Diagnostic]) -> Mapping[str, Any]:
+    """Return a document without what has faults, as far as nothing else depends on that."""
+    metadata = document.get("metadata")
+    kept = dict(metadata) if isinstance(metadata, dict) else {}
+    rest = {**document, "metadata": kept} if kept else dict(document)
+    faulty = _faulty_exceptions(faults)
+    if faulty:
+        kept[EXCEPTIONS] = [exception for number, exception in enumerate(kept[EXCEPTIONS]) if number not in faulty]
+    for steps in (fault.steps for fault in faults):
+        if steps[:1] == (CREATE_KEY,):
+            rest.pop(CREATE_KEY, None)
+        elif steps == ("metadata", EXCEPTIONS) or steps[:2] in {("metadata", "labels"), ("metadata", "locks")}:
+            kept.pop(str(steps[1]), None)
+    return rest
+
+
+def _faulty_exceptions(faults: Sequence[Diagnostic]) -> frozenset[Key]:
+    """Return the positions of the exceptions that have faults."""
+    inside = [fault.steps[2:3] for fault in faults if fault.steps[:2] == ("metadata", EXCEPTIONS)]
+    return frozenset(position for steps in inside for position in steps)
+
+
+def _without_consequences(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Leave out missing keys for which a misplaced one stands: its message says where it belongs."""
+    unknown_keys = [each.steps for each in diagnostics if each.code == "extra_forbidden"]
+    misplaced = [steps[-1] for steps in unknown_keys if steps[:1] == ("metadata",)]
+    implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
+    return [each for each in diagnostics if each.code != "missing" or each.value not in implied]
+
+
+def _unknown_kind(value: Any) -> Diagnostic:
+    kinds = listed(DOCUMENTS, "or")
+    if not isinstance(value, dict):
+        what = "a list" if isinstance(value, list) else "a single value"
+        return Diagnostic((), f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {what}")
+    if "kind" in value:
+        kind = value["kind"]
+        is_word = isinstance(kind, str) and kind
+        return Diagnostic(("kind",), unknown("kind", kind, DOCUMENTS) if is_word else f"must be one of {kinds}")
+    if "apiVersion" in value:
+        return Diagnostic((), f"the key `kind` is missing: {kinds}")
+    return Diagnostic((), f"not a manifest: apiVersion ({API_VERSION}) and kind ({kinds}) are missing")

@@ -77,10 +77,10 @@ class Manifests:
         unlisted = []
         for declared in self.index.sets.values():
             if declared.select.group in hidden:
-                profiles = [self.index.profiles[profile] for profile in declared.metadata.profiles]
-                origin = declared.layer.document.find(("select", "group")).line
+                profiles = [self.index.profiles[profile] for profile in declared.profiles]
+                origin = declared.document.find(("select", "group")).line
                 obstacle = hidden[declared.select.group].at(Target(Level.GROUP, declared.select.group).address)
-                unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared.layer), declared.select))
+                unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared), declared.select))
         return tuple(sorted(unlisted, key=lambda unlisted_set: unlisted_set.origin))
 
     @property
@@ -101,7 +101,7 @@ class Manifests:
         for declared in self.index.targets.values():
             for number, written in declared.exceptions.items():
                 for warning in endings(number, written.until, today):
-                    diagnostics.add(declared.layer.document, warning)
+                    diagnostics.add(warning, declared.document)
         return diagnostics.warnings
 
     def of(self, target: Target) -> MergedTarget:

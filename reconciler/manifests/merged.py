@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.manifests.creation import CREATE_KEY
+from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.exceptions import exceptions_on
 from reconciler.manifests.stack.layers import Stack
@@ -25,10 +26,12 @@ class MergedTarget:
     Attributes:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
+        told: what is to be said of its sections.
     """
 
     desired: DesiredTarget
     stack: Stack
+    told: tuple[Diagnostic, ...] = ()
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
 

@@ -266,7 +266,9 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     else:
         diagnostics += _rules(section, spec)
         diagnostics += [] if name in whole.prune else _empty_lists(spec, value)
-    diagnostics = [each.below(name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)]
+    diagnostics = [
+        each.below("spec", name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)
+    ]
     return None if any(each.severity == "error" for each in diagnostics) else section, diagnostics
 
 

@@ -1,13 +1,15 @@
 """Layers of settings, one per document, and the stack of them that is merged for one target."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reconciler.manifests.documents import AcceptedDeviation, Selection
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.placeholders import Placeholders
 from reconciler.manifests.stack.sections import NO_SECTIONS, SectionSpec, SectionSpecs
-from reconciler.model.targets import Level, Target
+from reconciler.model.creation import Creation
+from reconciler.model.targets import Target
 
 MOST_FILLED = 5 * 1024 * 1024
 """Characters that the placeholders of one document may come to in one target."""
@@ -15,7 +17,7 @@ MOST_FILLED = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The settings of one document.
+    """The settings of one document: of a profile, unless it is one of the two below.
 
     Attributes:
         document: the document.
@@ -26,6 +28,8 @@ class Layer:
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
         unmanaged: the sections that a target's own document leaves alone.
+        profiles: the names of what is merged beneath it.
+        labels: of its target, or of its projects.
     """
 
     document: Document
@@ -36,6 +40,8 @@ class Layer:
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
+    profiles: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def overfilled(self, values: Placeholders | None) -> str | None:
         """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
@@ -46,6 +52,23 @@ class Layer:
         """Return a section's value for a target."""
         name = spec.kind.name
         return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeclaredTarget(Layer):
+    """The own document of a user, group or project, with its exceptions by their positions there."""
+
+    target: Target
+    exceptions: Mapping[int, AcceptedDeviation]
+    creation: Creation | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeclaredSet(Layer):
+    """A set of projects."""
+
+    select: Selection
+    priority: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,17 +102,6 @@ class Stack:
     def has_locks(self) -> bool:
         """Whether any layer locks anything."""
         return any(layer.locks for layer in self.layers)
-
-    @property
-    def references(self) -> Iterator[tuple[Steps, Level, str]]:
-        """The paths in lists of groups and of projects, each with the steps to it and the level that it should have."""
-        for name, section in self.sections.items():
-            lists = self.specs[name].lists
-            for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-                level = lists[part].names.level
-                for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
-                    if level and isinstance(entry, str):
-                        yield (name, part, number), level, entry
 
     def under(self, *layers: Layer) -> "Stack":
         """Merge further layers over this, without the sections that the target's level does not have."""
