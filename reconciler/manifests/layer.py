@@ -189,23 +189,35 @@ def _section_error(
 
 def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagnostic]]:
     """Return the sections to prune, with empty text in place of each wrong one, and the errors."""
-    steps = ("spec", PRUNE)
     if not isinstance(prune, list):
-        return [], [Diagnostic(steps, "prune must be a list of sections: `prune: [milestones]`")]
-    errors = [_prune_error(name, specs) for name in prune]
-    diagnostics = [Diagnostic((*steps, index), error) for index, error in enumerate(errors) if error]
-    return ["" if error else name for name, error in zip(prune, errors, strict=True)], diagnostics
-
-
-def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
+        return [], [Diagnostic(("spec", PRUNE), "prune must be a list of sections: `prune: [milestones]`")]
     prunable = [section for section, spec in specs.items() if spec.kind.prunable]
-    if not isinstance(name, str):
-        return f"prune lists the names of sections: {listed(prunable)}"
-    if name in prunable:
-        return None
-    if name not in specs:
-        return unknown_section(name, specs, prunable)
-    return f"{name} cannot be pruned; prunable are {listed(prunable)}"
+    message = f"cannot be pruned; prunable are {listed(prunable)}"
+    return _listed_sections(PRUNE, prune, prunable, specs, lambda name: f"{name} {message}")
+
+
+def _listed_sections(
+    key: str, written: list[Any], possible: Sequence[str], specs: SectionSpecs, impossible: Callable[[str], str | None]
+) -> tuple[list[str], list[Diagnostic]]:
+    """Return the sections in a list of names, with empty text in place of each wrong one, and the errors.
+
+    Args:
+        key: of the list.
+        written: the list.
+        possible: the sections that it may name.
+        specs: of all sections.
+        impossible: returns why it may not name another one.
+    """
+    diagnostics: list[Diagnostic] = []
+    for index, name in enumerate(written):
+        error = None
+        if not isinstance(name, str):
+            error = f"{key} lists the names of sections: {listed(possible)}"
+        elif name not in possible:
+            error = impossible(name) if name in specs else unknown_section(name, specs, possible)
+        diagnostics += [Diagnostic(("spec", key, index), error)] if error else []
+    wrong = {diagnostic.steps[-1] for diagnostic in diagnostics}
+    return ["" if index in wrong else name for index, name in enumerate(written)], diagnostics
 
 
 def _read_unmanaged(
@@ -217,30 +229,23 @@ def _read_unmanaged(
         owners = listed(level.document_kind for level in LEVELS)
         message = f"`{UNMANAGED}` belongs to {owners}, each for itself: leave the sections out here"
         return NO_SECTIONS, [Diagnostic(above, message, at_key=True)]
-    written, possible = spec[UNMANAGED], [name for name in specs if levels[0] in specs[name].kind.models]
-    if written == ALL:
-        names, diagnostics = frozenset(possible), list[Diagnostic]()
-    elif isinstance(written, list):
-        errors = [_unmanaged_error(name, levels[0], possible, specs) for name in written]
-        diagnostics = [Diagnostic((*above, index), error) for index, error in enumerate(errors) if error]
-        names = frozenset(name for name, error in zip(written, errors, strict=True) if not error)
-    else:
+    (level,), written = levels, spec[UNMANAGED]
+    possible = [name for name in specs if level in specs[name].kind.models]
+    if written != ALL and not isinstance(written, list):
         example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
         return NO_SECTIONS, [Diagnostic(above, f"{UNMANAGED} must be a list of sections, or `all`: {example}")]
-    place = document.find(above, key=True)
-    pruned = spec.get(PRUNE, ())
+    listing = possible if written == ALL else written
+    named, diagnostics = _listed_sections(
+        UNMANAGED, listing, possible, specs, lambda name: level_error(name, level, specs)
+    )
+    names, pruned = frozenset(named) - {""}, spec.get(PRUNE, ())
     twice: list[tuple[Steps, bool]] = [(("spec", name), True) for name in spec if name in names]
     if isinstance(pruned, list):
         twice += [(("spec", PRUNE, index), False) for index, name in enumerate(pruned) if name in list(names)]
+    place = document.find(above, key=True)
     message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
     diagnostics += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
     return names - spec.keys(), diagnostics
-
-
-def _unmanaged_error(name: Any, level: Level, possible: Sequence[str], specs: SectionSpecs) -> str | None:
-    if not isinstance(name, str):
-        return f"{UNMANAGED} lists the names of sections: {listed(possible)}"
-    return level_error(name, level, specs) if name in specs else unknown_section(name, specs, possible)
 
 
 def clashing_names(

@@ -6,7 +6,6 @@ from typing import Any
 
 from reconciler.manifests.creation import CREATE_KEY
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.exceptions import exceptions_on
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.locks import lock_on
@@ -37,19 +36,17 @@ class MergedTarget:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The merged spec as plain data of its own."""
+        """The merged spec."""
         stack = self.stack
         head: dict[str, Any] = {PRUNE: stack.prune} if stack.prune else {}
         if stack.unmanaged:
             head[UNMANAGED] = stack.layers[-1].document.value["spec"][UNMANAGED]
-        spec: dict[str, Any] = _copied({**head, **stack.sections})
-        return spec
+        return {**head, **stack.sections}
 
     @property
     def as_written(self) -> dict[str, Any]:
         """The merged spec as one manifest writes it, with literal braces doubled."""
-        written: dict[str, Any] = self.spec if self.stack.values is None else literal(self.spec)
-        return written
+        return self.spec if self.stack.values is None else {key: literal(value) for key, value in self.spec.items()}
 
     @property
     def beneath(self) -> Stack:
@@ -78,9 +75,9 @@ class MergedTarget:
             return stack.layers[-1].document.find((CREATE_KEY,), key=True).line
         if address.section not in stack.sections:
             return ""
-        steps = self._steps(address, field)
-        around = 1 if address.part == address.section else 2
-        if address.name is not None and len(steps) <= around and address.section in stack.prune:
+        part = () if address.part == address.section else (address.part,)
+        steps = object_path(stack, address.section, part, address.name, field)
+        if address.name is not None and len(steps) <= 1 + len(part) and address.section in stack.prune:
             steps = (PRUNE, stack.prune.index(address.section))
         return find(stack, steps, key=True)[1].line
 
@@ -136,15 +133,3 @@ class MergedTarget:
         steps = field_path(path, self.spec) if isinstance(path, str) else tuple(path)
         declared = declarations(self.stack, steps) if steps else ()
         return [(declaration.line, declaration.value) for declaration in declared]
-
-    def _steps(self, address: Address, field: str | None) -> Steps:
-        """Return the steps to an object, or to its field, as far as the merged spec declares it."""
-        part = () if address.part == address.section else (address.part,)
-        return object_path(self.stack, address.section, part, address.name, field)
-
-
-def _copied(value: Any) -> Any:
-    """Copy a value, and what aliases share for each of them."""
-    if isinstance(value, dict):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value

@@ -253,19 +253,16 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     """
     name = spec.kind.name
     value = whole.sections[name]
-    names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
-    diagnostics = [*names, *_check_top(spec, target, value)]
+    diagnostics = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
     section = None
     try:
         section = _checked(spec.check[target.level], Content(value))
     except ValidationError as error:
-        diagnostics = [each for each in diagnostics if each.severity == "error"]
         diagnostics += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
-        broken = _rules(_sound_items(spec, value, target.level), spec)
-        diagnostics += [each for each in broken if each.severity == "error"]
+        diagnostics += _rules(_sound_items(spec, value, target.level), spec)
+        diagnostics = [each for each in diagnostics if each.severity == "error"]
     else:
-        diagnostics += _rules(section, spec)
-        diagnostics += [] if name in whole.prune else _empty_lists(spec, value)
+        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=name in whole.prune)]
     diagnostics = [
         each.below("spec", name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)
     ]
@@ -370,17 +367,17 @@ def _too_many(spec: SectionSpec, target: Target, section: Mapping[str, Any]) -> 
         yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
 
 
-def _check_top(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
-    """Yield advice for a subgroup that declares something, if some servers have that for groups at the top only."""
+def _advice(spec: SectionSpec, target: Target, section: Any, *, pruned: bool) -> Iterator[Diagnostic]:
+    """Yield advice for a section without errors.
+
+    It is about a subgroup that declares what some servers have for groups at the top only, and about each empty list of
+    an unpruned section, which reads as if nobody had access.
+    """
     if section and spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
         top = str(target.ref).partition("/")[0]
         message = f"some servers have {spec.kind.name} for groups at the top only: declare them in {top}"
         yield Diagnostic((), message, "advice", at_key=True)
-
-
-def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
-    """Yield advice for each empty list of an unpruned section, which reads as if nobody had access."""
-    for field in spec.lists.keys() & section.keys():
+    for field in () if pruned else spec.lists.keys() & section.keys():
         if section[field] == []:
             message = (
                 "an empty list removes only what an apply of these manifests has recorded; write "
