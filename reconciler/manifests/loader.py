@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.creation import Surroundings
@@ -16,7 +16,6 @@ from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
     Secrets,
-    Source,
     located,
     no_secrets,
     open_source,
@@ -25,12 +24,9 @@ from reconciler.manifests.sources import (
     why_passed_over,
 )
 from reconciler.manifests.stack.sections import section_specs
+from reconciler.manifests.templates import Templates
 from reconciler.model.kind import Kinds
 from reconciler.system import clock
-
-if TYPE_CHECKING:
-    from reconciler.manifests.templates import Templates
-
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
@@ -76,18 +72,18 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = Tru
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    values, searched = inputs.values(), search(inputs.paths)
-    around = Surroundings(secrets=inputs.secrets)
-    binds = everywhere if locks_bind else nowhere
-    today = clock.today() if dated else None
-    index = Index(section_specs(inputs.kinds), whole=not searched.errors, today=today, around=around, binds=binds)
-    diagnostics = Diagnostics()
-    diagnostics.extend(searched.errors)
-    diagnostics.extend(located(path, why_passed_over(path), "warning") for path in searched.passed_over)
-    with closing(_Rendering(values, inputs.env_names, inputs.secrets)) as rendering:
-        for path in searched.files:
-            _read(path, None, rendering, index, diagnostics)
-    return merge_manifests(index, diagnostics, tuple(searched.files))
+    templates = Templates(inputs.values(), inputs.env_names, secrets=inputs.secrets)
+    searched = search(inputs.paths)
+    passed_over = [located(path, why_passed_over(path), "warning") for path in searched.passed_over]
+    index = Index(
+        section_specs(inputs.kinds),
+        whole=not searched.errors,
+        today=clock.today() if dated else None,
+        around=Surroundings(secrets=inputs.secrets),
+        binds=everywhere if locks_bind else nowhere,
+    )
+    diagnostics = Diagnostics(dict.fromkeys([*searched.errors, *passed_over]))
+    return _read(dict.fromkeys(searched.files), templates, index, diagnostics)
 
 
 def read_contents(
@@ -101,63 +97,39 @@ def read_contents(
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
 
     Args:
-        contents: of the files; of one that was read before, its documents, as of `Manifests.documents_by_file`.
+        contents: of the files; of one that was read before, its documents, as of `Index.documents_by_file`.
         kinds: all kinds.
         values: of templates.
         env_names: see `Inputs`.
         around: what `create` refers to; without it, archives are not looked at.
     """
-    index, diagnostics = Index(section_specs(kinds), around=around), Diagnostics()
-    with closing(_Rendering(values, env_names)) as rendering:
+    return _read(contents, Templates(values, env_names), Index(section_specs(kinds), around=around), Diagnostics())
+
+
+def _read(
+    contents: Mapping[str, bytes | tuple[Document, ...] | None],
+    templates: Templates,
+    index: Index,
+    diagnostics: Diagnostics,
+) -> Manifests:
+    """Add the documents of files to an index, and merge them; the content of what is on disk is None."""
+    with closing(templates):
         for path, content in contents.items():
-            if isinstance(content, bytes):
-                _read(path, content, rendering, index, diagnostics)
-            else:
+            if isinstance(content, tuple):
                 index.extend(content, diagnostics)
+                continue
+            try:
+                source = open_source(path, content, index.around.secrets)
+                if path.endswith(TEMPLATE):
+                    source = templates.source(path, source.text)
+            except ManifestErrors as errors:
+                diagnostics.extend(errors.diagnostics)
+                index.whole = False
+                continue
+            reading = source.read()
+            diagnostics.add_unreadable(reading.errors)
+            index.whole &= reading.whole
+            if not (reading.documents or reading.errors or source.own_line):
+                diagnostics.extend([located(path, "holds no document", "warning")])
+            index.extend(reading.documents, diagnostics)
     return merge_manifests(index, diagnostics, tuple(contents))
-
-
-def _read(path: str, content: bytes | None, rendering: "_Rendering", index: Index, diagnostics: Diagnostics) -> None:
-    """Add the documents of a file to an index; `content` is what it holds, None for what is on disk."""
-    try:
-        source = rendering.rendered(open_source(path, content, rendering.secrets))
-    except ManifestErrors as errors:
-        diagnostics.extend(errors.diagnostics)
-        index.whole = False
-        return
-    reading = source.read()
-    diagnostics.add_unreadable(reading.errors)
-    index.whole &= reading.whole
-    if not (reading.documents or reading.errors or source.own_line):
-        diagnostics.extend([located(path, "holds no document", "warning")])
-    index.extend(reading.documents, diagnostics)
-
-
-@dataclass(slots=True)
-class _Rendering:
-    """Renders the templates among sources, by a process that the first of them starts."""
-
-    values: Mapping[str, Any]
-    env_names: Sequence[str]
-    secrets: Secrets = no_secrets
-    _templates: "Templates | None" = None
-
-    def rendered(self, source: Source) -> Source:
-        """Return a source, of a template what it renders to.
-
-        Raises:
-            ManifestErrors: it cannot be rendered.
-            ConfigurationError: a value is called `env` beside environment variables.
-        """
-        if not source.path.endswith(TEMPLATE):
-            return source
-        if self._templates is None:
-            from reconciler.manifests.templates import Templates  # noqa: PLC0415 - only templates need a process
-
-            self._templates = Templates(self.values, self.env_names, secrets=self.secrets)
-        return self._templates.source(source.path, source.text)
-
-    def close(self) -> None:
-        """End the process."""
-        if self._templates is not None:
-            self._templates.close()

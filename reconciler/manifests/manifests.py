@@ -19,7 +19,7 @@ from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.exceptions import endings
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.locks import deviations
-from reconciler.manifests.stack.sections import UNMANAGED, SectionSpec
+from reconciler.manifests.stack.sections import UNMANAGED
 from reconciler.manifests.targets import merge_targets
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
@@ -37,19 +37,22 @@ class Manifests:
 
     Attributes:
         desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
-        warnings: sorted by place.
         files: as the user named them.
         index: the documents that were read.
         targets: what each target wants, by `Target.identity`.
     """
 
     desired: DesiredState
-    warnings: tuple[LocatedDiagnostic, ...]
-    files: tuple[str, ...]
-    index: Index = field(repr=False, compare=False)
-    targets: Mapping[Identity, MergedTarget] = field(repr=False, compare=False)
-    _diagnostics: Diagnostics = field(repr=False, compare=False)
+    files: tuple[str, ...] = ()
+    index: Index = field(default_factory=lambda: Index({}), repr=False, compare=False)
+    targets: Mapping[Identity, MergedTarget] = field(default_factory=dict, repr=False, compare=False)
+    _diagnostics: Diagnostics = field(default_factory=Diagnostics, repr=False, compare=False)
     _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[LocatedDiagnostic, ...]:
+        """All warnings, sorted by place."""
+        return self._diagnostics.warnings
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
@@ -210,11 +213,6 @@ class Manifests:
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
 
-def without_documents(desired: DesiredState) -> Manifests:
-    """Return the manifests of targets that no document declares."""
-    return Manifests(desired, (), (), Index({}), {}, Diagnostics())
-
-
 def merge_manifests(
     index: Index,
     diagnostics: Diagnostics,
@@ -236,27 +234,22 @@ def merge_manifests(
         digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
-    return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known)
+    return Manifests(desired, files, index, targets, diagnostics, known)
 
 
-def _canonical(merged: MergedTarget) -> Any:
+def _canonical(merged: MergedTarget) -> list[Any]:
     """Return a target's desired state in an order that does not depend on the files."""
-    whole = merged.stack
-    sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
-    declared = merged.desired.exceptions
-    exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in declared]
-    creation = merged.desired.creation
+    whole, desired = merged.stack, merged.desired
+    sections = dict(whole.sections)
+    for name, section in whole.sections.items():
+        united = {key: sorted(section[key], key=str) for key in section if whole.specs[name].merges_as_set(key)}
+        sections[name] = {**section, **united} if united else section
+    exceptions = [[each.section, str(each.item), str(each.until), *each.fields] for each in desired.exceptions]
     return [
-        str(merged.desired.target),
+        str(desired.target),
         sections,
         sorted(whole.prune),
         *([sorted(exceptions)] if exceptions else []),
-        *([unordered(creation)] if creation else []),
+        *([unordered(desired.creation)] if desired.creation else []),
         *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
     ]
-
-
-def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not spec.lists:
-        return section
-    return {key: sorted(value, key=str) if spec.merges_as_set(key) else value for key, value in section.items()}

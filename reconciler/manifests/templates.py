@@ -49,13 +49,8 @@ class Templates:
         secrets: Secrets = no_secrets,
         seconds: int = MOST_SECONDS,
     ) -> None:
-        """Take the values; see `read_manifests`.
-
-        Raises:
-            ConfigurationError: a value is called `env`, and environment variables are named too.
-        """
-        if env_names and ENVIRONMENT in values:
-            raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
+        """Take the values; see `read_manifests`."""
+        self._hides_environment = bool(env_names) and ENVIRONMENT in values
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
         self._secrets = lambda: lines.union(secrets())
@@ -70,7 +65,10 @@ class Templates:
 
         Raises:
             ManifestErrors: it cannot be rendered; names the template's own line.
+            ConfigurationError: a value is called `env`, and environment variables are named too.
         """
+        if self._hides_environment:
+            raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
         written = Source(path, text, self._secrets)
         if self._rendered <= MOST_RENDERED:
             rendered = self._render(written)
