@@ -25,16 +25,13 @@ def check_together(index: Index, targets: Collection[MergedTarget], diagnostics:
     """Check the documents, and the targets that they come to, against one another."""
     levels = _path_levels(index, diagnostics)
     creating = [(each.target, each.creation, each.document) for each in index.targets.values() if each.creation]
-    creations = {target.identity: creation for target, creation, _ in creating}
-    for target, _, document in creating:
-        if (advice := too_visible(target, creations)) is not None:
-            diagnostics.add(advice, document)
-    for document, error in namesakes(creating) if creating else ():
-        diagnostics.add(error, document)
+    for document, diagnostic in chain(too_visible(creating), namesakes(creating)) if creating else ():
+        diagnostics.add(diagnostic, document)
     declared = ((merged.desired.target, merged) for merged in targets)
     groups = {str(target.ref).casefold(): merged for target, merged in declared if target.level is Level.GROUP}
     for merged in targets:
-        for diagnostic in chain(_misplaced_references(merged.stack, levels), _contradictions(merged, groups)):
+        locked = _contradictions(merged, groups) if groups and merged.desired.target.level is Level.PROJECT else ()
+        for diagnostic in chain(_misplaced_references(merged.stack, levels), locked):
             diagnostics.add(diagnostic, merged.stack)
 
 
@@ -88,8 +85,7 @@ def _contradictions(merged: MergedTarget, groups: Mapping[str, MergedTarget]) ->
         merged: what is declared of the project.
         groups: what is declared of groups, by path in lower case.
     """
-    target = merged.desired.target
-    above = [groups[path] for path in target.groups_above if path in groups] if target.level is Level.PROJECT else []
+    above = [groups[path] for path in merged.desired.target.groups_above if path in groups]
     for name, group in ((section.kind, group) for section in merged.desired.sections for group in above):
         inherits, declared = merged.stack.specs[name].kind.inherits, merged.stack.sections[name]
         is_sound = any(section.kind == name for section in group.desired.sections)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -154,18 +154,17 @@ Creations = Mapping[Identity, Creation]
 """By target, what documents create."""
 
 
-def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
-    """Return advice for a target that would be more visible than its group, where documents create both."""
-    wanted = creations[target.identity].visibility
-    group = Target(Level.GROUP, str(target.ref).rpartition("/")[0])
-    around = _visibility(group, creations)
-    if wanted is None or around is None or VISIBILITIES.index(wanted) <= VISIBILITIES.index(around):
-        return None
-    outcome = "refuses" if target.level is Level.GROUP else "lowers"
-    message = (
-        f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
-    )
-    return Diagnostic((CREATE_KEY, "visibility"), message, "advice")
+def too_visible(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
+    """Yield the documents of targets that would be more visible than their groups, where documents create both."""
+    creations = {target.identity: creation for target, creation, _ in creating}
+    for target, creation, document in creating:
+        group = Target(Level.GROUP, target.parent)
+        wanted, around = creation.visibility, _visibility(group, creations)
+        if wanted and around and VISIBILITIES.index(wanted) > VISIBILITIES.index(around):
+            outcome = "refuses" if target.level is Level.GROUP else "lowers"
+            where = f"which is created {around} ({creations[group.identity].origin})"
+            message = f"the service {outcome} `{wanted}` in {group}, {where}"
+            yield document, Diagnostic((CREATE_KEY, "visibility"), message, "advice")
 
 
 def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
@@ -176,7 +175,7 @@ def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator
     """
     first: dict[tuple[Level, str, str], tuple[Target, Document]] = {}
     for target, creation, document in creating:
-        namespace = str(target.ref).rpartition("/")[0]
+        namespace = target.parent
         other, place = first.setdefault((target.level, namespace.casefold(), creation.name), (target, document))
         if namespace and other is not target:
             where = place.find(_steps_to_name(place))
@@ -195,8 +194,7 @@ def _visibility(group: Target, creations: Creations) -> Visibility | None:
     creation = creations.get(group.identity)
     if creation is None or creation.visibility or creation.archive:
         return creation.visibility if creation else None
-    above = str(group.ref).rpartition("/")[0]
-    return _visibility(Target(Level.GROUP, above), creations) if above else "private"
+    return _visibility(Target(Level.GROUP, group.parent), creations) if group.parent else "private"
 
 
 def as_written(creation: Creation, slug: str) -> dict[str, Any]:

@@ -132,7 +132,9 @@ def _compose(
     for name, own in documents.items():
         layers, errors = _with_profiles(own, targets[name], index)
         targets[name].parts.append((own, layers))
-        for diagnostic in (*errors, *_unlisted(own, targets[name], index, discovered)):
+        if own.exceptions and isinstance(own.target.ref, str) and own.target.level is Level.PROJECT:
+            errors += _unlisted(own, targets[name], index, discovered)
+        for diagnostic in errors:
             diagnostics.add(diagnostic, own.document)
     return sorted(targets.values(), key=lambda composition: composition.target.order)
 
@@ -161,16 +163,14 @@ def _unlisted(
 
     Nothing is read of such a project, so no stage notices that it is not there.
     """
-    path = own.target.ref
-    if own.target.level is not Level.PROJECT or not isinstance(path, str) or not own.exceptions or own.creation:
-        return
+    path = str(own.target.ref)
     lists = [
         group
         for group, projects in (discovered or {}).items()
         if path.casefold().startswith(f"{group}/".casefold()) and not isinstance(projects, Obstacle)
     ]
     is_read = any(layer.sections for _, layers in composition.parts for layer in layers)
-    if lists and composition.member is None and not is_read:
+    if lists and composition.member is None and not is_read and not own.creation:
         archived = "" if lists[-1] in index.groups_with_archived else "archived, "
         fate = f"it may have been {archived}moved, renamed or deleted"
         message = f"group {lists[-1]} lists no project {path}: {fate}; correct the path, or remove this document"
@@ -189,7 +189,7 @@ def _with_profiles(
     for number, name in enumerate(declared.profiles):
         steps = ("metadata", "profiles", number)
         layer = index.profiles.get(name)
-        if layer and composition and (lacking := _lacking(layer, composition)):
+        if layer and layer.placeholders and composition and (lacking := _lacking(layer, composition)):
             location = layer.document.find(layer.placeholders[lacking][0])
             message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition.target)}"
             diagnostics.append(Diagnostic(steps, message))
@@ -197,7 +197,7 @@ def _with_profiles(
             layers.append(layer)
         elif index.whole:
             diagnostics.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
-    if composition and (lacking := _lacking(declared, composition)):
+    if declared.placeholders and composition and (lacking := _lacking(declared, composition)):
         message = f"{_why_lacking(composition.target)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
         diagnostics.append(Diagnostic(declared.placeholders[lacking][0], message))
     return (*layers, declared), diagnostics
@@ -205,7 +205,7 @@ def _with_profiles(
 
 def _lacking(layer: Layer, composition: Composition) -> str:
     """Return a placeholder of a layer that has no value in a target; empty if there is none."""
-    if not layer.placeholders or composition.nameless:
+    if composition.nameless:
         return ""
     values = placeholder_values(composition.path)
     return next((use for use in layer.placeholders if use not in values), "")
@@ -230,12 +230,14 @@ def _merge(
         return None
     whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
     for layer in layers:
-        for diagnostic, by in _misfits(layer, whole):
+        # A target's own document has been read for its level.
+        for diagnostic, by in _misfits(layer, whole) if layer.title or layer.placeholders else ():
             diagnostics.add(diagnostic, layer.document, by)
     for layer, error in broken_locks(whole) if whole.has_locks else ():
         if index.binds(target, error.steps):
             diagnostics.add(error.below("spec"), layer.document, target)
-    for wanted, conflict in _set_conflicts(composition.sets, whole, compared):
+    sets = composition.sets
+    for wanted, conflict in _set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
         diagnostics.add(conflict, wanted)
     told: list[Diagnostic] = []
     sections = tuple(_sections(whole, told))
