@@ -7,8 +7,8 @@ from datetime import date
 from itertools import chain, product
 
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
+from reconciler.manifests.declared import declare
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.layer import declare
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps

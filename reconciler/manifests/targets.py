@@ -7,9 +7,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from reconciler.manifests.declared import clashing_names
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.index import Index
-from reconciler.manifests.layer import clashing_names
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
