@@ -108,7 +108,9 @@ class Index:
     @property
     def sections_below(self) -> dict[str, frozenset[str]]:
         """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
-        named = {each.select.group for each in self.sets.values() if each.select.group}
+        named = sorted({each.select.group for each in self.sets.values() if each.select.group})
+        if not named:
+            return {}
         sections: dict[str, set[str]] = {group.casefold(): set() for group in named}
         inside = by_group(sections, str)
 
@@ -117,16 +119,16 @@ class Index:
             for group, each in product(groups, (layer, *profiles)):
                 sections[group].update(each.sections)
 
-        for own in self.targets.values() if named else ():
+        for own in self.targets.values():
             ref = own.target.ref
             if own.target.level is Level.PROJECT:
                 declare(own, groups_around(ref, sections) if isinstance(ref, str) else sections)
-        for declared in self.sets.values() if named else ():
+        for declared in self.sets.values():
             select = declared.select
             below = inside.get(select.group.casefold(), ())
             paths = [select.group] if select.group else select.projects
             declare(declared, {*below, *(group for path in paths for group in groups_around(path, sections))})
-        return {group: frozenset(sections[group.casefold()]) for group in sorted(named)}
+        return {group: frozenset(sections[group.casefold()]) for group in named}
 
     def without(self, documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""

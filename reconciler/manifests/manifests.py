@@ -327,10 +327,11 @@ def _read(
                 index.whole = False
                 continue
             reading = source.read()
-            diagnostics.add_unreadable(reading.errors)
-            index.whole &= reading.whole
-            if not (reading.documents or reading.errors or source.own_line):
+            if reading.errors:
+                diagnostics.add_unreadable(reading.errors)
+            elif not (reading.documents or source.own_line):
                 diagnostics.extend([located(path, "holds no document", "warning")])
+            index.whole &= reading.whole
             index.extend(reading.documents, diagnostics)
     return merge_manifests(index, diagnostics, tuple(contents))
 
@@ -364,8 +365,10 @@ def _canonical(merged: MergedTarget) -> list[Any]:
     whole, desired = merged.stack, merged.desired
     sections = dict(whole.sections)
     for name, section in whole.sections.items():
-        united = {key: sorted(section[key], key=str) for key in section if whole.specs[name].merges_as_set(key)}
-        sections[name] = {**section, **united} if united else section
+        spec = whole.specs[name]
+        for key in spec.lists:
+            if key in section and spec.merges_as_set(key):
+                sections[name] = {**sections[name], key: sorted(section[key], key=str)}
     exceptions = [[each.section, str(each.item), str(each.until), *each.fields] for each in desired.exceptions]
     return [
         str(desired.target),

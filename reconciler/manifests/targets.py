@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
 
 from reconciler.manifests.declared import clashing_names
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
@@ -15,9 +14,9 @@ from reconciler.manifests.project_sets import Discovered, Member, by_group, cand
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.exceptions import read_exceptions
 from reconciler.manifests.stack.layers import MOST_FILLED, DeclaredSet, DeclaredTarget, Layer, Stack, stacked
-from reconciler.manifests.stack.locks import broken_locks
+from reconciler.manifests.stack.locks import broken_locks, differences
 from reconciler.manifests.stack.placeholders import Placeholders, placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, SectionSpec, level_error
+from reconciler.manifests.stack.sections import PRUNE, level_error
 from reconciler.manifests.stack.trace import find
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
@@ -385,26 +384,15 @@ def _set_conflicts(
 
 
 def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
-    """Yield the steps to each value that two sets set differently."""
+    """Yield the steps to each value that two sets set differently, or of which one drops what the other sets."""
     if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
         yield (PRUNE,)
     for name in one.sections.keys() & other.sections.keys():
         spec, mine, theirs = one.specs[name], one.sections[name], other.sections[name]
-        different = list(_differences(spec, (name,), mine, theirs))
-        yield from different or ([(name,)] if _displaces(spec, mine, theirs) else [])
-
-
-def _displaces(spec: SectionSpec, one: Any, other: Any) -> bool:
-    """Whether one of two values of a section drops a part of the other, so that their order matters."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    return spec.kind.beneath(one, other) != one or spec.kind.beneath(other, one) != other
-
-
-def _differences(spec: SectionSpec, steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() & other.keys()):
-            if len(steps) > 1 or not spec.merges_as_set(key):
-                yield from _differences(spec, (*steps, key), one[key], other[key])
-    elif one != other or isinstance(one, bool) != isinstance(other, bool):
-        yield steps
+        if not isinstance(mine, dict) or not isinstance(theirs, dict):
+            yield from differences((name,), mine, theirs)
+            continue
+        ordered = {key: value for key, value in mine.items() if not spec.merges_as_set(key)}
+        different = list(differences((name,), ordered, theirs))
+        displaces = spec.kind.beneath(mine, theirs) != mine or spec.kind.beneath(theirs, mine) != theirs
+        yield from different or ([(name,)] if displaces else [])

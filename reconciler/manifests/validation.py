@@ -353,18 +353,12 @@ def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Di
             warning = f"`{name}` looks the same as another name here, but has other characters (Unicode NFC, NFD)"
         if error or warning:
             yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
-    if at_key:
-        yield from _too_many(spec, target, section)
+    if spec.items is not None:
+        declared, most = [name for name, item in section.items() if item is not None], spec.items.writes.most
+        if most and len(declared) > most:
+            message = f"one too many: the service takes at most {most} in a {target.level}"
+            yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
         yield from _old_name_errors(section)
-
-
-def _too_many(spec: SectionSpec, target: Target, section: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield an error for the first item that is one too many."""
-    most = spec.items.writes.most if spec.items else 0
-    declared = [name for name, item in section.items() if item is not None]
-    if most and len(declared) > most:
-        message = f"one too many: the service takes at most {most} in a {target.level}"
-        yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
 
 
 def _advice(spec: SectionSpec, target: Target, section: Any, *, pruned: bool) -> Iterator[Diagnostic]:
