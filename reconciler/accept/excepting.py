@@ -20,11 +20,9 @@ from reconciler.accept.differences import (
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.export.placement import Edit, Except
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
+from reconciler.manifests.placing import Drop
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Drop
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
 from reconciler.model.state import Unreadable

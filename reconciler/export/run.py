@@ -32,9 +32,8 @@ from reconciler.export.sharing import (
 from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
+from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
 from reconciler.manifests.project_sets import chosen
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_specs
 from reconciler.manifests.yaml_emitter import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress

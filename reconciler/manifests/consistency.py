@@ -7,10 +7,10 @@ from itertools import chain
 from reconciler.manifests.creation import namesakes, too_visible
 from reconciler.manifests.diagnostics import OTHER_FILE_MARK, Diagnostic, Diagnostics
 from reconciler.manifests.index import Index
+from reconciler.manifests.layers import Stack
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.model.diff import quoted
 from reconciler.model.targets import Level
 

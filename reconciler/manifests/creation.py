@@ -12,9 +12,9 @@ from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
+from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
 from reconciler.manifests.sources import Document, Secrets, Steps, no_secrets
-from reconciler.manifests.stack.placeholders import fill, fill_all, literal, placeholder_values
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.system.checkout import lies_outside

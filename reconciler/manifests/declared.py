@@ -27,26 +27,26 @@ from reconciler.manifests.documents import (
     levels_of,
     metadata_keys,
 )
-from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import DeclaredSet, DeclaredTarget, Layer
-from reconciler.manifests.stack.locks import ALL, idle_locks
-from reconciler.manifests.stack.placeholders import (
-    Placeholders,
-    braces,
-    has_placeholder,
-    misspelt_placeholder,
-    placeholder_values,
-    placeholders_in,
-)
-from reconciler.manifests.stack.sections import (
+from reconciler.manifests.layers import (
     NO_SECTIONS,
     PRUNE,
     UNMANAGED,
+    DeclaredSet,
+    DeclaredTarget,
+    Layer,
+    Placeholders,
     SectionSpec,
     SectionSpecs,
+    braces,
+    has_placeholder,
     level_error,
+    misspelt_placeholder,
+    placeholder_values,
+    placeholders_in,
     unknown_section,
 )
+from reconciler.manifests.locks import ALL, idle_locks
+from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import LEVELS, Key, Level, Target
 from reconciler.model.wording import KNOWN_ARE, listed, unknown

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from reconciler.errors import LocatedDiagnostic
+from reconciler.manifests.layers import Stack
 from reconciler.manifests.sources import Document, Location, Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.model.targets import Target
 from reconciler.model.wording import short
 

@@ -9,11 +9,10 @@ from itertools import chain, product
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.declared import declare
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.layers import DeclaredSet, DeclaredTarget, Layer, SectionSpecs
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
-from reconciler.manifests.stack.layers import DeclaredSet, DeclaredTarget, Layer
-from reconciler.manifests.stack.sections import SectionSpecs
 from reconciler.model.targets import LEVELS, Identity, Level, Target
 
 

@@ -14,7 +14,10 @@ from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.consistency import check_together
 from reconciler.manifests.creation import Surroundings, unordered
 from reconciler.manifests.diagnostics import Diagnostics
+from reconciler.manifests.exceptions import endings
 from reconciler.manifests.index import Index, everywhere, nowhere
+from reconciler.manifests.layers import UNMANAGED, Layer, Stack, section_specs
+from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
 from reconciler.manifests.sources import (
@@ -29,10 +32,6 @@ from reconciler.manifests.sources import (
     search,
     why_passed_over,
 )
-from reconciler.manifests.stack.exceptions import endings
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.locks import deviations
-from reconciler.manifests.stack.sections import UNMANAGED, section_specs
 from reconciler.manifests.targets import merge_targets
 from reconciler.manifests.templates import Templates
 from reconciler.model.kind import Kinds

@@ -6,12 +6,10 @@ from typing import Any
 
 from reconciler.manifests.creation import CREATE_KEY
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.stack.exceptions import exceptions_on
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.locks import lock_on
-from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec
-from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.manifests.exceptions import exceptions_on
+from reconciler.manifests.layers import PRUNE, UNMANAGED, SectionSpec, Stack, literal, placeholders_in, unfilled
+from reconciler.manifests.locks import lock_on
+from reconciler.manifests.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
 from reconciler.model.state import DesiredTarget

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.stack.layers import DeclaredSet, Layer
+from reconciler.manifests.layers import DeclaredSet, Layer
 from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget

@@ -8,16 +8,25 @@ from types import MappingProxyType
 
 from reconciler.manifests.declared import clashing_names
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.exceptions import read_exceptions
 from reconciler.manifests.index import Index
+from reconciler.manifests.layers import (
+    MOST_FILLED,
+    PRUNE,
+    DeclaredSet,
+    DeclaredTarget,
+    Layer,
+    Placeholders,
+    Stack,
+    level_error,
+    placeholder_values,
+    stacked,
+)
+from reconciler.manifests.locks import broken_locks, differences
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.exceptions import read_exceptions
-from reconciler.manifests.stack.layers import MOST_FILLED, DeclaredSet, DeclaredTarget, Layer, Stack, stacked
-from reconciler.manifests.stack.locks import broken_locks, differences
-from reconciler.manifests.stack.placeholders import Placeholders, placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, level_error
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle

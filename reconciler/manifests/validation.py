@@ -14,11 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
+from reconciler.manifests.layers import OLD_NAMES, SectionSpec, Stack, has_placeholder
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import has_placeholder
-from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.model.endpoints import Collection
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource

@@ -33,8 +33,8 @@ from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
-from reconciler.manifests.stack.locks import ALL
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.manifests.layers import PRUNE, UNMANAGED
+from reconciler.manifests.locks import ALL
 from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource

@@ -9,10 +9,9 @@ from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, SectionSpec, SectionSpecs, Stack, unknown_section
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs, unknown_section
-from reconciler.manifests.stack.trace import declarations, field_path, traced
+from reconciler.manifests.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
 
 ALL = "all"

@@ -5,12 +5,10 @@ from datetime import date
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
+from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unknown_section
+from reconciler.manifests.locks import Lock, locks_of
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.locks import Lock, locks_of
-from reconciler.manifests.stack.placeholders import fill
-from reconciler.manifests.stack.sections import OLD_NAMES, level_error, unknown_section
-from reconciler.manifests.stack.trace import object_path
+from reconciler.manifests.trace import object_path
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import EXPIRES_SOON, DeclaredException
 from reconciler.model.foreign_keys import foreign_keys, unknown_key

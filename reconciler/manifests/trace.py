@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill
 from reconciler.manifests.sources import Location, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import Placeholders, fill
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec
 from reconciler.model.targets import Key
 
 Trace = Mapping[Steps, Sequence["Declaration"]]
