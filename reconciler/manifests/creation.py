@@ -81,47 +81,36 @@ OWN_SURROUNDINGS = Surroundings()
 
 
 def read_creation(
-    document: Document, target: Target, create: GroupCreation | ProjectCreation, around: Surroundings
+    document: Document,
+    level: Level,
+    create: GroupCreation | ProjectCreation | None,
+    problems: Collection[Diagnostic],
+    around: Surroundings,
 ) -> tuple[Creation | None, list[Diagnostic]]:
-    """Return what a document creates, None if it has errors, and its errors.
+    """Return what a document creates, None if it has errors; and its errors, as far as values have the right form.
 
     Args:
         document: the document.
-        target: its target.
-        create: what it says, in the right form.
+        level: of its target.
+        create: what it says; None if that has not the right form.
+        problems: what is wrong with the form of the document.
         around: what it refers to.
     """
-    if not isinstance(target.ref, str):
-        message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
-        return None, [Diagnostic((CREATE_KEY,), f"`create` {message}", at_key=True)]
-    archive, diagnostics = _checked(document, target, around)
-    if diagnostics:
-        return None, diagnostics
-    values, written = placeholder_values(target.ref), create.model_fields_set
-    name = fill(create.name, values) if "name" in written else target.ref.rpartition("/")[2]
+    path = _mapping(document.value.get("metadata")).get("path")
+    places = {(each.steps, each.at_key) for each in problems}
+    if not isinstance(path, str) or (("metadata", "path"), False) in places:
+        message = "`create` needs `path` instead of `id`: the service gives the ID when it creates the target"
+        return None, [] if create is None else [Diagnostic((CREATE_KEY,), message, at_key=True)]
+    archive, diagnostics = _checked(document, Target(level, path), around)
+    if diagnostics or create is None:
+        return None, [each for each in diagnostics if (each.steps, each.at_key) not in places]
+    values, written = placeholder_values(path), create.model_fields_set
+    name = fill(create.name, values) if "name" in written else path.rpartition("/")[2]
     visibility = create.visibility if "visibility" in written else None
     source = None
     if isinstance(create, ProjectCreation) and "import_" in written:
         source = _read_source(create.import_, values)
     return Creation(name, visibility, archive, source, document.origin), []
-
-
-def errors_beside(
-    document: Document, level: Level, problems: Collection[Diagnostic], around: Surroundings
-) -> Iterator[Diagnostic]:
-    """Yield the errors of `create` in a document whose form is wrong, as far as values have the right form.
-
-    Args:
-        document: the document.
-        level: of its target.
-        problems: what is wrong with its form.
-        around: what it refers to.
-    """
-    path = _mapping(document.value.get("metadata")).get("path")
-    places = {(each.steps, each.at_key) for each in problems}
-    if isinstance(path, str) and (("metadata", "path"), False) not in places:
-        _, errors = _checked(document, Target(level, path), around)
-        yield from (each for each in errors if (each.steps, each.at_key) not in places)
 
 
 def _checked(document: Document, target: Target, around: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.manifests.creation import CREATE_KEY, Surroundings, errors_beside, read_creation
+from reconciler.manifests.creation import CREATE_KEY, Surroundings, read_creation
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import (
     API_VERSION,
@@ -76,20 +76,18 @@ def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tu
         diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
         with suppress(ValidationError):
             form = model.model_validate(_without_faults(document.value, faults))
-        creates = form is not None and CREATE_KEY in form.model_fields_set
-        if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not creates:
-            diagnostics += errors_beside(document, LEVEL_OF[str(kind)], diagnostics, around)
     locks = getattr(form and form.metadata, "locks", {})
     # A target's own document is checked once it is merged with all that is beneath it.
     alone = form is None or kind not in LEVEL_OF
     layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), locks, alone=alone)
-    diagnostics += more
-    if isinstance(layer, DeclaredTarget) and CREATE_KEY in form.model_fields_set:
-        path = layer.target.ref if isinstance(layer.target.ref, str) else None
-        if layer.overfilled(placeholder_values(path)) is None:
-            creation, errors = read_creation(document, layer.target, form.create, around)
-            return replace(layer, creation=creation), diagnostics + errors
-    return (None if form is None else layer), diagnostics
+    target = layer.target if isinstance(layer, DeclaredTarget) else None
+    values = placeholder_values(target.ref if target and isinstance(target.ref, str) else None)
+    if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not layer.overfilled(values):
+        create = form.create if target and CREATE_KEY in form.model_fields_set else None
+        creation, errors = read_creation(document, LEVEL_OF[str(kind)], create, diagnostics, around)
+        more += errors
+        layer = replace(layer, creation=creation) if isinstance(layer, DeclaredTarget) else layer
+    return (None if form is None else layer), diagnostics + more
 
 
 def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
