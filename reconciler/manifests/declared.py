@@ -18,13 +18,13 @@ from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
     LEVEL_OF,
+    LEVELS_OF,
     AnyDocument,
     GroupDocument,
     ProfileDocument,
     ProjectDocument,
     ProjectSetDocument,
     TargetMetadata,
-    levels_of,
     metadata_keys,
 )
 from reconciler.manifests.layers import (
@@ -126,7 +126,7 @@ def _read_spec(
         alone: whether no target will check its sections.
     """
     spec, kind = document.value.get("spec", {}), document.value["kind"]
-    spec, levels = spec if isinstance(spec, dict) else {}, levels_of(kind)
+    spec, levels = spec if isinstance(spec, dict) else {}, LEVELS_OF[kind]
     names = [name for name in spec if name not in {PRUNE, UNMANAGED}]
     errors = {name: _section_error(name, spec[name], levels, DOCUMENTS[kind], specs) for name in names}
     diagnostics = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]

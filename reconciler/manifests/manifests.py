@@ -136,7 +136,7 @@ class Manifests:
     @property
     def pathless(self) -> tuple[Target, ...]:
         """The targets named by ID whose placeholders wait for their paths."""
-        return tuple(stack.target for stack in self.stacks if stack.values is None)
+        return tuple(each.stack.target for each in self.targets.values() if each.stack.values is None)
 
     @property
     def archived_left_out(self) -> frozenset[str]:
