@@ -140,12 +140,8 @@ def _example(type_: Any, steps: Steps) -> str:
     return next((inline({name: (field.examples or [])[0]}) for name, field in fields), "")
 
 
-def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
-    """Return the known keys of the mapping at some steps of a value of a type."""
-    return _fields_of(_models_at(type_, steps))
-
-
 def _fields_of(models: Iterator[type[BaseModel]] | list[type[BaseModel]]) -> tuple[str, ...]:
+    """Return the known keys of a mapping that any of some models may be."""
     return tuple(dict.fromkeys(name for model in models for name in _by_key(model)))
 
 
@@ -155,25 +151,18 @@ def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
-    for alternative in _alternatives(type_):
-        if isinstance(alternative, type) and issubclass(alternative, BaseModel):
-            if not steps:
-                yield alternative
-            elif steps[0] in (fields := _by_key(alternative)):
-                yield from _models_at(fields[steps[0]].annotation, steps[1:])
-        elif steps and get_args(alternative):
-            yield from _models_at(get_args(alternative)[-1], steps[1:])
-
-
-def _alternatives(type_: Any) -> Iterator[Any]:
-    origin = get_origin(type_)
-    if origin is Annotated:
-        yield from _alternatives(get_args(type_)[0])
-    elif origin in {Union, UnionType}:
-        for alternative in get_args(type_):
-            yield from _alternatives(alternative)
-    else:
-        yield type_
+    """Yield the models at some steps of a value of a type."""
+    origin, inner = get_origin(type_), get_args(type_)
+    if origin in {Annotated, Union, UnionType}:
+        for alternative in inner[:1] if origin is Annotated else inner:
+            yield from _models_at(alternative, steps)
+    elif isinstance(type_, type) and issubclass(type_, BaseModel):
+        if not steps:
+            yield type_
+        elif steps[0] in (fields := _by_key(type_)):
+            yield from _models_at(fields[steps[0]].annotation, steps[1:])
+    elif steps and inner:
+        yield from _models_at(inner[-1], steps[1:])
 
 
 def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> str:
@@ -318,7 +307,7 @@ def _with_owners(diagnostic: Diagnostic, spec: SectionSpec) -> Diagnostic:
         return diagnostic
     *above, key = diagnostic.steps
     models = spec.kind.models.items()
-    owners = [level.document_kind for level, model in models if key in _fields_at(model, tuple(above))]
+    owners = [level.document_kind for level, model in models if key in _fields_of(_models_at(model, tuple(above)))]
     if not owners:
         return diagnostic
     declared = f"the {spec.items.title}" if spec.items else "it"
