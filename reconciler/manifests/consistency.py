@@ -98,7 +98,7 @@ def _contradictions(merged: MergedTarget, groups: Mapping[str, MergedTarget]) ->
 
 
 def _place(whole: Stack, section: str) -> str:
-    """Return where a section of a merged spec is declared, as `path:line`."""
+    """Return the place of a section of a merged spec, as `path:line`."""
     return find(whole, (section,), key=True)[1].line
 
 

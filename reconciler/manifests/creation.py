@@ -87,7 +87,7 @@ def read_creation(
     problems: Collection[Diagnostic],
     around: Surroundings,
 ) -> tuple[Creation | None, list[Diagnostic]]:
-    """Return what a document creates, None if it has errors; and its errors, as far as values have the right form.
+    """Return the creation of a document, None if it has errors; and its errors, as far as values have the right form.
 
     Args:
         document: the document.
@@ -201,7 +201,7 @@ def as_written(creation: Creation, slug: str) -> dict[str, Any]:
 
 
 def unordered(creation: Creation) -> dict[str, Any]:
-    """Return what makes one creation differ from another, wherever an archive lies: see `DesiredState.digest`."""
+    """Return all by which one creation differs from another, wherever an archive lies: see `DesiredState.digest`."""
     source = creation.source
     return {
         "name": creation.name,
@@ -218,7 +218,7 @@ def _name_error(name: str) -> str:
 
 
 def _path_errors(target: Target, slug: str) -> Iterator[str]:
-    """Yield why the service would create nothing of that path."""
+    """Yield the reasons for which the service would create nothing of that path."""
     if target.level is Level.GROUP and len(slug) < SHORTEST_GROUP:
         yield f"the service creates no group whose path is shorter than {SHORTEST_GROUP} characters: `{slug}`"
     elif (INNER_WORDS if "/" in str(target.ref) else TOP_LEVEL_WORDS).fullmatch(slug.casefold()):
@@ -263,7 +263,7 @@ def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
 
 
 def _import_errors(create: Mapping[str, Any], name: Any, slug: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a creation by import."""
+    """Yield the errors of a creation by import."""
     if "visibility" in create:
         message = "an import cannot set the visibility: leave this out"
         yield Diagnostic(("visibility",), message, at_key=True)

@@ -58,9 +58,9 @@ STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"
 
 
 def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tuple[Layer | None, list[Diagnostic]]:
-    """Return what a document declares, and its errors and warnings.
+    """Return a document as a layer, and its errors and warnings.
 
-    Of a document with faults, that is what does not depend on them; None if everything does.
+    A document with faults is read as far as it does not depend on them; it is None if everything does.
     """
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
@@ -166,7 +166,7 @@ def _read_spec(
 def _section_error(
     name: str, value: Any, levels: tuple[Level, ...], model: type[AnyDocument], specs: SectionSpecs
 ) -> str | None:
-    """Return why a section cannot be merged."""
+    """Return the reason for which a section cannot be merged; None if it can."""
     if name == CREATE_KEY or (name not in specs and name in model.model_fields):
         return f"`{name}` stands beside `spec`, not in it"
     if name not in specs:

@@ -139,5 +139,5 @@ class Diagnostics:
 
 
 def _about(place: Place, by: Target | None) -> Document | Target:
-    """Return what a diagnostic is about: a target, or a document whatever its targets are."""
+    """Return the subject of a diagnostic: a target, or a document whatever its targets are."""
     return by or (place if isinstance(place, Document) else place.target)

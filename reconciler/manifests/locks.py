@@ -191,7 +191,7 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
-    """Return what a layer has in the place of a locked value, given its field or item; or what is no mapping around."""
+    """Return a layer's value in the place of a locked one, given its field or item; or a value around that is no mapping."""
     steps = lock.steps[:2]
     for step in lock.steps[2:]:
         if not isinstance(value, Mapping):

@@ -155,7 +155,7 @@ class Manifests:
         return diagnostics.warnings
 
     def of(self, target: Target) -> MergedTarget:
-        """Return what a target wants.
+        """Return a target and its layers.
 
         Raises:
             KeyError: no such target.
@@ -180,12 +180,12 @@ class Manifests:
                     yield f'also holds here: "{name}" of {group.desired.target} ({place})'
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where something of any target is declared: see `MergedTarget.origin`."""
+        """Return the place of something of any target: see `MergedTarget.origin`."""
         merged = self.targets.get(address.target.identity)
         return merged.origin(address, field) if merged else ""
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """Return where an item of any target is declared: see `MergedTarget.declaration`."""
+        """Return the place of an item of any target: see `MergedTarget.declaration`."""
         merged = self.targets.get(address.target.identity)
         return merged.declaration(address, others) if merged else None
 
@@ -203,7 +203,7 @@ class Manifests:
         return merge_manifests(self.index, Diagnostics(), self.files, discovered, paths)
 
     def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
-        """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
+        """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.
 
         Args:
             discovered: projects by group, in lower case.

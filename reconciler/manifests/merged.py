@@ -52,7 +52,7 @@ class MergedTarget:
         return self.stack.of(*self.stack.layers[:-1])
 
     def unmanaged(self, section: str) -> str:
-        """Return where its document leaves a section alone, as `path:line`; empty if it does not."""
+        """Return the place where its document leaves a section alone, as `path:line`; empty if it does not."""
         document = self.stack.layers[-1].document
         return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
 
@@ -64,7 +64,7 @@ class MergedTarget:
         )
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, a field of it, or its creation is declared, as `path:line`; empty if nowhere.
+        """Return the place of an object, a field of it, or its creation, as `path:line`; empty if it is not declared.
 
         What is not declared in a pruned section has its origin where that is said.
         """
@@ -80,7 +80,7 @@ class MergedTarget:
         return find(stack, steps, key=True)[1].line
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
+        """Return the place of an item in the lowest layer, as `path:line`, and names as they would be written there.
 
         Args:
             address: of the item.

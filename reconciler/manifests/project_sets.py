@@ -59,7 +59,7 @@ def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str
 
 
 def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
-    """Return what is inside of each group and its subgroups, by the group's path in lower case.
+    """Return the projects inside of each group and its subgroups, by the group's path in lower case.
 
     Args:
         projects: projects, or their paths.
@@ -74,7 +74,7 @@ def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[
 
 
 def groups_around(path: str, groups: Collection[str]) -> list[str]:
-    """Return which of some groups, in lower case, a path is, or is below."""
+    """Return those of some groups, in lower case, that a path is, or is below."""
     return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
 
 

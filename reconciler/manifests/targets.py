@@ -226,7 +226,7 @@ def _why_lacking(target: Target) -> str:
 def _merge(
     composition: Composition, index: Index, diagnostics: Diagnostics, compared: set[tuple[int | str, ...]]
 ) -> MergedTarget | None:
-    """Return what comes of a target's layers alone; None if one cannot be filled in, or a profile is missing."""
+    """Return the outcome of a target's layers alone; None if one cannot be filled in, or a profile is missing."""
     target = composition.target
     layers = tuple(layer for _, layers in composition.parts for layer in layers)
     waits = composition.nameless and any(layer.placeholders for layer in layers)
@@ -345,7 +345,7 @@ def _desired(
 
 
 def _origin(composition: Composition) -> str:
-    """Return where the topmost document names a target: of a set, in its list of projects; else where it begins."""
+    """Return the place of a target in its topmost document: of a set, in its list of projects; else its beginning."""
     last, _ = composition.parts[-1]
     number = _numbers(last).get(composition.target.identity) if isinstance(last, DeclaredSet) else None
     return last.document.origin if number is None else last.document.find(("select", "projects", number)).line

@@ -205,7 +205,7 @@ def _allowed(error: Mapping[str, Any]) -> list[str]:
 
 
 def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
-    """Say what the value is instead, or the remedy."""
+    """Return the end of a message: the value as it is, or the remedy."""
     match value:
         case dict():
             return ", not a mapping"
