@@ -191,7 +191,7 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
-    """Return a layer's value in the place of a locked one, given its field or item; or a value around that is no mapping."""
+    """Return a layer's value in the place of a locked one, given its field or item; or one around, if no mapping."""
     steps = lock.steps[:2]
     for step in lock.steps[2:]:
         if not isinstance(value, Mapping):
