@@ -32,10 +32,9 @@ from reconciler.export.edits import by_place, edited_stack
 from reconciler.export.placement import Difference, Edit, Placement
 from reconciler.export.wishes import Wishes
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import OLD_NAMES, Stack
+from reconciler.manifests.placing import Membership, is_merged
 from reconciler.manifests.sources import Document
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placing import Membership, is_merged
-from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds

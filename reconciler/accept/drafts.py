@@ -12,8 +12,8 @@ from reconciler.export.placement import Edit
 from reconciler.export.yaml_edit import appended_text, updated_text
 from reconciler.manifests import is_manifest
 from reconciler.manifests.documents import target_document
+from reconciler.manifests.layers import SectionSpecs
 from reconciler.manifests.sources import Document, Source
-from reconciler.manifests.stack.sections import SectionSpecs
 from reconciler.manifests.yaml_emitter import write_document
 from reconciler.model.targets import Target
 

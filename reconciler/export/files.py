@@ -15,10 +15,8 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.declared import DeclaredTarget
+from reconciler.manifests.layers import PRUNE, DeclaredTarget, literal
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE
 from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target

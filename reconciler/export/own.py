@@ -1,6 +1,6 @@
 """The specs of targets' own documents that, merged over profiles and sets, agree with what was read.
 
-The rules are those of `manifests.stack.placing`, where profiles and sets agree to nothing: an export changes own
+The rules are those of `manifests.placing`, where profiles and sets agree to nothing: an export changes own
 documents alone.
 """
 
@@ -17,11 +17,9 @@ from reconciler.export.placement import Edit, Placement
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.wishes import Wishes
+from reconciler.manifests.layers import PRUNE, Stack, literal
+from reconciler.manifests.placing import Drop, Membership, Put, Revive, Wish, is_merged
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Drop, Membership, Put, Revive, Wish, is_merged
-from reconciler.manifests.stack.sections import PRUNE
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan

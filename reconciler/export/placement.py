@@ -1,13 +1,11 @@
-"""From wishes to edits of documents, each at the place that `manifests.stack.placing` names. Pure."""
+"""From wishes to edits of documents, each at the place that `manifests.placing` names. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import (
+from reconciler.manifests.layers import Layer, Stack, literal
+from reconciler.manifests.placing import (
     Add,
     Drop,
     InLayers,
@@ -25,7 +23,8 @@ from reconciler.manifests.stack.placing import (
     place,
     steps_in,
 )
-from reconciler.manifests.stack.trace import Declaration
+from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.trace import Declaration
 from reconciler.model.targets import Key, Target
 
 Difference = tuple[Target, str, Key | None, str | None]

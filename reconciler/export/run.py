@@ -32,9 +32,8 @@ from reconciler.export.sharing import (
 from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
+from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
 from reconciler.manifests.project_sets import chosen
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_specs
 from reconciler.manifests.yaml_emitter import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
@@ -252,7 +251,7 @@ class _Writing:
         alone = [addressee.alone for addressee in declared if addressee.exported.resolved in apart]
         specs |= own_specs(alone, live, self.kinds, self._all_fields)
         for resolved, document in documents.items():
-            self.files.update(document.layer.document, specs[resolved])
+            self.files.update(document.document, specs[resolved])
         new = [read for read in exported if read.resolved not in documents]
         self._write_new(new, {project.full_path for project in apart})
         return exported
@@ -345,7 +344,7 @@ class _Writing:
         if existing:
             inside |= {project.full_path for project in self.snapshot.targets if self.files.find(project)} - apart
             selected = chosen(existing.select, current)
-            self.files.exclude(existing.layer.document, sorted({*selected} - inside))
+            self.files.exclude(existing.document, sorted({*selected} - inside))
         elif profile or added:
             excluded = sorted(current - (inside & {project.resolved.full_path for project in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})

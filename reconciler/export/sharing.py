@@ -23,10 +23,18 @@ from reconciler.export.own import Addressee, own_specs
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.manifests.documents import profile_document, target_document
+from reconciler.manifests.layers import (
+    PRUNE,
+    UNMANAGED,
+    Layer,
+    SectionSpec,
+    SectionSpecs,
+    fill,
+    literal,
+    placeholder_values,
+    stacked,
+)
 from reconciler.manifests.sources import Document, Source
-from reconciler.manifests.stack.layers import Layer, stacked
-from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs
 from reconciler.manifests.yaml_emitter import height, write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable

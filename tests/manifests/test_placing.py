@@ -5,9 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Layer
-from reconciler.manifests.stack.placing import (
+from reconciler.manifests.layers import Layer
+from reconciler.manifests.placing import (
     Add,
     Drop,
     InLayers,
@@ -20,6 +19,7 @@ from reconciler.manifests.stack.placing import (
     Wish,
     place,
 )
+from reconciler.manifests.sources import Steps
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS
 
