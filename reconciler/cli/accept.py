@@ -18,7 +18,8 @@ from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system import clock
 
 if TYPE_CHECKING:
-    from reconciler.accept import Acceptance, Deferral
+    from reconciler.edit.differences import Acceptance
+    from reconciler.edit.excepting import Deferral
     from reconciler.gitops.proposals import ProposalTarget
     from reconciler.model.item import Finding
 
@@ -100,7 +101,7 @@ def accept(
 
         _propose(session, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
-    from reconciler.accept.files import write_texts
+    from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
     with heeding(patience=1):
@@ -119,7 +120,7 @@ def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Defer
     Raises:
         UsageError: one option is missing, or the day is none or over.
     """
-    from reconciler.accept import Deferral
+    from reconciler.edit.excepting import Deferral
 
     if only_locks and until is None:
         raise UsageError("--only-locks goes with --until DAY --reason TEXT")
@@ -233,11 +234,12 @@ def roots(given: Given) -> list[Path]:
 
 
 def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Acceptance":
-    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.accept`."""
-    from reconciler.accept import Drift, ManifestFiles, accept_until
-    from reconciler.accept import accept as accept_all
-    from reconciler.accept.files import linked_files
+    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.edit`."""
     from reconciler.cli.planning import surveying
+    from reconciler.edit.accept import accept as accept_all
+    from reconciler.edit.differences import Drift, ManifestFiles
+    from reconciler.edit.excepting import accept_until
+    from reconciler.edit.writing import linked_files
     from reconciler.engine.plan import compared, with_origins
 
     given = session.given

@@ -14,7 +14,7 @@ from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.export.run import ExportResult
+    from reconciler.edit.export import ExportResult
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -109,8 +109,8 @@ def export(
     Leaves out, with a warning, what cannot be read or declared, such as two trigger tokens of one description. Never
     writes secrets. Exits with 3 if some targets could not be read, and with 1 if none could.
     """
-    from reconciler.export.run import Layout, run_export
-    from reconciler.export.targets import ExportRequest
+    from reconciler.edit.export import Layout, run_export
+    from reconciler.edit.targets import ExportRequest
     from reconciler.model.targets import Level
 
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
@@ -145,7 +145,7 @@ def export(
 
 def _tell(session: Session, done: "ExportResult") -> None:
     """Warn of what was left out, and write the names of the files that were written to stdout."""
-    from reconciler.export.left_out import causes
+    from reconciler.edit.left_out import causes
     from reconciler.model.wording import counted
 
     session.warn(causes(each for each in done.left_out if not each.sort))

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from reconciler.accept import Acceptance
-from reconciler.accept.differences import CONTRADICTION
+from reconciler.edit.differences import CONTRADICTION, Acceptance
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Kinds

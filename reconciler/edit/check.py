@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 
+from reconciler.edit.sections import quoted
+from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.engine.compare.planner import plan_target
-from reconciler.export.sections import quoted
-from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.manifests import Member, read_contents
 from reconciler.model.item import Update
 from reconciler.model.kind import Kinds

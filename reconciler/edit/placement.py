@@ -1,13 +1,10 @@
-"""From wishes to edits of documents, each at the place that `manifests.stack.placing` names. Pure."""
+"""From wishes to edits of documents, each at the place that `edit.place` names. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import (
+from reconciler.edit.place import (
     Add,
     Drop,
     InLayers,
@@ -25,6 +22,9 @@ from reconciler.manifests.stack.placing import (
     place,
     steps_in,
 )
+from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.stack.layers import Layer, Stack
+from reconciler.manifests.stack.placeholders import literal
 from reconciler.manifests.stack.trace import Declaration
 from reconciler.model.targets import Key, Target
 

@@ -1,6 +1,6 @@
 """The specs of targets' own documents that, merged over profiles and sets, agree with what was read.
 
-The rules are those of `manifests.stack.placing`, where profiles and sets agree to nothing: an export changes own
+The rules are those of `edit.place`, where profiles and sets agree to nothing: an export changes own
 documents alone.
 """
 
@@ -10,17 +10,17 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from reconciler.edit.completion import alone, checked, collected, drawn, joined
+from reconciler.edit.edits import by_place, edited_value
+from reconciler.edit.place import Drop, Membership, Put, Revive, Wish, is_merged
+from reconciler.edit.placement import Edit, Placement
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget
+from reconciler.edit.wishes import Wishes
 from reconciler.engine.compare.planner import plan_target
-from reconciler.export.completion import alone, checked, collected, drawn, joined
-from reconciler.export.edits import by_place, edited_value
-from reconciler.export.placement import Edit, Placement
-from reconciler.export.sections import Exported, Spec
-from reconciler.export.targets import ResolvedTarget
-from reconciler.export.wishes import Wishes
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Drop, Membership, Put, Revive, Wish, is_merged
 from reconciler.manifests.stack.sections import PRUNE
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds

@@ -4,8 +4,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.export.left_out import LeftOut
-from reconciler.export.targets import ResolvedTarget
+from reconciler.edit.left_out import LeftOut
+from reconciler.edit.targets import ResolvedTarget
 from reconciler.model.diff import fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from reconciler.edit.check import disagreeing
+from reconciler.edit.own import Addressee, own_specs
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget
 from reconciler.errors import ManifestErrors
-from reconciler.export.check import disagreeing
-from reconciler.export.own import Addressee, own_specs
-from reconciler.export.sections import Exported, Spec
-from reconciler.export.targets import ResolvedTarget
 from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.layers import Layer, stacked

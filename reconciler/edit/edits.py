@@ -4,12 +4,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.export.placement import Edit, Except
-from reconciler.export.yaml_edit import RenamedKey
+from reconciler.edit.place import Add, Drop, Put
+from reconciler.edit.placement import Edit, Except
+from reconciler.edit.yaml_edit import RenamedKey
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.placeholders import braces, has_placeholder
-from reconciler.manifests.stack.placing import Add, Drop, Put
 from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpecs
 from reconciler.model.targets import Target
 

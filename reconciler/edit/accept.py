@@ -16,7 +16,8 @@ from enum import IntEnum
 from itertools import product
 from pathlib import Path
 
-from reconciler.accept.differences import (
+from reconciler.edit.completion import alone, checked, collected, joined
+from reconciler.edit.differences import (
     CONTRADICTION,
     ODD_LAYOUT,
     Acceptance,
@@ -26,15 +27,14 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.export.completion import alone, checked, collected, joined
-from reconciler.export.edits import by_place, edited_stack
-from reconciler.export.placement import Difference, Edit, Placement
-from reconciler.export.wishes import Wishes
+from reconciler.edit.drafts import Drafts, Unchangeable
+from reconciler.edit.edits import by_place, edited_stack
+from reconciler.edit.place import Membership, is_merged
+from reconciler.edit.placement import Difference, Edit, Placement
+from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
 from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placing import Membership, is_merged
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from reconciler.accept.differences import (
+from reconciler.edit.differences import (
     CONTRADICTION,
     ODD_LAYOUT,
     Acceptance,
@@ -17,13 +17,13 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.export.placement import Edit, Except
+from reconciler.edit.drafts import Drafts, Unchangeable
+from reconciler.edit.place import Drop
+from reconciler.edit.placement import Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Drop
 from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.export.own import Addressee
-from reconciler.export.sections import Exported, Spec
-from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
-from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
+from reconciler.edit.own import Addressee
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.edit.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.declared import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Layer
-from reconciler.manifests.stack.placing import (
+from reconciler.edit.place import (
     Add,
     Drop,
     InLayers,
@@ -20,6 +17,9 @@ from reconciler.manifests.stack.placing import (
     Wish,
     place,
 )
+from reconciler.manifests import Manifests, Member, read_contents
+from reconciler.manifests.sources import Steps
+from reconciler.manifests.stack.layers import Layer
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS
 

@@ -4,13 +4,13 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.edit.place import Add, Drop, Put, Rename, Revive, Wish
+from reconciler.edit.sections import declarable, item_fields
 from reconciler.engine.compare.collections import without_itself
 from reconciler.engine.compare.part import DeclaredPart
-from reconciler.export.sections import declarable, item_fields
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, Wish
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection

@@ -9,16 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.engine.why import ProjectRecord, unfit
-from reconciler.errors import ManifestErrors
-from reconciler.export.check import disagreements
-from reconciler.export.files import Folder, document_path, named_path, read_folder
-from reconciler.export.left_out import LeftOut
-from reconciler.export.own import own_specs
-from reconciler.export.read import LiveSnapshot, read_all
-from reconciler.export.sandbox_state import sandbox_state
-from reconciler.export.sections import Exported, Spec, export_target, without_empty_lists
-from reconciler.export.sharing import (
+from reconciler.edit.check import disagreements
+from reconciler.edit.files import Folder, document_path, named_path, read_folder
+from reconciler.edit.left_out import LeftOut
+from reconciler.edit.own import own_specs
+from reconciler.edit.read import LiveSnapshot, read_all
+from reconciler.edit.sandbox_state import sandbox_state
+from reconciler.edit.sections import Exported, Spec, export_target, without_empty_lists
+from reconciler.edit.share import (
     NO_SECTIONS,
     Agree,
     Sections,
@@ -29,7 +27,9 @@ from reconciler.export.sharing import (
     hoist,
     lines_apart,
 )
-from reconciler.export.targets import ExportRequest, ResolvedTarget
+from reconciler.edit.targets import ExportRequest, ResolvedTarget
+from reconciler.engine.why import ProjectRecord, unfit
+from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.project_sets import chosen
