@@ -102,9 +102,9 @@ def export(
     that a lock holds or an exception accepts stay. Sections that it does not declare are added only if --section names
     them.
 
-    With --as-set, a profile has what projects share, with {path} and {name} for their own names, so that all files have
-    the fewest lines. A project that deviates gets a document for the rest; one that does not fit the profile is
-    excluded from the set. Later exports keep profile and set.
+    With --as-set, a profile has what most projects share, with {path} and {name} for their own names. A project that
+    deviates gets a document for the rest; one that does not fit the profile is excluded from the set. Later exports
+    keep profile and set.
 
     Leaves out, with a warning, what cannot be read or declared, such as two trigger tokens of one description. Never
     writes secrets. Exits with 3 if some targets could not be read, and with 1 if none could.

@@ -1,41 +1,27 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from reconciler.edit.check import disagreements
 from reconciler.edit.files import Folder, document_path, named_path, read_folder
 from reconciler.edit.left_out import LeftOut
-from reconciler.edit.own import own_specs
+from reconciler.edit.own import Addressee, fitting, layer_of, own_specs
 from reconciler.edit.read import LiveSnapshot, read_all
 from reconciler.edit.sandbox_state import sandbox_state
-from reconciler.edit.sections import Exported, Spec, export_target, without_empty_lists
-from reconciler.edit.share import (
-    NO_SECTIONS,
-    Agree,
-    Sections,
-    above,
-    agreeing,
-    everyone,
-    fewest_lines,
-    hoist,
-    lines_apart,
-)
+from reconciler.edit.sections import Exported, Spec, export_target
+from reconciler.edit.share import shared
 from reconciler.edit.targets import ExportRequest, ResolvedTarget
 from reconciler.engine.why import ProjectRecord, unfit
-from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.project_sets import chosen
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE, SectionSpecs, section_specs
-from reconciler.manifests.yaml_emitter import height
+from reconciler.manifests.stack.layers import Layer, stacked
+from reconciler.manifests.stack.placeholders import literal, placeholder_values
+from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpecs, section_specs
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
@@ -44,6 +30,9 @@ from reconciler.system.files import save, save_inside
 
 SHARE = 0.8
 """The share of the projects that must have something in common for `--hoist` to move it."""
+
+MOST = 0.5
+"""The share that must have an item in common for `--as-set` to put it into the profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +53,7 @@ class Layout:
 
 
 PLAIN = Layout()
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
+NOTHING_LEFT_OUT: Mapping[str, Sequence[LeftOut]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,75 +138,30 @@ def draw_export(
     files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
     snapshot = read_all(request, reader, kinds, progress)
-    write = partial(_draft, request, snapshot, kinds, files, layout=layout, keep=keep, progress=progress)
-    draft: _Draft | None = None
-    if layout.as_set or layout.profile is not None:
-        # That projects do not go together with what they share is rare, and shows when all is written.
-        with suppress(ManifestErrors):
-            draft = write(everyone)
-    if draft is None or draft.differences:
-        draft = write(agreeing)
+    files = files.with_discovered(snapshot.targets, snapshot.members)
+    progress.begin("writing manifests")
+    members = {member.id: member for listed in snapshot.members.values() for member in listed}
+    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members).write(request)
+    changed = files.changed_texts()
+    kept = tuple(path for path in changed if keep and path in files.texts)
+    texts = {path: text for path, text in changed.items() if path not in kept}
+    progress.begin("checking manifests")
+    differing = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
     warnings = (
         *(
             f"{path} is a template and was not read: settings that it declares may now be declared twice"
             for path in files.templates
         ),
         *snapshot.warnings,
-        *draft.differences,
+        *differing,
     )
     left_out = (
         *snapshot.left_out,
-        *(entry for exported in draft.exported for section in exported.left_out.values() for entry in section),
+        *(entry for each in exported for section in each.left_out.values() for entry in section),
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
-    count = len(draft.exported)
     archived = len(snapshot.archived)
-    return ExportResult(count, draft.texts, draft.kept, rehearsal, warnings, left_out, snapshot.whole, archived)
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """The result of an export that is not written yet.
-
-    Attributes:
-        exported: the targets.
-        texts: the files that would change.
-        kept: those that exist, and are left alone.
-        differences: what a plan would still have, a sentence each.
-    """
-
-    exported: Sequence[Exported]
-    texts: Mapping[Path, str]
-    kept: tuple[Path, ...]
-    differences: tuple[str, ...]
-
-
-def _draft(
-    request: ExportRequest,
-    snapshot: LiveSnapshot,
-    kinds: Kinds,
-    folder: Folder,
-    agree: Agree,
-    *,
-    layout: Layout,
-    keep: bool,
-    progress: Progress,
-) -> _Draft:
-    """Bring what was read and the documents of a folder together, and see whether they agree.
-
-    Raises:
-        ManifestErrors: the manifests that would be written have errors.
-    """
-    files = folder.with_discovered(snapshot.targets, snapshot.members)
-    progress.begin("writing manifests")
-    members = {member.id: member for listed in snapshot.members.values() for member in listed}
-    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members, agree).write(request)
-    changed = files.changed_texts()
-    kept = tuple(path for path in changed if keep and path in files.texts)
-    texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
-    progress.begin("checking manifests")
-    differing = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
-    return _Draft(exported, texts, kept, tuple(differing))
+    return ExportResult(len(exported), texts, kept, rehearsal, warnings, left_out, snapshot.whole, archived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +174,16 @@ class _Writing:
     shapes: SectionSpecs
     layout: Layout
     members: Mapping[int | None, Member]
-    agree: Agree
 
     def write(self, request: ExportRequest) -> list[Exported]:
-        """Update the document of each target, or add one; move settings that the added ones share into a profile."""
-        live = self.snapshot.live
+        """Update the document of each target, or add one; what the added ones share goes into profiles."""
+        layout, live = self.layout, self.snapshot.live
         exported = [
-            export_target(target, live, self.kinds, all_fields=self._all_fields, empty_lists=self._with_empty_lists)
+            export_target(target, live, self.kinds, all_fields=self._all_fields, empty_lists=layout.prune)
             for target in self.snapshot.targets
         ]
-        if self.layout.as_set:
-            exported = [read.without(self._unfit(read.resolved)) for read in exported]
+        if layout.as_set:
+            exported = [read.without(self._lacking(read.resolved)) for read in exported]
         documents = {read.resolved: document for read in exported if (document := self.files.find(read.resolved))}
         declared = [
             self.files.declared(documents[read.resolved], read, request.sections)
@@ -248,13 +191,14 @@ class _Writing:
             if read.resolved in documents
         ]
         specs = own_specs(declared, live, self.kinds, self._all_fields)
-        apart = self._not_above_sets(specs) if self.layout.as_set else frozenset()
-        alone = [addressee.alone for addressee in declared if addressee.exported.resolved in apart]
-        specs |= own_specs(alone, live, self.kinds, self._all_fields)
+        above = [addressee for addressee in declared if layout.as_set and addressee.lower]
+        fits = fitting(above, specs, live, self.kinds)
+        apart = [addressee.alone for addressee in above if addressee.exported.resolved not in fits]
+        specs |= own_specs(apart, live, self.kinds, self._all_fields)
         for resolved, document in documents.items():
             self.files.update(document.layer.document, specs[resolved])
         new = [read for read in exported if read.resolved not in documents]
-        self._write_new(new, {project.full_path for project in apart})
+        self._write_new(new, {addressee.exported.resolved.full_path for addressee in apart})
         return exported
 
     @property
@@ -262,32 +206,20 @@ class _Writing:
         """Whether the fields of items that have the service's default are written too."""
         return self.layout.all_fields or not self.layout.as_set
 
-    @property
-    def _with_empty_lists(self) -> bool:
-        """Whether empty lists are written: they say something only where the section is pruned."""
-        return self.layout.prune
-
-    def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
-        """Return the projects whose documents do not agree with what was read above the sets that select them."""
-        pairs = {target: (beneath, spec) for target, spec in specs.items() if (beneath := self.files.beneath(target))}
-        return frozenset(pairs) - self.agree(pairs, self.snapshot.live, self.kinds)
-
     def _write_new(self, new: list[Exported], apart: set[str]) -> None:
         """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
-        projects = [project for project in new if project.resolved.target.level is Level.PROJECT]
-        for project in new:
-            if project.resolved.target.level is not Level.PROJECT:
-                self._add_whole(project)
+        projects = {read.resolved.full_path: read for read in new if read.resolved.target.level is Level.PROJECT}
+        for read in new:
+            if read.resolved.full_path not in projects:
+                self._add_whole(read)
         if self.layout.profile is not None:
-            self._hoist(projects, self.layout.profile)
-        else:
-            for group, members in self._sets():
-                paths = {project.path for project in members}
-                below = [project for project in projects if project.resolved.full_path in paths]
-                self._write_set(below, apart, group, members)
-                projects = [project for project in projects if project.resolved.full_path not in paths]
-            for project in projects:
-                self._add_whole(project)
+            self._hoist([*projects.values()], self.layout.profile)
+            return
+        for group, members in self._sets():
+            below = [projects.pop(member.path) for member in members if member.path in projects]
+            self._write_set(below, apart, group, members)
+        for project in projects.values():
+            self._add_whole(project)
 
     def _sets(self) -> Iterator[tuple[str, tuple[Member, ...]]]:
         """Yield the groups that become a set each, with the projects below them: those that no other one contains."""
@@ -297,7 +229,7 @@ class _Writing:
                 yield group, members
 
     def _add_whole(self, exported: Exported) -> None:
-        self._add(exported, self._with_prune(literal(exported.concise), left_out=exported.left_out))
+        self._add(exported, self._pruning(literal(exported.spec), exported.left_out))
 
     def _add(self, exported: Exported, spec: Spec, profiles: tuple[str, ...] = ()) -> None:
         target = exported.resolved.target
@@ -305,10 +237,11 @@ class _Writing:
 
     def _hoist(self, projects: list[Exported], name: str) -> None:
         """Write the profile, if there is none and a project can use it, and a document for each project."""
-        existing = self.files.profile(name)
-        shared = without_empty_lists(hoist(projects, self.shapes, SHARE), self.kinds)
-        profile = shared if existing is None else existing
-        specs = self._above(dict.fromkeys((project.resolved for project in projects), profile), projects)
+        existing = self.files.manifests.index.profiles.get(name)
+        profile = {} if existing else shared(projects, self.shapes, {}, SHARE, also_values=True)
+        layer = existing or layer_of(profile, f"profile {name}")
+        says = existing is not None or any(profile.values())
+        specs = self._above({project: (layer,) for project in projects if says and project.resolved.path})
         for project in projects:
             if project.resolved in specs:
                 self._add(project, specs[project.resolved], (name,))
@@ -322,32 +255,31 @@ class _Writing:
 
         Projects that do not go together with the profile are excluded from the set.
         """
-        beneath = {project.resolved: self.files.beneath(project.resolved) for project in projects}
-        current = {project.path for project in members if not project.archived}
-        lacking = {project.resolved: self._unfit(project.resolved) for project in projects}
-        uncovered = [project for project in projects if beneath[project.resolved] is None]
-        free = [project for project in uncovered if project.resolved.path in current]
-        existing, profile = self.files.manifests.index.sets.get(group), self.files.profile(group)
-        shared: Spec = {} if existing or profile else fewest_lines(free, self.shapes, lacking)
-        added = self._with_prune(shared if self._with_empty_lists else without_empty_lists(shared, self.kinds))
+        index = self.files.manifests.index
+        existing, profile = index.sets.get(group), index.profiles.get(group)
+        current = {member.path for member in members if not member.archived}
+        covering = {read.resolved: self.files.manifests.targets.get(read.resolved.target.identity) for read in projects}
+        beneath = {read: merged.stack.layers for read in projects if (merged := covering[read.resolved])}
+        free = [read for read in projects if read not in beneath and read.resolved.path in current]
+        added: Spec = {}
         if not existing:
-            beneath |= {project.resolved: profile or added for project in free}
-        inside = set()
-        specs = self._above(beneath, projects, lacking)
-        for project in projects:
-            own = specs.get(project.resolved)
-            if own is None or height(own, 2) > lines_apart(project.concise):
-                self._add_whole(project)
-            else:
-                inside.add(project.resolved.full_path)
-                if own:
-                    self._add(project, own)
+            lacking = {read.resolved: self._lacking(read.resolved) for read in free}
+            added = {} if profile else self._pruning(shared(free, self.shapes, lacking, MOST, also_values=False))
+            layer = profile or layer_of(added, f"profile {group}")
+            beneath |= {read: (layer,) for read in free if profile or added}
+        specs = self._above(beneath)
+        for read in projects:
+            if read.resolved not in specs:
+                self._add_whole(read)
+            elif specs[read.resolved]:
+                self._add(read, specs[read.resolved])
+        inside = {resolved.full_path for resolved in specs}
         if existing:
             inside |= {project.full_path for project in self.snapshot.targets if self.files.find(project)} - apart
             selected = chosen(existing.select, current)
             self.files.exclude(existing.layer.document, sorted({*selected} - inside))
         elif profile or added:
-            excluded = sorted(current - (inside & {project.resolved.full_path for project in free}))
+            excluded = sorted(current - (inside & {read.resolved.full_path for read in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})
             self.files.add(self._beside(group, "set"), set_document(group, [group], select))
             if added:
@@ -357,42 +289,39 @@ class _Writing:
         """Return the file for what projects share: in the folder itself, beside which `accept` puts what deviates."""
         return named_path(self.files.path, f"{group.replace('/', '.')}.{sort}")
 
-    def _unfit(self, resolved: ResolvedTarget) -> Sections:
+    def _lacking(self, resolved: ResolvedTarget) -> frozenset[str]:
         """Return the sections that a project cannot have, by what the list of the group shows."""
         member = self.members.get(resolved.id) if resolved.target.level is Level.PROJECT else None
         if member is None:
-            return NO_SECTIONS
+            return frozenset()
         record = ProjectRecord(archived=member.archived, off=member.off)
         return frozenset(
             kind.name for kind in self.kinds.values() if any(unfit(resolved.target.address, kind.needs, record))
         )
 
-    def _above(
-        self,
-        beneath: Mapping[ResolvedTarget, Spec | None],
-        projects: Iterable[Exported],
-        unfit: Mapping[ResolvedTarget, Sections] = NOTHING,
-    ) -> dict[ResolvedTarget, Spec]:
-        """Return the specs of the documents of projects above what lies beneath, where the two go together."""
-        covered = [(project, profile) for project in projects if (profile := beneath[project.resolved])]
-        left_out = {project.resolved: project.left_out for project, _ in covered}
-        specs = above(covered, self.snapshot.live, self.kinds, self.shapes, unfit, all_fields=self._all_fields)
-        pairs = {
-            project.resolved: (profile, specs[project.resolved])
-            for project, profile in covered
-            if project.resolved in specs
-        }
-        fitting = self.agree(pairs, self.snapshot.live, self.kinds)
+    def _above(self, beneath: Mapping[Exported, tuple[Layer, ...]]) -> dict[ResolvedTarget, Spec]:
+        """Return the specs of the documents of projects above profiles and sets, where the two go together."""
+        addressees = [self._addressee(project, layers) for project, layers in beneath.items()]
+        specs = own_specs(addressees, self.snapshot.live, self.kinds, self._all_fields)
+        fits = fitting(addressees, specs, self.snapshot.live, self.kinds)
+        unmanaged = {addressee.exported.resolved: sorted(addressee.stack.unmanaged) for addressee in addressees}
         return {
-            resolved: self._with_prune(own, profile, left_out[resolved])
-            for resolved, (profile, own) in pairs.items()
-            if resolved in fitting
+            resolved: {**({UNMANAGED: unmanaged[resolved]} if unmanaged[resolved] else {}), **spec}
+            for resolved, spec in specs.items()
+            if resolved in fits
         }
 
-    def _with_prune(self, spec: Spec, profile: Mapping[str, Any] = NOTHING, left_out: Collection[str] = ()) -> Spec:
-        """Return a spec that prunes what it declares and what the profile beneath prunes, if that is asked for."""
-        beneath = spec.get(PRUNE, profile.get(PRUNE, []))
-        own = [name for name in spec if name in self.kinds and self.kinds[name].prunable and name not in left_out]
-        prune = [*beneath, *(name for name in own if name not in beneath)] if self.layout.prune else beneath
-        spec = {name: section for name, section in spec.items() if name != PRUNE}
-        return {**({PRUNE: prune} if prune != profile.get(PRUNE, []) else {}), **spec}
+    def _addressee(self, project: Exported, layers: tuple[Layer, ...]) -> Addressee:
+        """Return a project without a document; sections that the first push decides are `unmanaged` there."""
+        target, values = project.resolved.target, placeholder_values(project.resolved.path)
+        unmanaged = project.undecided & {name for layer in layers for name in layer.sections}
+        stack = stacked(target, layers, self.shapes, values, unmanaged)
+        prunable = [name for name, kind in self.kinds.items() if kind.prunable and name not in stack.prune]
+        pruned = [*stack.prune, *(prunable if self.layout.prune else ())]
+        lacking = self._lacking(project.resolved) if self.layout.as_set else frozenset[str]()
+        return Addressee(project, stack, pruned, self.shapes, complete=True, lacking=lacking)
+
+    def _pruning(self, spec: Spec, left_out: Mapping[str, Sequence[LeftOut]] = NOTHING_LEFT_OUT) -> Spec:
+        """Return a spec that prunes what it declares, if that is asked for."""
+        prunable = [name for name in spec if self.kinds[name].prunable and name not in left_out]
+        return {PRUNE: prunable, **spec} if self.layout.prune and prunable else spec
