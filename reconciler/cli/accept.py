@@ -1,8 +1,10 @@
 """`reconciler accept`."""
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +13,22 @@ import click
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
 from reconciler.cli.inventory import opened_inventory
-from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, INVENTORY, MANIFESTS, PLACES, SELECTION, SERVICE, Given
-from reconciler.cli.session import Session
+from reconciler.cli.options import (
+    CONNECTION,
+    DEFAULT_PATHS,
+    INVENTORY,
+    MANIFESTS,
+    PLACES,
+    SELECTION,
+    SERVICE,
+    ConnectionOptions,
+    OutputOptions,
+    PlanningOptions,
+    SelectionOptions,
+    SourceOptions,
+)
+from reconciler.cli.settings import configured, connected, tokens_of
+from reconciler.cli.sources import inputs_of, warn
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system import clock
@@ -22,6 +38,8 @@ if TYPE_CHECKING:
     from reconciler.edit.excepting import Deferral
     from reconciler.gitops.proposals import ProposalTarget
     from reconciler.model.item import Finding
+
+LOG = logging.getLogger("reconciler")
 
 ACCEPT_BRANCH = "reconciler/accept"
 
@@ -59,7 +77,12 @@ ACCEPT_BRANCH = "reconciler/accept"
     help=f"The branch of --merge-request; {ACCEPT_BRANCH} if left out.",
 )
 def accept(
-    given: Given,
+    *,
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
     diff: bool,
     detailed_exitcode: bool,
     project: str | None,
@@ -88,10 +111,9 @@ def accept(
     if branch is not None and project is None:
         raise UsageError("--branch goes with --merge-request")
     deferred = _deferral(**deferral)
-    _refuse_part(given)
-    session = Session(given)
-    accepted = accept_drift(session, deferred)
-    session.warn(refusals(accepted.refused))
+    _refuse_part(sources)
+    accepted = _accept_drift(deferred, sources, selection, planning=planning, connection=connection, output=output)
+    warn(refusals(accepted.refused))
     if diff:
         write_stdout("".join(accepted.diff()))
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
@@ -99,17 +121,19 @@ def accept(
     if project is not None:
         from reconciler.gitops.proposals import ProposalTarget
 
-        _propose(session, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
+        _propose(connection, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
     from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
     with heeding(patience=1):
-        write_texts(accepted, roots(given))
+        write_texts(accepted, sources.roots)
     write_stdout("".join(f"{path}\n" for path in accepted.texts))
-    session.info(
-        f"{counted(accepted.accepted, 'difference')} {_accepted(deferred)}; "
-        f"{counted(len(accepted.texts), 'file')} written."
+    LOG.info(
+        "%s %s; %s written.",
+        counted(accepted.accepted, "difference"),
+        _accepted(deferred),
+        counted(len(accepted.texts), "file"),
     )
     return code
 
@@ -143,7 +167,7 @@ def _accepted(deferral: "Deferral | None") -> str:
     return "accepted" if deferral is None else f"excepted until {deferral.until}"
 
 
-def _refuse_part(given: Given) -> None:
+def _refuse_part(sources: SourceOptions) -> None:
     """Refuse PATHS that are a part of the manifests: what is shared would seem to be of fewer targets than it is.
 
     Raises:
@@ -152,32 +176,37 @@ def _refuse_part(given: Given) -> None:
     from reconciler.manifests.sources import search
     from reconciler.model.wording import counted, listed
 
-    configured = (click.get_current_context().default_map or {}).get("paths", DEFAULT_PATHS)
-    if not given.paths or given.paths == (*configured,):
+    usual = configured().get("paths", DEFAULT_PATHS)
+    if not sources.paths or sources.paths == (*usual,):
         return
-    read = {os.path.realpath(file) for file in search(roots(given)).files}
-    files = search([Path(path) for path in configured]).files
+    read = {os.path.realpath(file) for file in search(sources.roots).files}
+    files = search([Path(path) for path in usual]).files
     left_out = [file for file in files if os.path.realpath(file) not in read]
     if 0 < len(left_out) < len(files):
         raise UsageError(
             "accept needs all manifests, for what is shared may be of others too; PATHS leave out "
-            f"{counted(len(left_out), 'file')} of {listed(configured)}, such as {left_out[0]}; narrow it with --target "
+            f"{counted(len(left_out), 'file')} of {listed(usual)}, such as {left_out[0]}; narrow it with --target "
             "instead"
         )
 
 
-def _propose(session: Session, accepted: "Acceptance", place: "ProposalTarget", deferral: "Deferral | None") -> None:
+def _propose(
+    connection: ConnectionOptions,
+    accepted: "Acceptance",
+    place: "ProposalTarget",
+    deferral: "Deferral | None",
+) -> None:
     """Commit the texts to a branch of a project, and open or update its merge request."""
     from reconciler.gitops.proposals import Proposal, open_merge_request, propose
     from reconciler.model.wording import counted
 
     project = place.project
     files = counted(len(accepted.texts), "file")
-    with session.client() as client:
+    with connected(connection) as client:
         if not accepted.texts:
             left_open = None if accepted.refused else open_merge_request(client, place)
             if left_open is not None:
-                session.warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
+                warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
             write_stdout("Merge request not needed: nothing to accept\n")
             return
         before, texts = _in_repository(accepted.before, project), _in_repository(accepted.texts, project)
@@ -228,25 +257,36 @@ def _description(accepted: "Acceptance", texts: Mapping[str, str], deferral: "De
     return "\n\n".join(parts)
 
 
-def roots(given: Given) -> list[Path]:
-    """Return the files and folders in which manifests are searched."""
-    return [Path(path) for path in given.paths or DEFAULT_PATHS]
-
-
-def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Acceptance":
+def _accept_drift(
+    deferral: "Deferral | None",
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    *,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+) -> "Acceptance":
     """Read manifests and live state, and return the manifests that agree with it: see `reconciler.edit`."""
-    from reconciler.cli.planning import surveying
+    from reconciler.cli.planning import run_of
     from reconciler.edit.accept import accept as accept_all
     from reconciler.edit.differences import Drift, ManifestFiles
     from reconciler.edit.excepting import accept_until
     from reconciler.edit.writing import linked_files
     from reconciler.engine.plan import compared, with_origins
 
-    given = session.given
+    inputs = inputs_of(sources, partial(tokens_of, connection))
     with (
-        session.client() as client,
-        opened_inventory(session, client) as inventory,
-        surveying(session, client, inventory, locks_bind=deferral is None) as run,
+        connected(connection) as client,
+        opened_inventory(client, sources, planning, connection) as inventory,
+        run_of(
+            client,
+            inputs,
+            selection,
+            planning,
+            output,
+            inventory=inventory,
+            locks_bind=deferral is None,
+        ) as run,
     ):
         planned = compared(run)
         inapplicable = {
@@ -255,14 +295,14 @@ def accept_drift(session: Session, deferral: "Deferral | None" = None) -> "Accep
             if obstacle.effect == "not applicable"
         }
         run.progress.begin("comparing")
-        folders = roots(given)
+        folders = sources.roots
         manifests = planned.declared.manifests
         files = ManifestFiles(folders, linked_files(manifests.files, folders))
         shown = with_origins(planned.plan, manifests)
         drift = Drift(manifests, planned.declared.desired, shown, planned.live, inapplicable)
         if deferral is not None:
-            return accept_until(drift, session.kinds, files, deferral)
-        return accept_all(drift, session.kinds, files)
+            return accept_until(drift, run.kinds, files, deferral)
+        return accept_all(drift, run.kinds, files)
 
 
 def refusals(refused: "Iterable[Finding]") -> Iterator[str]:

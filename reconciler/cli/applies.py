@@ -10,8 +10,7 @@ import click
 
 from reconciler.cli.command import command
 from reconciler.cli.inventory import last_applies
-from reconciler.cli.options import CONNECTION, Given
-from reconciler.cli.session import Session
+from reconciler.cli.options import CONNECTION, ConnectionOptions
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.inventory import COMMIT_SHA
@@ -46,7 +45,7 @@ SHA_PREFIX = re.compile("[0-9a-fA-F]{4,64}")
     show_default=True,
     help="Format of the result on stdout.",
 )
-def log(given: Given, number: int, form: str) -> int:
+def log(*, connection: ConnectionOptions, number: int, form: str) -> int:
     """List the last applies. Read-only.
 
     Shows when each ended, who started it, how many objects changed, the commit of its manifests, and its job. `revert`
@@ -54,8 +53,7 @@ def log(given: Given, number: int, form: str) -> int:
     """
     from reconciler.reports.log import log_json, log_text
 
-    Session(given)
-    applies = last_applies(given, number)
+    applies = last_applies(connection, number)
     killed = _killed()
     write_stdout(log_json(applies, killed) if form == "json" else log_text(applies, killed))
     return 0
@@ -76,11 +74,11 @@ class ChosenApply:
     logged: "Apply | None" = None
 
 
-def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
+def chosen(connection: ConnectionOptions, named: str | None, *, last: bool) -> ChosenApply:
     """Return the apply that `revert` undoes.
 
     Args:
-        given: the options.
+        connection: the options.
         named: the report, or the beginning of the ID of an apply.
         last: whether it is the latest one.
 
@@ -89,11 +87,11 @@ def chosen(given: Given, named: str | None, *, last: bool) -> ChosenApply:
     """
     if named is not None and not SHA_PREFIX.fullmatch(named):
         return ChosenApply(Path(named), named)
-    applies = last_applies(given, DEPTH)
+    applies = last_applies(connection, DEPTH)
     return _latest(applies) if last else _named(applies, str(named))
 
 
-def list_reports(given: Given) -> None:
+def list_reports(form: str, connection: ConnectionOptions) -> None:
     """Write the last applies to stdout, and which of them can be reverted here.
 
     Raises:
@@ -102,10 +100,10 @@ def list_reports(given: Given) -> None:
     from reconciler.gitops.clone import clone_here
     from reconciler.reports.log import log_json, log_text
 
-    if given.format not in ("text", "json"):
-        raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {given.format}")
-    applies = last_applies(given, MAX_LISTED_APPLIES)
-    if given.format == "json":
+    if form not in ("text", "json"):
+        raise UsageError(f"without REPORT or SHA, revert lists the applies, as text or json; not {form}")
+    applies = last_applies(connection, MAX_LISTED_APPLIES)
+    if form == "json":
         write_stdout(log_json(applies, _killed()))
         return
     clone = clone_here()

@@ -4,12 +4,12 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -32,56 +32,40 @@ from reconciler.cli.options import (
     ROTATION,
     RUN,
     SERVICE,
-    Given,
+    ConnectionOptions,
+    Job,
+    OutputOptions,
+    PlanningOptions,
+    SelectionOptions,
+    SourceOptions,
 )
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.pipelines import pipeline_of, start
+from reconciler.cli.progress import shown
 from reconciler.cli.recording import STILL_DECLARED, Recording
-from reconciler.cli.session import Session
-from reconciler.cli.settings import duration, tokens_of
+from reconciler.cli.results import style_of, write_plan, write_reports_so_far, write_result
+from reconciler.cli.settings import allowed_deletes, connected, duration, tokens_of
+from reconciler.cli.sources import inputs_of
+from reconciler.cli.stored import read_plan
 from reconciler.errors import OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import timedelta
+
     from reconciler.document.document import RunDocument
-    from reconciler.engine.apply import Application, ApplyOptions, TokenSink
-    from reconciler.gitops.inventory import OpenInventory
+    from reconciler.document.guard import Limits
+    from reconciler.engine.apply import Application, ApplyOptions, FailureLimit, TokenSink
     from reconciler.model.plan import TargetPlan
     from reconciler.model.targets import Target
     from reconciler.service import Client
-    from reconciler.service.pipelines import PipelineTrigger
     from reconciler.service.webhook import Webhook
 
 LOG = logging.getLogger("reconciler")
 
 RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
 """The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyFlags:
-    """The options that only `apply` has."""
-
-    plan_file: Path | None
-    max_age: str
-    yes: bool
-    no_verify: bool
-    tokens_to: Path | None
-    tokens_command: str | None
-    journal: Path | None
-    canary: str | None = None
-    max_failures: str | None = None
-    wait: str = "30m"
-    trigger: str | None = None
-    trigger_input: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Afterwards:
-    """Who hears of the result: a chat, and a pipeline that is started."""
-
-    hook: "Webhook | None" = None
-    pipeline: "PipelineTrigger | None" = None
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -140,7 +124,27 @@ JOURNAL = click.option(
     help="After a complete apply with changes, start this pipeline, with RECONCILER_TRIGGER_TOKEN.",
 )
 @click.option("--trigger-input", multiple=True, metavar="KEY=VALUE", help="An input of that pipeline; repeatable.")
-def apply(given: Given, **own: Any) -> int:
+def apply(
+    *,
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    job: Job | None,
+    plan_file: Path | None,
+    max_age: str,
+    yes: bool,
+    no_verify: bool,
+    tokens_to: Path | None,
+    tokens_command: str | None,
+    journal: Path | None,
+    canary: str | None,
+    max_failures: str | None,
+    wait: str,
+    trigger: str | None,
+    trigger_input: tuple[str, ...],
+) -> int:
     """Apply a plan, new or saved, and verify the result.
 
     With --canary, the other targets are skipped unless every change of the canary was done and verified, and none of
@@ -151,29 +155,65 @@ def apply(given: Given, **own: Any) -> int:
 
     In a job of GitLab CI, writes below .reconciler; with `parallel`, each job applies its part of the plan.
     """
-    flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
-    _check(given, flags)
-    files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
-    check_outputs(given, "report", *files.items())
-    session, hook = Session(given), webhook(given)
-    pipeline = pipeline_of(flags.trigger, flags.trigger_input)
-    sink = _token_sink(given, flags)
+    from reconciler.cli.planning import draw
+    from reconciler.engine.apply import ApplyOptions, Stop
+    from reconciler.kinds import all_kinds
+    from reconciler.model.progress import Progress
+
+    if plan_file is not None:
+        _check_saved(sources, selection, planning)
+    _check_canary(canary, verifies=not no_verify)
+    seconds = duration("--wait", wait).total_seconds()
+    duration("--grace", planning.grace)
+    _failure_limit(max_failures, 0)
+    secrets = partial(tokens_of, connection, output.notify)
+    tokens_to, tokens_command = _one_of(tokens_to=tokens_to, tokens_command=tokens_command)
+    files = {"--plan": plan_file, "--journal": journal, "--tokens-to": tokens_to}
+    check_outputs("report", output, *files.items(), sources=sources, connection=connection)
+    hook = webhook(output.notify, connection)
+    pipeline = pipeline_of(trigger, trigger_input)
+    sink = _token_sink(tokens_to, tokens_command, secrets)
     with (
-        session.client(reads_moved=False) as client,
-        opened_inventory(session, client, stores=True) as inventory,
-        held_journal(flags.journal, client, session.kinds, sink) as journal,
+        connected(connection, reads_moved=False) as client,
+        opened_inventory(client, sources, planning, connection, stores=True) as inventory,
+        held_journal(journal, client, all_kinds(), sink) as held,
     ):
         if inventory.error is not None:
             raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
-        drawn = _limited(session, flags, _plan(session, flags, client, inventory))
-        saved = _guarded(session, flags, drawn)
-        if flags.canary is not None and saved.targets and not _canary(session, flags, saved):
-            raise PlanRefused(f"nothing was changed: {_no_canary(flags.canary, saved)}")
-        if any(saved.changes) and not flags.yes:
-            _ask(session, saved)
-        after = Afterwards(hook, pipeline)
+        if plan_file is None:
+            inputs = inputs_of(sources, secrets)
+            saved = draw(client, inputs, selection, planning, output, inventory=inventory, in_job=job is not None)
+        else:
+            read = _current(read_plan(plan_file), client, duration("--max-age", max_age))
+            saved = replace(read, limits=_limits_of_saved(read.limits, planning, client, in_job=job is not None))
+        saved = replace(saved, limits=replace(saved.limits, sink=sink is not None))
+        _refuse_guarded(saved, output)
+        if plan_file is not None:
+            saved = _part_of(saved, plan_file, selection.shard or (job.part if job and not saved.shard else None))
+        first = _canary_of(saved, canary)
+        if any(saved.changes) and not yes:
+            _ask(saved, output)
         recording = Recording(inventory, saved)
-        return _carry_out(session, flags, recording, client, sink=sink, journal=journal, after=after)
+        saved = recording.check()
+        options = ApplyOptions(
+            verify=not no_verify,
+            recheck=plan_file is not None,
+            deliver=sink,
+            stop=Stop(client.stop),
+            write_log=held.log,
+            progress=Progress(lambda: client.traffic.requests),
+            canary=first,
+            failures=_failure_limit(max_failures, sum(1 for _ in saved.changes)),
+            wait=seconds,
+            now=client.now,
+            own_tokens=secrets(),
+        )
+        report, code = _carry_out(recording, client, options, held, output, job=job, canary=canary or "", hook=hook)
+        if code and plan_file is not None and os.environ.get("CI"):
+            LOG.warning("%s", RETRIED)
+        if pipeline is not None and code == 0 and report.has_done:
+            start(pipeline, client.api_url, connection, output)
+        return code
 
 
 @command(
@@ -199,7 +239,22 @@ def apply(given: Given, **own: Any) -> int:
 @TOKENS_TO
 @TOKENS_COMMAND
 @JOURNAL
-def revert(given: Given, named: str | None, last: bool, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
+def revert(
+    *,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    named: str | None,
+    last: bool,
+    yes: bool,
+    out: Path | None,
+    detailed_exitcode: bool,
+    no_verify: bool,
+    tokens_to: Path | None,
+    tokens_command: str | None,
+    journal: Path | None,
+) -> int:
     """Plan, and with --yes apply, the way back from an apply.
 
     Takes the JSON report of the apply, or its ID in `reconciler log` if this clone has the report: `apply` keeps the
@@ -213,185 +268,217 @@ def revert(given: Given, named: str | None, last: bool, out: Path | None, detail
     """
     from reconciler.cli.applies import chosen, list_reports
     from reconciler.cli.planning import draw_way_back
+    from reconciler.engine.apply import ApplyOptions, Stop
+    from reconciler.kinds import all_kinds
+    from reconciler.model.progress import Progress
 
-    flags = ApplyFlags(plan_file=None, max_age="24h", **own | _overruled("tokens_to", "tokens_command"))
-    _check(given, flags)
-    if flags.yes and (out is not None or detailed_exitcode):
+    tokens_to, tokens_command = _one_of(tokens_to=tokens_to, tokens_command=tokens_command)
+    if yes and (out is not None or detailed_exitcode):
         raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
     if named is not None and last:
         raise UsageError("revert takes a report, the ID of an apply, or --last; not two of them")
     if named is None and not last:
-        if flags.yes or out is not None:
+        if yes or out is not None:
             raise UsageError("nothing to revert: give the report or the ID of an apply, or --last")
-        Session(given)
-        list_reports(given)
+        list_reports(output.format, connection)
         return 0
     report = None if named is None else Path(named)
-    files = {"REPORT": report, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
-    check_outputs(given, "report" if flags.yes else "plan", *files.items())
-    if FLEET in {given.format, *(format_ for format_, _ in given.reports)}:
+    files = {"REPORT": report, "--out": out, "--journal": journal, "--tokens-to": tokens_to}
+    check_outputs("report" if yes else "plan", output, *files.items(), connection=connection)
+    if FLEET in output.formats:
         raise UsageError(f"the format {FLEET} is not for the way back")
-    session = Session(given)
-    apply = chosen(given, named, last=last)
-    if not flags.yes:
-        with session.client() as client:
-            saved = draw_way_back(session, client, apply)
-        return session.write_plan(saved, out, detailed=detailed_exitcode)
-    sink = _token_sink(given, flags)
+    apply = chosen(connection, named, last=last)
+    if not yes:
+        with connected(connection) as client:
+            saved = draw_way_back(client, apply, selection, planning, output)
+        return write_plan(saved, output, None, out, now=client.now, detailed=detailed_exitcode)
+    secrets = partial(tokens_of, connection)
+    sink = _token_sink(tokens_to, tokens_command, secrets)
     with (
-        session.client() as client,
-        opened_inventory(session, client, stores=True) as inventory,
-        held_journal(flags.journal, client, session.kinds, sink) as journal,
+        connected(connection) as client,
+        opened_inventory(client, SourceOptions(), planning, connection, stores=True) as inventory,
+        held_journal(journal, client, all_kinds(), sink) as held,
     ):
         if inventory.error is not None:
             raise inventory.error
-        drawn = draw_way_back(session, client, apply)
-        saved = _guarded(session, flags, _limited(session, flags, drawn))
-        return _carry_out(session, flags, Recording(inventory, saved), client, sink=sink, journal=journal)
+        saved = draw_way_back(client, apply, selection, planning, output)
+        saved = replace(saved, limits=replace(saved.limits, sink=sink is not None))
+        _refuse_guarded(saved, output)
+        recording = Recording(inventory, saved)
+        recording.check()
+        options = ApplyOptions(
+            verify=not no_verify,
+            deliver=sink,
+            stop=Stop(client.stop),
+            write_log=held.log,
+            progress=Progress(lambda: client.traffic.requests),
+            now=client.now,
+            own_tokens=secrets(),
+        )
+        _, code = _carry_out(recording, client, options, held, output)
+        return code
 
 
-def _overruled(*names: str) -> dict[str, None]:
-    """Return the options of a mutually exclusive set that only the configuration sets, if a flag sets another."""
-    source = click.get_current_context().get_parameter_source
-    if not any(source(name) is ParameterSource.COMMANDLINE for name in names):
-        return {}
-    return {name: None for name in names if source(name) is ParameterSource.DEFAULT_MAP}
+def _one_of(tokens_to: Path | None, tokens_command: str | None) -> tuple[Path | None, str | None]:
+    """Return the option that counts of two that exclude each other; a flag overrules `reconciler.yaml`.
+
+    Raises:
+        UsageError: both were given.
+    """
+    context = click.get_current_context()
+    sources = {name: context.get_parameter_source(name) for name in ("tokens_to", "tokens_command")}
+    if ParameterSource.COMMANDLINE in sources.values():
+        if sources["tokens_to"] is ParameterSource.DEFAULT_MAP:
+            tokens_to = None
+        if sources["tokens_command"] is ParameterSource.DEFAULT_MAP:
+            tokens_command = None
+    if tokens_to is not None and tokens_command is not None:
+        raise UsageError(f"{context.info_name} takes --tokens-to or --tokens-command, not both")
+    return tokens_to, tokens_command
 
 
-def _check(given: Given, flags: ApplyFlags) -> None:
-    """Refuse options that contradict each other."""
-    from reconciler.engine.apply import FailureLimit
+def _check_saved(sources: SourceOptions, selection: SelectionOptions, planning: PlanningOptions) -> None:
+    """Refuse options that a saved plan does not go with."""
+    source = click.get_current_context().get_parameter_source("paths")
+    if sources.paths and source is ParameterSource.COMMANDLINE:
+        raise UsageError("apply takes PATHS or --plan, not both")
+    if selection.narrowed or selection.since or selection.everything:
+        raise UsageError(
+            "--plan does not go with options that select targets or sections; give them when the plan is made"
+        )
+    if planning.force_events:
+        raise UsageError("--force-events does not go with --plan; give it when the plan is made")
+
+
+def _check_canary(canary: str | None, *, verifies: bool) -> None:
+    """Refuse a canary that is written wrong, or that nothing verifies."""
     from reconciler.engine.compare.selection import read_canary
 
-    source = click.get_current_context().get_parameter_source("paths")
-    if flags.plan_file is not None:
-        if given.paths and source is ParameterSource.COMMANDLINE:
-            raise UsageError("apply takes PATHS or --plan, not both")
-        if given.narrowed or given.since or given.everything:
-            raise UsageError(
-                "--plan does not go with options that select targets or sections; give them when the plan is made"
-            )
-        if given.force_events:
-            raise UsageError("--force-events does not go with --plan; give it when the plan is made")
-    if flags.canary is not None:
-        read_canary(flags.canary)
-        if flags.no_verify:
+    if canary is not None:
+        read_canary(canary)
+        if not verifies:
             raise UsageError("--canary does not go with --no-verify: only what was verified shows that all is well")
-    duration("--wait", flags.wait)
-    duration("--grace", given.grace)
-    if flags.max_failures is not None:
-        try:
-            FailureLimit(flags.max_failures, planned=0)
-        except ValueError as error:
-            raise UsageError(f"--max-failures {error}") from None
-    if flags.tokens_to is not None and flags.tokens_command is not None:
-        raise UsageError(f"{click.get_current_context().info_name} takes --tokens-to or --tokens-command, not both")
 
 
-def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
+def _failure_limit(limit: str | None, planned: int) -> "FailureLimit | None":
+    """Return the limit of a run with so many planned changes.
+
+    Raises:
+        UsageError: it is neither a number nor a percentage.
+    """
+    from reconciler.engine.apply import FailureLimit
+
+    try:
+        return None if limit is None else FailureLimit(limit, planned)
+    except ValueError as error:
+        raise UsageError(f"--max-failures {error}") from None
+
+
+def _token_sink(file: Path | None, program: str | None, secrets: "Callable[[], Collection[str]]") -> "TokenSink | None":
     from reconciler.engine.apply.sinks import TokenCommand, TokenFile
 
-    if flags.tokens_to is not None:
+    if file is not None:
         try:
-            return TokenFile(flags.tokens_to)
+            return TokenFile(file)
         except OutputFailed as error:
             raise OutputFailed(
                 f"--tokens-to {error}; name a file in a folder that exists, such as tokens.jsonl"
             ) from error
-    return None if flags.tokens_command is None else TokenCommand(flags.tokens_command, tokens_of(given))
+    return None if program is None else TokenCommand(program, secrets())
 
 
-def _plan(session: Session, flags: ApplyFlags, client: "Client", inventory: "OpenInventory") -> "RunDocument":
-    from reconciler.cli.planning import draw
+def _current(saved: "RunDocument", client: "Client", max_age: "timedelta") -> "RunDocument":
+    """Return a saved plan that is not too old, by the clock of the service if need be.
+
+    Raises:
+        PlanRefused: it is too old, from the future, or about another service.
+    """
     from reconciler.document.document import refuse_unless_current
 
-    if flags.plan_file is None:
-        return draw(session, client, inventory=inventory)
-    max_age = duration("--max-age", flags.max_age)
-    saved = session.read_plan(flags.plan_file)
     try:
-        refuse_unless_current(saved, api_url=client.api_url, now=session.now(), max_age=max_age)
+        refuse_unless_current(saved, api_url=client.api_url, now=client.now(), max_age=max_age)
     except PlanRefused:
         # The clock of this machine may be wrong, and nothing was asked yet.
         with suppress(ServiceError):
             client.get("version")
-        refuse_unless_current(saved, api_url=client.api_url, now=session.now(), max_age=max_age)
+        refuse_unless_current(saved, api_url=client.api_url, now=client.now(), max_age=max_age)
     return saved
 
 
-def _limited(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunDocument":
-    """Return a plan with the limits of this run."""
-    from reconciler.document.guard import Limits
-
-    given, allowed = session.given, saved.limits
+def _limits_of_saved(allowed: "Limits", planning: PlanningOptions, client: "Client", *, in_job: bool) -> "Limits":
+    """Return the limits of a saved plan in this run: its permission comes before that of `reconciler.yaml`."""
     by_file = click.get_current_context().get_parameter_source("allow_deletes") is ParameterSource.DEFAULT_MAP
-    permissions = (
-        allowed.allow_deletes,
-        session.allow_deletes,
-    )  # that of the reviewed plan comes before reconciler.yaml
-    limits = Limits(
-        next((each for each in (permissions if by_file else permissions[::-1]) if each is not None), None),
-        allowed.max_changes if given.max_changes is None else given.max_changes,
-        sink=flags.tokens_to is not None or flags.tokens_command is not None,
-        in_job=given.job is not None,
+    permissions = (allowed.allow_deletes, allowed_deletes(planning, client.now().date()))
+    return replace(
+        allowed,
+        allow_deletes=next(
+            (each for each in (permissions if by_file else permissions[::-1]) if each is not None), None
+        ),
+        max_changes=allowed.max_changes if planning.max_changes is None else planning.max_changes,
+        in_job=in_job,
     )
-    return replace(saved, limits=limits)
 
 
-def _guarded(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "RunDocument":
-    """Return the selected part of a plan; the guard checks the whole plan, and shows one that it refuses.
+def _refuse_guarded(saved: "RunDocument", output: OutputOptions) -> None:
+    """Show a plan that the guard refuses. It checks the whole plan, also where a part is applied.
 
     Raises:
         PlanRefused: it must not be applied.
-        UsageError: `--shard` asks for a shard of a plan that is already one.
+    """
+    from reconciler.reports import render_plan
+
+    if saved.refusals:
+        if not output.quiet and output.log_format == "text":
+            write_stderr(render_plan(saved, "text", style_of(output, sys.stderr)).rstrip("\n"))
+        reasons = "\n".join(saved.refusals)
+        raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
+
+
+def _part_of(saved: "RunDocument", file: Path, part: str | None) -> "RunDocument":
+    """Return one part of a saved plan; the whole where no part is asked for.
+
+    Raises:
+        UsageError: the plan is that of a shard already.
     """
     from reconciler.document.plans import plan_of, with_plan
     from reconciler.engine.compare.selection import read_shard, share_plan
-    from reconciler.reports import render_plan
+    from reconciler.kinds import all_kinds
 
-    given = session.given
-    if saved.refusals:
-        if not given.quiet and given.log_format == "text":
-            write_stderr(render_plan(saved, "text", session.style(sys.stderr)).rstrip("\n"))
-        reasons = "\n".join(saved.refusals)
-        raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
-    part = given.shard or (given.job.part if given.job and not saved.shard else None)
-    if flags.plan_file is None or part is None:
+    if part is None:
         return saved
     if saved.shard:
-        raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
+        raise UsageError(f"{file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
     shard = read_shard(part)
-    plan = share_plan(plan_of(saved), shard, session.kinds)
-    return replace(with_plan(saved, plan), shard=shard)
+    return replace(with_plan(saved, share_plan(plan_of(saved), shard, all_kinds())), shard=shard)
 
 
-def _canary(session: Session, flags: ApplyFlags, saved: "RunDocument") -> "frozenset[Target]":
-    """Return the targets that come first; none if nothing was given."""
+def _canary_of(saved: "RunDocument", canary: str | None) -> "frozenset[Target]":
+    """Return the targets that come first; none if nothing was given.
+
+    Raises:
+        PlanRefused: the plan has targets, and none of them is a canary.
+    """
     from reconciler.document.plans import plan_of
-    from reconciler.engine.compare.selection import read_canary, selected_targets
+    from reconciler.engine.compare.selection import read_canary, selected_targets, unmatched
+    from reconciler.kinds import all_kinds
 
-    return (
-        frozenset()
-        if flags.canary is None
-        else selected_targets(plan_of(saved), read_canary(flags.canary), session.kinds)
-    )
-
-
-def _no_canary(canary: str, saved: "RunDocument") -> str:
-    """Return that no target is a canary, and what the plan has instead."""
-    from reconciler.document.plans import plan_of
-    from reconciler.engine.compare.selection import read_canary, unmatched
-
-    return f"in the plan, {unmatched(read_canary(canary), plan_of(saved).targets, '--canary', '--canary')}"
+    if canary is None:
+        return frozenset()
+    plan, selector = plan_of(saved), read_canary(canary)
+    first = selected_targets(plan, selector, all_kinds())
+    if saved.targets and not first:
+        missing = unmatched(selector, plan.targets, "--canary", "--canary")
+        raise PlanRefused(f"nothing was changed: in the plan, {missing}")
+    return first
 
 
-def _ask(session: Session, saved: "RunDocument") -> None:
+def _ask(saved: "RunDocument", output: OutputOptions) -> None:
     from reconciler.document.wording import deletions_in_words
     from reconciler.reports import render_plan
 
     if not is_terminal(sys.stdin):
         raise UsageError("apply asks before it changes anything, and there is no terminal; add --yes")
-    text = render_plan(saved, "text", session.style(sys.stderr))
+    text = render_plan(saved, "text", style_of(output, sys.stderr))
     click.echo(text, err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
     deletions = deletions_in_words(saved.changes)
@@ -400,54 +487,53 @@ def _ask(session: Session, saved: "RunDocument") -> None:
 
 
 def _carry_out(
-    session: Session,
-    flags: ApplyFlags,
     recording: Recording,
     client: "Client",
-    *,
-    sink: "TokenSink | None",
+    options: "ApplyOptions",
     journal: HeldJournal,
-    after: Afterwards = Afterwards(),
-) -> int:
-    """Apply the plan, write the report, complete or not, store the inventory, and return the exit code."""
+    output: OutputOptions,
+    *,
+    job: Job | None = None,
+    canary: str = "",
+    hook: "Webhook | None" = None,
+) -> "tuple[RunDocument, int]":
+    """Apply the plan, write the report, complete or not, store the inventory; return the report and the exit code."""
     from reconciler.document.plans import canary_of, make_report, plan_of
     from reconciler.engine.apply import Application
+    from reconciler.kinds import all_kinds
     from reconciler.model.item import RUN_ENDED
     from reconciler.reports import render_report
 
-    saved = recording.check()
-    options = _options(session, flags, saved, client, sink=sink, journal=journal)
+    saved = recording.saved
     plan = plan_of(saved)
-    application, stop = Application(plan, client, session.kinds, options), options.stop
-    started = session.now()
+    application, stop = Application(plan, client, all_kinds(), options), options.stop
+    started = client.now()
 
     def outcomes() -> "list[TargetPlan]":
         return recording.outcomes(application.outcomes)
 
     def report() -> "RunDocument":
-        canary = canary_of(application.canary, flags.canary, plan)
-        lost = sorted(application.imports.left_out)
         return make_report(
             saved,
             outcomes(),
             started,
             client.traffic,
-            session.now().replace(microsecond=0),
-            canary=canary,
-            remarks=lost,
+            client.now().replace(microsecond=0),
+            canary=canary_of(application.canary, canary or None, plan),
+            remarks=sorted(application.imports.left_out),
         )
 
     def finish() -> None:
         stop.cancel(RUN_ENDED)
-        session.info("Finishing the requests in flight; a second signal stops at once.")
-        session.write_reports_so_far(partial(render_report, report()))
+        LOG.info("Finishing the requests in flight; a second signal stops at once.")
+        write_reports_so_far(partial(render_report, report()), output)
 
     with recording.marked(started):
         with heeding(finish, patience=inf) as signals:
             try:
                 with (
                     journal.run(client.api_url, saved.manifests_digest),
-                    session.showing(options.progress, client.traffic),
+                    shown(options.progress, client.traffic, output),
                 ):
                     signals.patience = 1 - len(signals.came)
                     application.run()
@@ -455,59 +541,34 @@ def _carry_out(
             except KeyboardInterrupt:
                 signals.ignore()
             done = report()
-            is_written = _tell(session, done, journal.failures)
-            notify_of_report(after.hook, done)
+            is_written = _written(done, journal.failures, output, job)
+            notify_of_report(hook, done)
             _warn(application, done, stop.held)
         signal = next(iter(signals.came), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
-        code = of_report(done, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
+        code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
-        code = recording.store(
-            outcomes(), done, code, flags.canary or "", first, application=application, client=client
-        )
-    return _go_on(session, flags, done, code, api_url=client.api_url, pipeline=after.pipeline)
+        code = recording.store(outcomes(), done, code, canary, first, application=application, client=client)
+    if done.reverts and done.has_done:
+        LOG.info("%s", STILL_DECLARED)
+    if code > of_signal(0):
+        LOG.info("To go on, run the same command again: what was done is not done again.")
+    return done, code
 
 
-def _options(
-    session: Session,
-    flags: ApplyFlags,
-    saved: "RunDocument",
-    client: "Client",
-    *,
-    sink: "TokenSink | None",
-    journal: HeldJournal,
-) -> "ApplyOptions":
-    from reconciler.engine.apply import ApplyOptions, FailureLimit, Stop
-    from reconciler.model.progress import Progress
-
-    limit, planned = flags.max_failures, sum(1 for _ in saved.changes)
-    return ApplyOptions(
-        verify=not flags.no_verify,
-        recheck=flags.plan_file is not None,
-        deliver=sink,
-        stop=Stop(client.stop),
-        write_log=journal.log,
-        progress=Progress(lambda: client.traffic.requests),
-        canary=_canary(session, flags, saved),
-        failures=None if limit is None else FailureLimit(limit, planned),
-        wait=duration("--wait", flags.wait).total_seconds(),
-        now=session.now,
-        own_tokens=tokens_of(session.given),
-    )
-
-
-def _tell(session: Session, report: "RunDocument", failures: list[OutputFailed]) -> bool:
+def _written(report: "RunDocument", failures: list[OutputFailed], output: OutputOptions, job: Job | None) -> bool:
     """Write the report, and say what could not be written; return whether everything was.
 
     Args:
-        session: the run.
         report: of the run.
         failures: why other files are incomplete.
+        output: where the report goes.
+        job: the CI job, which keeps histories.
     """
     from reconciler.reports import render_report
 
     try:
-        session.write_result(partial(render_report, report), precious=bool(report.made.writes))
+        write_result(partial(render_report, report), output, job=job, precious=bool(report.made.writes))
     except OutputFailed as error:
         failures = [*failures, error]
     for failure in failures:
@@ -530,27 +591,3 @@ def _warn(application: "Application", report: "RunDocument", held: str) -> None:
         )
     if held:
         LOG.warning("the run ended before all changes: %s", held)
-
-
-def _go_on(
-    session: Session,
-    flags: ApplyFlags,
-    report: "RunDocument",
-    code: int,
-    *,
-    api_url: str,
-    pipeline: "PipelineTrigger | None",
-) -> int:
-    """Say how to go on after an apply, start a pipeline after a complete one, and return the exit code."""
-    from reconciler.model.item import Status
-
-    is_done = any(each.status is Status.DONE for each in report.outcomes)
-    if report.reverts and is_done:
-        session.info(STILL_DECLARED)
-    if code > of_signal(0):
-        session.info("To go on, run the same command again: what was done is not done again.")
-    if code and flags.plan_file is not None and os.environ.get("CI"):
-        LOG.warning("%s", RETRIED)
-    if pipeline is not None and code == 0 and is_done:
-        start(session, pipeline, api_url)
-    return code

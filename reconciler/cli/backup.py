@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 
 from reconciler.cli.command import command
-from reconciler.cli.options import CONNECTION, SERVICE, Given
-from reconciler.cli.session import Session
-from reconciler.cli.settings import duration
+from reconciler.cli.options import CONNECTION, SERVICE, ConnectionOptions
+from reconciler.cli.settings import connected, duration
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import Forbidden, NotFound
 
@@ -26,7 +25,7 @@ LOG = logging.getLogger("reconciler")
     help="File for the archive, mode 0600; an existing one is replaced.",
 )
 @click.option("--wait", default="30m", metavar="TIME", show_default=True, help="Wait this long for the export.")
-def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
+def backup(*, connection: ConnectionOptions, group: str, file: Path, wait: str) -> int:
     """Save the service's own export of a group to a file.
 
     Requests an export, and looks for the archive after 2, 5 and 15 seconds, then every 61 seconds, since the service
@@ -40,17 +39,17 @@ def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
     from reconciler.model.wording import counted
     from reconciler.service.backup import PAUSE, back_up
 
-    session, seconds = Session(given), duration("--wait", wait).total_seconds()
+    seconds = duration("--wait", wait).total_seconds()
     if file.suffix != ".gz":
         LOG.warning("the archive is compressed: a name that ends in .tar.gz says so, and group imports need it")
     pauses: list[float] = []
 
-    with session.client() as client:
+    with connected(connection) as client:
 
         def pause(span: float) -> bool:
             pauses.append(span)
             if len(pauses) == 2:
-                session.info(f"The archive is not ready; looking again, later every {PAUSE} s, for {wait} at most.")
+                LOG.info("The archive is not ready; looking again, later every %s s, for %s at most.", PAUSE, wait)
             return client.stop.wait(span)
 
         try:

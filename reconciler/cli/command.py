@@ -1,15 +1,17 @@
 """How a command is made: its own options, those that it shares, and what a job of GitLab CI adds to them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import click
 
 from reconciler.cli.help import Command, records
 from reconciler.cli.job import prepared
-from reconciler.cli.options import FILE, MANIFESTS, VERBOSITY, Given, OptionGroup
+from reconciler.cli.logs import start_log
+from reconciler.cli.options import FILE, MANIFESTS, OPTIONS, VERBOSITY, OptionGroup
 
 
 class SharingCommand(Command):
@@ -48,7 +50,8 @@ def command(
 ) -> Callable[[Callable[..., int]], SharingCommand]:
     """Make a command of a function, with groups of shared options, in the order in which help lists them.
 
-    The function is called with their values as one `Given`, and with the command's own options by name.
+    The function takes the classes of `OPTIONS` that it has a parameter for, the command's own options by name, and, if
+    `job` is given, `job` as well.
 
     Args:
         groups: the shared options.
@@ -58,17 +61,28 @@ def command(
         job: what the command does by itself in a job of GitLab CI, see `job.prepared`; nothing if left out.
         epilog: an example, which ends the help.
     """
-    names = [each.name for each in fields(Given)]
 
     def make(function: Callable[..., int]) -> SharingCommand:
+        parameters = signature(function).parameters
+        own = {name for name in parameters if name not in OPTIONS}
+
         @wraps(function)
         def called(**values: Any) -> int:
-            given = Given(**{name: values.pop(name) for name in names if name in values})
+            shared = {name: _taken(options, values, own) for name, options in OPTIONS.items()}
+            start_log(shared["output"])
             if job:
-                given = prepared(job, given, values)
-            return function(given, **values)
+                shared["output"], shared["selection"], values["job"] = prepared(
+                    job, shared["output"], shared["selection"], shared["connection"], values
+                )
+            return function(**{name: value for name, value in shared.items() if name in parameters}, **values)
 
         options = {"groups": groups, "weekly": weekly.split(), "writes": writes}
         return click.command(name, cls=SharingCommand, **options, epilog=epilog)(called)
 
     return make
+
+
+def _taken(options: type, values: dict[str, Any], own: Collection[str]) -> Any:
+    """Return the options of a class, taken out of the values of the command line; the command's own ones stay."""
+    names = [field.name for field in fields(options) if field.name in values and field.name not in own]
+    return options(**{name: values.pop(name) for name in names})

@@ -9,10 +9,11 @@ import click
 from reconciler.cli import job
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given
+from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Job, OutputOptions, PlanningOptions
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import Session, naming_document
-from reconciler.cli.settings import read_file
+from reconciler.cli.results import write_plan, write_report, write_result
+from reconciler.cli.settings import limits_of, read_file
+from reconciler.cli.stored import naming_document, read_plan, read_report
 from reconciler.errors import PlanRefused, UsageError
 from reconciler.system import clock
 from reconciler.system.checkout import tracked
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.document.document import RunDocument
+    from reconciler.document.guard import Limits
 
 
 @command(
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     metavar="OLD",
     help="Show what has changed since this older plan or report, as text, markdown or json.",
 )
-def show(given: Given, file: Path, old: Path | None) -> int:
+def show(*, output: OutputOptions, job: Job | None, file: Path, old: Path | None) -> int:
     """Show a saved plan or an apply report in any format.
 
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
@@ -46,29 +48,29 @@ def show(given: Given, file: Path, old: Path | None) -> int:
     from reconciler.document.compare import compare
     from reconciler.reports import render_comparison
 
-    session = Session(given)
-    shown = _load(session, file)
+    shown = _load(file)
     if old is not None:
-        check_outputs(given, "comparison", ("FILE", file), ("--since", old))
-        before = _load(session, old)
+        check_outputs("comparison", output, ("FILE", file), ("--since", old))
+        before = _load(old)
         if before.format != shown.format:
             raise PlanRefused(
                 f"{old} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
             )
-        session.write_result(partial(render_comparison, compare(before, shown)))
+        write_result(partial(render_comparison, compare(before, shown)), output, job=job)
         return ExitCode.IN_ORDER
-    check_outputs(given, "plan" if shown.is_plan else "report", ("FILE", file))
+    check_outputs("plan" if shown.is_plan else "report", output, ("FILE", file))
     if not shown.is_plan:
-        return session.write_report(shown)
-    return session.write_plan(shown)
+        return write_report(shown, output, job)
+    return write_plan(shown, output, job)
 
 
-def _load(session: Session, file: Path) -> "RunDocument":
+def _load(file: Path) -> "RunDocument":
     from reconciler.document.stored import is_report, load_plan, load_report
+    from reconciler.kinds import all_kinds
 
     text = read_file(file)
     with naming_document(file):
-        return (load_report if is_report(text) else load_plan)(text, session.kinds)
+        return (load_report if is_report(text) else load_plan)(text, all_kinds())
 
 
 def _name(document: "RunDocument") -> str:
@@ -98,7 +100,15 @@ def plans(command: str, *words: str) -> bool:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the merged plan or report.")
 @click.option("--parts", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files.")
-def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
+def merge(
+    *,
+    planning: PlanningOptions,
+    output: OutputOptions,
+    job: Job | None,
+    files: tuple[Path, ...],
+    out: Path | None,
+    parts: int | None,
+) -> int:
     """Merge the plans, or the reports, of all shards into one.
 
     A merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
@@ -122,29 +132,30 @@ def merge(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | 
         )
     reports = [file for file in files if is_report(read_file(file))]
     if not reports:
-        return _merge_plans(given, files, out)
+        limits = limits_of(planning, clock.now().date(), in_job=job is not None)
+        return _merge_plans(files, limits, output, job, out)
     if len(reports) < len(files):
         other = next(file for file in files if file not in reports)
         raise PlanRefused(f"{reports[0]} is an apply report, and {other} is not; merge plans, or reports")
-    check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
-    session = Session(given)
-    read = {str(file): session.read_report(file) for file in files}
+    check_outputs("report", output, ("--out", out), *(("FILE", file) for file in files))
+    read = {str(file): read_report(file) for file in files}
     for name, report in read.items():
         _refuse_future(name, "report", max(report.began_at, report.time))
     whole = merging.merge_reports(read)
-    return session.write_report(whole, out)
+    return write_report(whole, output, job, out)
 
 
-def _merge_plans(given: Given, files: tuple[Path, ...], out: Path | None) -> int:
+def _merge_plans(
+    files: tuple[Path, ...], limits: "Limits", output: OutputOptions, job: Job | None, out: Path | None
+) -> int:
     from reconciler.document import merge as merging
 
-    check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
-    session = Session(given)
-    parts = {str(file): session.read_plan(file) for file in files}
+    check_outputs("plan", output, ("--out", out), *(("FILE", file) for file in files))
+    parts = {str(file): read_plan(file) for file in files}
     for name, saved in parts.items():
         _refuse_future(name, "plan", saved.created_at)
-    whole = merging.merge_plans(parts, session.limits())
-    return session.write_plan(whole, out)
+    whole = merging.merge_plans(parts, limits)
+    return write_plan(whole, output, job, out)
 
 
 def _refuse_future(name: str, document: str, made_at: "datetime") -> None:

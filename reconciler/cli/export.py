@@ -1,5 +1,6 @@
 """`reconciler export`."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,13 +9,17 @@ import click
 from reconciler.cli import suggestions
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
-from reconciler.cli.options import CONNECTION, SERVICE, Given
-from reconciler.cli.session import Session
+from reconciler.cli.options import CONNECTION, SERVICE, ConnectionOptions, OutputOptions
+from reconciler.cli.progress import watched
+from reconciler.cli.settings import connected
+from reconciler.cli.sources import check_sections, warn
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.edit.export import ExportResult
+
+LOG = logging.getLogger("reconciler")
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -82,13 +87,15 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "--prune", is_flag=True, help="With --as-set: make the written sections authoritative: apply deletes what is new."
 )
 def export(
-    given: Given,
     *,
+    connection: ConnectionOptions,
+    output: OutputOptions,
     groups: tuple[str, ...],
     projects: tuple[str, ...],
     instance: bool,
     user: bool,
     folder: Path,
+    sections: tuple[str, ...],
     profile: str | None,
     as_set: bool,
     all_fields: bool,
@@ -111,6 +118,7 @@ def export(
     """
     from reconciler.edit.export import Layout, run_export
     from reconciler.edit.targets import ExportRequest
+    from reconciler.kinds import all_kinds
     from reconciler.model.targets import Level
 
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
@@ -126,31 +134,32 @@ def export(
         raise UsageError("--as-set and --hoist exclude each other")
     if (all_fields or prune) and not as_set:
         raise UsageError(f"{'--all-fields' if all_fields else '--prune'} needs --as-set")
-    session = Session(given)
-    session.check_sections()
-    asked = ExportRequest(groups, projects, pathless, given.sections)
-    with session.client() as client, session.watched(client.traffic) as progress:
+    check_sections(sections)
+    asked = ExportRequest(groups, projects, pathless, sections)
+    with connected(connection) as client, watched(client.traffic, output) as progress:
         done = run_export(
             asked,
             client,
-            session.kinds,
+            all_kinds(),
             folder=folder,
             layout=Layout(profile, as_set, all_fields, prune),
             state=state,
             progress=progress,
         )
-    _tell(session, done)
+    _tell(done)
     return of_targets(complete=done.whole, targets=done.targets)
 
 
-def _tell(session: Session, done: "ExportResult") -> None:
+def _tell(done: "ExportResult") -> None:
     """Warn of what was left out, and write the names of the files that were written to stdout."""
     from reconciler.edit.left_out import causes
     from reconciler.model.wording import counted
 
-    session.warn(causes(each for each in done.left_out if not each.sort))
-    session.warn(each for each in done.left_out if each.sort)
-    session.warn(done.warnings)
+    warn(causes(each for each in done.left_out if not each.sort))
+    warn(each for each in done.left_out if each.sort)
+    warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
     archived = f"; {counted(done.archived, 'archived project')} left out" if done.archived else ""
-    session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written{archived}.")
+    LOG.info(
+        "%s exported; %s written%s.", counted(done.targets, "target"), counted(len(done.written), "file"), archived
+    )

@@ -1,5 +1,6 @@
 """`reconciler init`."""
 
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,14 +12,17 @@ import click
 from reconciler import CONFIGURATION
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
-from reconciler.cli.options import CONNECTION, SERVICE, Given
-from reconciler.cli.session import Session
-from reconciler.cli.settings import checked_api_url
+from reconciler.cli.options import CONNECTION, SERVICE, ConnectionOptions, OutputOptions
+from reconciler.cli.progress import watched
+from reconciler.cli.settings import checked_api_url, connected
+from reconciler.cli.sources import warn
 from reconciler.cli.stdout import write_stdout
 from reconciler.gitops.scaffold import COMPONENTS
 
 if TYPE_CHECKING:
     from reconciler.edit.export import ExportResult
+
+LOG = logging.getLogger("reconciler")
 
 MANIFESTS_FOLDER = Path("manifests")
 
@@ -41,7 +45,14 @@ NEW_PROJECT = ", with the URL of an empty project that will hold this repository
     help="Project that holds the CI/CD components and the image of the jobs.",
 )
 @click.option("--image", metavar="IMAGE", help="Image of the jobs, if it is not in the registry of that project.")
-def init(given: Given, *, groups: tuple[str, ...], components: str, image: str | None) -> int:
+def init(
+    *,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    groups: tuple[str, ...],
+    components: str,
+    image: str | None,
+) -> int:
     """Set up a repository of manifests in this folder.
 
     Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, schemas for editors, and a .gitignore for
@@ -60,10 +71,9 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     from reconciler.schema import editor_schemas
     from reconciler.system.files import A_LINK, is_linked, save_inside
 
-    session = Session(given)
     here = Path()
-    exported = _export(session, groups) if groups else None
-    api_url = checked_api_url(given) if given.api_url else None
+    exported = _export(connection, output, groups) if groups else None
+    api_url = checked_api_url(connection) if connection.api_url else None
     pieces = Pieces(components, image)
     texts = scaffold(api_url, pieces) | editor_schemas(all_kinds())
     shared = [*causes(exported.left_out)] if exported else []
@@ -77,23 +87,23 @@ def init(given: Given, *, groups: tuple[str, ...], components: str, image: str |
     kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
     new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
     save_inside(here, new)
-    session.warn(exported.warnings if exported else ())
-    session.warn(f"{path} exists and is left as it is" for path in sorted(kept))
-    session.warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
+    warn(exported.warnings if exported else ())
+    warn(f"{path} exists and is left as it is" for path in sorted(kept))
+    warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
     write_stdout("".join(f"{line}\n" for line in _by_folder(new)))
     targets = "" if exported is None else f"{counted(exported.targets, 'target')} exported; "
     archived = f"; {counted(exported.archived, 'archived project')} left out" if exported and exported.archived else ""
-    session.info(f"{targets}{counted(len(new), 'file')} written{archived}.")
+    LOG.info("%s", f"{targets}{counted(len(new), 'file')} written{archived}.")
     if shared:
-        session.info(f"Not in the manifests, one by one in {LEFT_OUT_FILE}:")
+        LOG.info("%s", f"Not in the manifests, one by one in {LEFT_OUT_FILE}:")
         for cause in shared:
-            session.info(f"  {cause}")
+            LOG.info("%s", f"  {cause}")
     if PIPELINE_FILE in new:
-        session.info("Before the first pipeline, these must be on the service that runs it:")
-        session.info(f"  the component  {pieces.component}")
-        session.info(f"  the image      {pieces.image}")
+        LOG.info("%s", "Before the first pipeline, these must be on the service that runs it:")
+        LOG.info("%s", f"  the component  {pieces.component}")
+        LOG.info("%s", f"  the image      {pieces.image}")
     if new:
-        _tell_next(session, groups, shared=Path(CONFIGURATION) in new)
+        _tell_next(groups, shared=Path(CONFIGURATION) in new)
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 
@@ -110,11 +120,10 @@ def _by_folder(files: Iterable[Path]) -> Iterator[str]:
     yield from (f"{folder}/: {counted(number, 'file')}" for folder, number in numbers.items())
 
 
-def _tell_next(session: Session, groups: tuple[str, ...], *, shared: bool) -> None:
+def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
     """Say what to do next.
 
     Args:
-        session: the run.
         groups: whose manifests were written.
         shared: whether the new configuration says that the inventory is kept on the remote `origin`.
     """
@@ -123,23 +132,24 @@ def _tell_next(session: Session, groups: tuple[str, ...], *, shared: bool) -> No
 
     top = repository(Path())
     lacks_remote = shared and (top is None or (which("git") is not None and not has_remote(top, "origin")))
-    session.info(f"Next{NEW_PROJECT if lacks_remote else ''}:")
+    LOG.info("%s", f"Next{NEW_PROJECT if lacks_remote else ''}:")
     if not groups:
-        session.info("  reconciler export --group GROUP --as-set -o manifests")
+        LOG.info("%s", "  reconciler export --group GROUP --as-set -o manifests")
     start = f"{'' if top else 'git init && '}{'git remote add origin URL && ' if lacks_remote else ''}"
-    session.info(f'  {start}git add . && git commit --message "The settings as they are"')
-    session.info("  reconciler plan")
+    LOG.info("%s", f'  {start}git add . && git commit --message "The settings as they are"')
+    LOG.info("%s", "  reconciler plan")
 
 
-def _export(session: Session, groups: tuple[str, ...]) -> "ExportResult":
+def _export(connection: ConnectionOptions, output: OutputOptions, groups: tuple[str, ...]) -> "ExportResult":
     from reconciler.edit.export import Layout, draw_export
     from reconciler.edit.targets import ExportRequest
+    from reconciler.kinds import all_kinds
 
-    with session.client() as client, session.watched(client.traffic) as progress:
+    with connected(connection) as client, watched(client.traffic, output) as progress:
         return draw_export(
             ExportRequest(groups),
             client,
-            session.kinds,
+            all_kinds(),
             folder=MANIFESTS_FOLDER,
             layout=Layout(as_set=True),
             keep=True,

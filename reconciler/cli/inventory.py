@@ -8,17 +8,14 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.cli.settings import may_be_plain, on_command_line, trusted
+from reconciler.cli.options import DEFAULT_PATHS, ConnectionOptions, PlanningOptions, SourceOptions
+from reconciler.cli.settings import configured, may_be_plain, on_command_line, trusted
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
-    from reconciler.cli.session import Session
     from reconciler.gitops.apply_log import Apply
     from reconciler.gitops.inventory import OpenInventory
     from reconciler.gitops.remotes import Person, Remote
@@ -36,13 +33,21 @@ NO_REMOTE = (
 
 @contextmanager
 def opened_inventory(
-    session: "Session", client: "Client", applies: int = 0, *, stores: bool = False
+    client: "Client",
+    sources: SourceOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    *,
+    applies: int = 0,
+    stores: bool = False,
 ) -> "Iterator[OpenInventory]":
     """Open the inventory for a run, and read it.
 
     Args:
-        session: the run.
         client: the service.
+        sources: of the manifests; other ones than those of `reconciler.yaml` delete nothing by the list.
+        planning: whether there is an inventory.
+        connection: how the remote may be reached.
         applies: how many of the last applies are read too; they come with the list.
         stores: whether the run stores it. One that does not also goes on right after `init`, before there is a remote.
 
@@ -63,10 +68,11 @@ def opened_inventory(
         own_identity,
     )
     from reconciler.gitops.remotes import in_job
+    from reconciler.kinds import all_kinds
 
     settings = _settings()
     top = repository(Path())
-    if session.given.no_inventory or isinstance(settings, bool):
+    if planning.no_inventory or isinstance(settings, bool):
         yield NO_INVENTORY
         return
     if top is None:
@@ -82,19 +88,19 @@ def opened_inventory(
         return
     try:
         owner = cache(partial(_owner, client))
-        remote = _remote(session.given, top, settings, api_url=client.api_url, token=client.token, user=owner)
+        remote = _remote(connection, top, settings, api_url=client.api_url, token=client.token, user=owner)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; or go on without an inventory: --no-inventory") from None
     identity = DEFAULT_COMMITTER if in_job(os.environ) else own_identity(top)
     with open_place(top, branch, remote, identity, max(applies, 1)) as place:
-        store = Store(place, client.api_url.removesuffix(API), [*session.kinds])
+        store = Store(place, client.api_url.removesuffix(API), [*all_kinds()])
         history = ancestry(top)
         if history is not None and isinstance(place, Distant):
             history = replace(history, remote=settings["remote"], fetched=cache(place.history))
-        yield open_inventory(store, history, _obstacle(session, top), applies)
+        yield open_inventory(store, history, _obstacle(sources, top), applies)
 
 
-def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
+def last_applies(connection: ConnectionOptions, most: int) -> "tuple[Apply, ...]":
     """Return the last applies, whatever service they are of, the latest first; none where there is no inventory.
 
     Raises:
@@ -108,7 +114,7 @@ def last_applies(given: Given, most: int) -> "tuple[Apply, ...]":
     if isinstance(settings, bool) or top is None or which("git") is None or _is_unconnected(top, settings):
         return ()
     token = os.environ.get("RECONCILER_TOKEN", "").strip()
-    remote = _remote(given, top, settings, api_url=given.api_url or "", token=token)
+    remote = _remote(connection, top, settings, api_url=connection.api_url or "", token=token)
     branch = inventory.checked_branch(settings.get("branch", inventory.INVENTORY_BRANCH))
     with inventory.open_place(top, branch, remote, depth=most) as place:
         return inventory.last_applies(place, most)
@@ -140,17 +146,12 @@ def _is_unconnected(top: Path, settings: Mapping[str, str]) -> bool:
 
 def _settings() -> Mapping[str, str] | bool:
     """Return `inventory` of `reconciler.yaml`."""
-    settings: Mapping[str, str] | bool = _defaults().get("inventory", {})
+    settings: Mapping[str, str] | bool = configured().get("inventory", {})
     return settings
 
 
-def _defaults() -> Mapping[str, Any]:
-    """Return what `reconciler.yaml` sets."""
-    return getattr(click.get_current_context(silent=True), "default_map", None) or {}
-
-
 def _remote(
-    given: Given,
+    connection: ConnectionOptions,
     top: Path,
     settings: Mapping[str, str],
     *,
@@ -161,7 +162,7 @@ def _remote(
     """Return where the list lives; None for the local repository.
 
     Args:
-        given: the options.
+        connection: the options.
         top: the top folder of the checkout.
         settings: `inventory` of `reconciler.yaml`.
         api_url: of the service that is managed.
@@ -170,7 +171,7 @@ def _remote(
     """
     from reconciler.gitops.remotes import checkout_remote, in_job, job_remote, nobody
 
-    name, ca_file = settings.get("remote"), trusted(given)[0] or ""
+    name, ca_file = settings.get("remote"), trusted(connection)[0] or ""
     if name is None:
         return None
     if in_job(os.environ):
@@ -180,9 +181,9 @@ def _remote(
             api_token=token,
             user=user or nobody,
             ca_file=ca_file,
-            may_be_plain=may_be_plain(given),
+            may_be_plain=may_be_plain(connection),
         )
-    return checkout_remote(top, name, ca_file, may_be_plain(given))
+    return checkout_remote(top, name, ca_file, may_be_plain(connection))
 
 
 def _owner(client: "Client") -> "Person | None":
@@ -199,17 +200,17 @@ def _owner(client: "Client") -> "Person | None":
     return None
 
 
-def _obstacle(session: "Session", top: Path) -> str:
+def _obstacle(sources: SourceOptions, top: Path) -> str:
     """Return why this run deletes nothing by the list; empty if it may."""
     from reconciler.gitops.ancestry import incomplete
 
-    given, defaults = session.given, _defaults()
+    defaults = configured()
     paths = defaults.get("paths") or DEFAULT_PATHS
     others = {
-        "PATHS": given.paths and _real(given.paths) != _real(paths),
-        "--values": [*given.values] != [*(defaults.get("values") or ())],
-        "--set": {f"{key}={value}" for key, value in given.set} != {*(defaults.get("set") or ())},
-        "--env": bool(on_command_line("env")) and {*given.env} != {*(defaults.get("env") or ())},
+        "PATHS": sources.paths and _real(sources.paths) != _real(paths),
+        "--values": [*sources.values] != [*(defaults.get("values") or ())],
+        "--set": {f"{key}={value}" for key, value in sources.set} != {*(defaults.get("set") or ())},
+        "--env": bool(on_command_line("env")) and {*sources.env} != {*(defaults.get("env") or ())},
     }
     named = [name for name, differs in others.items() if differs]
     if named:

@@ -15,25 +15,22 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import Given, Job
+from reconciler.cli.options import ConnectionOptions, Job, OutputOptions, SelectionOptions
 from reconciler.cli.outputs import FLEET, history_of
-from reconciler.cli.settings import may_be_plain, read_file, trusted
+from reconciler.cli.settings import configured, may_be_plain, read_file, trusted
 from reconciler.errors import ConfigurationError, InventoryUnreadable, ReconcilerError
 from reconciler.system.checkout import tracked
 from reconciler.system.files import naming, save
 
 if TYPE_CHECKING:
-    from reconciler.cli.session import Session
     from reconciler.document.document import RunDocument
 
 LOG = logging.getLogger("reconciler")
@@ -79,37 +76,50 @@ def part() -> str | None:
     return f"{number}/{total}" if in_job() and number and total else None
 
 
-def prepared(command: str, given: Given, own: dict[str, Any]) -> Given:
+def prepared(
+    command: str,
+    output: OutputOptions,
+    selection: SelectionOptions,
+    connection: ConnectionOptions,
+    own: dict[str, Any],
+) -> tuple[OutputOptions, SelectionOptions, Job | None]:
     """Return the options of a command as it takes them in a job: with its reports, its part, and what it compares with.
 
     Args:
         command: the subject of its reports, a key of `FILES`; or `merge`, whose files decide that.
-        given: the shared options.
+        output: the options.
+        selection: likewise.
+        connection: likewise.
         own: the other options by name; a baseline that makes room for the next report is replaced.
     """
     if not in_job():
-        return given
+        return output, selection, None
     if command == SHOW:
-        return replace(given, job=Job(keeping_history, partial(_publish_nothing, parts=1)))
+        return output, selection, Job(partial(keeping_history, output, connection), _publish_nothing)
     reads = [value for value in (*own.values(), *own.get("files", ())) if isinstance(value, Path)]
-    reads += [Path(given.retry_failed)] if given.retry_failed else []
+    reads += [Path(selection.retry_failed)] if selection.retry_failed else []
     subject = _merged(own["files"]) if command == MERGE else command
-    if subject == PLAN and command == PLAN:
-        given = _since(given)
+    if command == PLAN:
+        selection = _since(selection)
     if command in (PLAN, DRIFT):
-        given = replace(given, shard=given.shard or part())
+        selection = replace(selection, shard=selection.shard or part())
     is_baseline = command == DRIFT and own["baseline"] == LAST_DRIFT
     last = FOLDER / _files(DRIFT)["json"]
-    given = _reporting(given, subject, [*(read for read in reads if not is_baseline), *([last] if is_baseline else [])])
+    output = _reporting(
+        output, subject, [*(read for read in reads if not is_baseline), *([last] if is_baseline else [])]
+    )
     if is_baseline:
         own["baseline"] = BASELINE
         with naming(last):
             if last.exists():
                 last.replace(BASELINE)
-    publish = PUBLISHING.get(subject, _publish_nothing)
-    parts = len(own.get("files", ())) or 1
+    publish: Callable[[RunDocument], None] = _publish_nothing
+    if subject == PLAN:
+        publish = partial(_publish_plan, output, connection, len(own.get("files", ())) or 1)
+    elif subject == DRIFT:
+        publish = partial(keep_issue, connection)
     last_drift = BASELINE if is_baseline else None
-    return replace(given, job=Job(keeping_history, partial(publish, parts=parts), part(), last_drift))
+    return output, selection, Job(partial(keeping_history, output, connection), publish, part(), last_drift)
 
 
 def _merged(files: Sequence[Path]) -> str:
@@ -119,24 +129,24 @@ def _merged(files: Sequence[Path]) -> str:
     return DRIFT if all(file.name.startswith(DRIFT) for file in files) else PLAN
 
 
-def _since(given: Given) -> Given:
+def _since(selection: SelectionOptions) -> SelectionOptions:
     """Return the options of `plan` with what its pipeline is about."""
-    if given.since is not None:
-        return given
+    if selection.since is not None:
+        return selection
     target = os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")  # only in pipelines of merged results
     base = target or os.environ.get("CI_MERGE_REQUEST_DIFF_BASE_SHA") or "applied"
     since = os.environ.get("RECONCILER_SINCE") or base
     is_none = not since.strip("0")  # such as CI_COMMIT_BEFORE_SHA of a pipeline that somebody started
-    return replace(given, since=None if is_none else since, everything=given.everything and not is_none)
+    return replace(selection, since=None if is_none else since, everything=selection.everything and not is_none)
 
 
-def _reporting(given: Given, subject: str, reads: Collection[Path] = ()) -> Given:
+def _reporting(output: OutputOptions, subject: str, reads: Collection[Path] = ()) -> OutputOptions:
     """Return the options of a command with the reports of the job, of which none is there yet.
 
     Nothing that is committed stays in their folder: it would be in the artifacts of this job, as if it had made it.
 
     Args:
-        given: the options.
+        output: the options.
         subject: what the reports are about, a key of `FILES`.
         reads: files that the command reads.
     """
@@ -145,12 +155,12 @@ def _reporting(given: Given, subject: str, reads: Collection[Path] = ()) -> Give
     for own in {FOLDER / file for file in _files(subject).values()} - {*reads}:
         with naming(own):
             own.unlink(missing_ok=True)
-    taken = {format_ for format_, _ in given.reports}
+    taken = {format_ for format_, _ in output.reports}
     files = [(format_, FOLDER / file) for format_, file in _files(subject).items() if format_ not in taken]
     for format_, file in files:
         if format_ in EMPTY_REPORTS:
             save(file, EMPTY_REPORTS[format_])
-    return replace(given, reports=(*given.reports, *((format_, str(file)) for format_, file in files)))
+    return replace(output, reports=(*output.reports, *((format_, str(file)) for format_, file in files)))
 
 
 def holds_report(file: Path) -> bool:
@@ -162,34 +172,18 @@ def holds_report(file: Path) -> bool:
     return False
 
 
-def _publish_nothing(_session: "Session", _document: "RunDocument", *, parts: int) -> None:
-    del parts
+def _publish_nothing(_document: "RunDocument") -> None:
+    pass
 
 
-def _publish_plan(session: "Session", saved: "RunDocument", *, parts: int) -> None:
-    """Write the pipeline that applies a plan, and post the plan."""
-    write_pipeline(saved, parts)
-    post_note(session, saved)
-
-
-def _publish_drift(session: "Session", saved: "RunDocument", *, parts: int) -> None:
-    """Keep the issue about drift."""
-    del parts
-    keep_issue(session, saved)
-
-
-PUBLISHING = {PLAN: _publish_plan, DRIFT: _publish_drift}
-"""What is done with a plan once it is written, by its subject."""
-
-
-def post_note(session: "Session", saved: "RunDocument") -> None:
-    """Post a whole plan on the merge request whose pipeline this is."""
-    from reconciler.document.style import Style
+def _publish_plan(output: OutputOptions, connection: ConnectionOptions, parts: int, saved: "RunDocument") -> None:
+    """Write the pipeline that applies a plan, and post a whole plan on the merge request whose pipeline this is."""
+    from reconciler.cli.results import plain_style
     from reconciler.reports import render_plan
 
+    write_pipeline(saved, parts)
     if _merge_request():
-        style = Style(group_by=session.given.group_by, links=session.links)
-        _post_note(session.given, render_plan(saved, "markdown", style))
+        _post_note(connection, render_plan(saved, "markdown", plain_style(output)))
 
 
 def post_failure(code: int) -> None:
@@ -197,17 +191,16 @@ def post_failure(code: int) -> None:
     if code in PLAN_MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
-    _post_note(Given(), f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
+    _post_note(ConnectionOptions(), f"**No plan of {commit}.** [The job]({page}) failed; its log says why.")
 
 
-def keep_issue(session: "Session", saved: "RunDocument") -> None:
+def keep_issue(connection: ConnectionOptions, saved: "RunDocument") -> None:
     """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: of all shards, not of each."""
     from reconciler.cli.kept import ISSUE, job_client, keeping, kept_issue
 
-    settings = click.get_current_context().default_map or {}
-    if not saved.is_part and "issue" in settings:
-        with keeping(ISSUE), job_client(session.given, ISSUE) as client:
-            session.info(kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved, session))
+    if not saved.is_part and "issue" in configured():
+        with keeping(ISSUE), job_client(connection, ISSUE) as client:
+            LOG.info("%s", kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved))
 
 
 def write_pipeline(saved: "RunDocument", parts: int = 1) -> None:
@@ -274,7 +267,7 @@ def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, An
 
 
 @contextmanager
-def keeping_history(given: Given) -> Iterator[None]:
+def keeping_history(output: OutputOptions, connection: ConnectionOptions) -> Iterator[None]:
     """Fetch the histories of the fleet pages that this block writes, and push them when it ends.
 
     A history that is there already is somebody else's to keep.
@@ -284,7 +277,7 @@ def keeping_history(given: Given) -> Iterator[None]:
     """
     from reconciler.gitops import remotes
 
-    files = [history_of(Path(file)) for format_, file in given.reports if format_ == FLEET]
+    files = [history_of(Path(file)) for format_, file in output.reports if format_ == FLEET]
     for file in files:
         _unlink_below(file.parent)
     files = [file for file in files if not file.exists()]
@@ -299,8 +292,8 @@ def keeping_history(given: Given) -> Iterator[None]:
             os.environ,
             api_url="",
             api_token="",
-            ca_file=trusted(given)[0] or "",
-            may_be_plain=may_be_plain(given),
+            ca_file=trusted(connection)[0] or "",
+            may_be_plain=may_be_plain(connection),
         )
     except ConfigurationError as error:
         LOG.warning("no history is kept: %s", error)
@@ -368,7 +361,7 @@ def _merge_request() -> bool:
     return in_job() and part() is None and bool(os.environ.get("CI_MERGE_REQUEST_IID"))
 
 
-def _post_note(given: Given, text: str) -> None:
+def _post_note(connection: ConnectionOptions, text: str) -> None:
     """Post or update the note of this job; the log says what comes of it, and the exit code does not."""
     from reconciler.cli.kept import NOTE, job_client, keeping, merge_request
     from reconciler.reports.note import post_note as post
@@ -377,7 +370,7 @@ def _post_note(given: Given, text: str) -> None:
         project = os.environ.get("CI_MERGE_REQUEST_PROJECT_ID")
         place = merge_request(project, int(os.environ["CI_MERGE_REQUEST_IID"]))
         name = os.environ.get("CI_JOB_NAME", "reconciler")
-        with job_client(given, NOTE) as client:
+        with job_client(connection, NOTE) as client:
             LOG.info("Note %s %s: %s", name, post(client, place, name, text), place)
 
 

@@ -13,8 +13,9 @@ from click.core import ParameterSource
 
 from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import heeding
-from reconciler.cli.options import Given
-from reconciler.cli.settings import checked_api_url, open_client
+from reconciler.cli.options import ConnectionOptions
+from reconciler.cli.results import links_of
+from reconciler.cli.settings import checked_api_url, configured, open_client
 from reconciler.errors import (
     ConfigurationError,
     Forbidden,
@@ -24,7 +25,6 @@ from reconciler.errors import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.cli.session import Session
     from reconciler.document.document import RunDocument
     from reconciler.reports.issue import DriftIssue, Memory
     from reconciler.reports.note import MergeRequest
@@ -75,7 +75,7 @@ NOTE = KeptWording("note", "merge request", "comment", "No note posted")
 ISSUE = KeptWording("issue", "project", "open issues", "No issue kept")
 
 
-def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument", session: "Session") -> str:
+def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument") -> str:
     """Keep the issue of a name about a plan, and return what became of it: `Issue drift opened: acme/settings#4`.
 
     Raises:
@@ -83,7 +83,7 @@ def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument", 
     """
     from reconciler.reports.issue import keep_issue
 
-    kept = keep_issue(client, project, name, _drift(saved, name, session))
+    kept = keep_issue(client, project, name, _drift(saved, name))
     for username in kept.unknown:
         LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
     return f"Issue {name} {kept.result}: {project}{'' if kept.iid is None else f'#{kept.iid}'}"
@@ -105,7 +105,7 @@ def refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> in
     return 1 if strict else 0
 
 
-def _drift(saved: "RunDocument", name: str, session: "Session") -> "DriftIssue":
+def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
     """Return what an issue tells about a plan."""
     from reconciler.document.compare import marks
     from reconciler.document.document import utc
@@ -115,25 +115,25 @@ def _drift(saved: "RunDocument", name: str, session: "Session") -> "DriftIssue":
 
     time = utc(saved.created_at)
     in_order = f"**In order since {time}: nothing differs from the manifests, and there are no problems.**"
-    put_back = restored(saved, Style(links=session.links))
-    settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
+    put_back = restored(saved, Style(links=links_of))
+    settings: Mapping[str, Responsible] = configured().get("issue", {})
     return DriftIssue(
         Memory(time, marks(saved)),
-        partial(_issue_text, saved, session),
+        partial(_issue_text, saved),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
         in_order=f"{in_order}\n\n{put_back}".strip(),
     )
 
 
-def _issue_text(saved: "RunDocument", session: "Session", before: "Memory") -> str:
+def _issue_text(saved: "RunDocument", before: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
     from reconciler.document.compare import news_of
     from reconciler.document.document import utc
     from reconciler.document.style import Style
     from reconciler.reports import render_plan
 
-    style = Style(links=session.links)
+    style = Style(links=links_of)
     job = os.environ.get("CI_JOB_URL")
     origin = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
     parts = [
@@ -177,7 +177,7 @@ def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
     return MergeRequest(project, iid)
 
 
-def job_client(given: Given, subject: KeptWording) -> "Client":
+def job_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
     """Return a client for the service that runs the CI job, with the token for notes and no other.
 
     Raises:
@@ -186,10 +186,10 @@ def job_client(given: Given, subject: KeptWording) -> "Client":
     token = os.environ.get(OWN_TOKEN, "").strip()
     if not token:
         raise ConfigurationError(f"no token (CI job tokens may not {subject.right}): {subject.wanted}")
-    return open_client(replace(given, api_url=os.environ.get("CI_API_V4_URL")), token=token)
+    return open_client(replace(connection, api_url=os.environ.get("CI_API_V4_URL")), token=token)
 
 
-def note_client(given: Given, subject: KeptWording) -> "Client":
+def note_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
     """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
 
     Raises:
@@ -197,16 +197,16 @@ def note_client(given: Given, subject: KeptWording) -> "Client":
     """
     source = click.get_current_context().get_parameter_source
     own = "" if source("token_file") is ParameterSource.COMMANDLINE else os.environ.get(OWN_TOKEN, "").strip()
-    if not (own or given.token_file or os.environ.get("RECONCILER_TOKEN")):
+    if not (own or connection.token_file or os.environ.get("RECONCILER_TOKEN")):
         raise ConfigurationError(
             f"no token (CI job tokens may not {subject.right}, and pipelines of merge requests have no protected "
             f"variables): {subject.wanted}"
         )
     job = os.environ.get("CI_API_V4_URL")
     if job and source("api_url") is not ParameterSource.COMMANDLINE:
-        if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
+        if not own and connection.api_url and connection.api_url.rstrip("/") != job.rstrip("/"):
             raise ConfigurationError(
-                f"the token is for {checked_api_url(given)}, and the {subject.place} is at {job}: {subject.wanted}"
+                f"the token is for {checked_api_url(connection)}, and the {subject.place} is at {job}: {subject.wanted}"
             )
-        given = replace(given, api_url=job)
-    return open_client(given, token=own or None)
+        connection = replace(connection, api_url=job)
+    return open_client(connection, token=own or None)

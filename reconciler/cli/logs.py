@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from reconciler.cli.options import OutputOptions
 from reconciler.cli.outputs import write_stderr
 from reconciler.system.secrets import concealed
 from reconciler.system.terminal import escaped_lines
@@ -45,10 +46,11 @@ class _JsonLines(logging.Formatter):
         return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage()})
 
 
-def start_log(level: int, *, as_json: bool) -> None:
-    """Send our own log to stderr, from this level on."""
+def start_log(output: OutputOptions) -> None:
+    """Send our own log to stderr, as verbose and in the format that the options say."""
+    level = logging.ERROR if output.quiet else logging.DEBUG if output.verbose else logging.INFO
     handler = ToStderr()
-    if as_json:
+    if output.log_format == "json":
         handler.setFormatter(_JsonLines())
     LOG.handlers = [handler]
     LOG.propagate = False

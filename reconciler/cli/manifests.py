@@ -1,6 +1,7 @@
 """`reconciler validate` and `reconciler render`: the commands that only read manifests."""
 
 import json
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -9,16 +10,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.command import command
-from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given
+from reconciler.cli.options import (
+    MANIFESTS,
+    OUTPUT,
+    PLACES,
+    SELECTION,
+    ConnectionOptions,
+    Job,
+    OutputOptions,
+    SelectionOptions,
+    SourceOptions,
+)
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import Session
+from reconciler.cli.results import write_result
+from reconciler.cli.settings import tokens_of
+from reconciler.cli.sources import inputs_of, select, warn_of_manifests
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 from reconciler.system.secrets import concealed
 
 if TYPE_CHECKING:
-    from reconciler.manifests import Manifests
+    from reconciler.manifests import Inputs, Manifests
     from reconciler.model.state import DesiredTarget
+
+
+LOG = logging.getLogger("reconciler")
 
 
 @command(
@@ -29,25 +45,25 @@ if TYPE_CHECKING:
     job="validation",
     epilog="Example: reconciler validate manifests",
 )
-def validate(given: Given) -> int:
+def validate(*, sources: SourceOptions, output: OutputOptions, job: Job | None) -> int:
     """Check manifests offline and report every error at once.
 
     PATHS are files and folders; the default is the folder `manifests`. In a job of GitLab CI, writes
     .reconciler/codequality.json too.
     """
     from reconciler.errors import ManifestErrors
+    from reconciler.manifests import read_manifests
     from reconciler.reports import render_validation
 
-    check_outputs(given, "validation")
-    session = Session(given)
+    check_outputs("validation", output, sources=sources)
     try:
-        manifests = session.manifests(quiet=True)
+        manifests = read_manifests(_inputs(sources))
     except ManifestErrors as errors:
         diagnostics = [replace(each, path=concealed(each.path)) for each in errors.diagnostics]
-        session.write_result(partial(render_validation, diagnostics, {}))
+        write_result(partial(render_validation, diagnostics, {}), output, job=job)
         return errors.exit_code
     diagnostics = sorted((*manifests.warnings, *manifests.advice))
-    session.write_result(partial(render_validation, diagnostics, manifests.index.counts))
+    write_result(partial(render_validation, diagnostics, manifests.index.counts), output, job=job)
     return 0
 
 
@@ -64,27 +80,32 @@ def validate(given: Given) -> int:
     metavar="FIELD",
     help="Show which file:line sets this field, such as milestones.2026.12.state, lowest layer first.",
 )
-def render(given: Given, explain: str | None) -> int:
+def render(*, sources: SourceOptions, selection: SelectionOptions, output: OutputOptions, explain: str | None) -> int:
     """Print the effective manifest of each target as YAML.
 
     Merges profiles and sets in; the result is a valid manifest. Does not ask the service which projects a group has:
     shows projects with a document of their own, and those that --target names in full.
     """
+    from reconciler.manifests import read_manifests
     from reconciler.manifests.yaml_emitter import write_yaml
 
-    session = Session(given)
-    manifests = _with_named(session.manifests(), given.targets)
-    targets = session.select(manifests.desired).targets
+    read = read_manifests(_inputs(sources))
+    warn_of_manifests(read.warnings, output)
+    manifests = _with_named(read, selection.targets)
+    targets = select(manifests.desired, selection).targets
     if not targets and manifests.index.groups:
         groups = ", ".join(manifests.index.groups)
-        session.info(
-            f"Only sets were read, for projects of {groups}; to see one, name it in full: --target GROUP/PROJECT"
-        )
+        LOG.info("Only sets were read, for projects of %s; to see one, name it in full: --target GROUP/PROJECT", groups)
     if explain is None:
         write_stdout(write_yaml(_document(target, manifests) for target in targets))
     else:
         write_stdout(_explained(targets, manifests, explain))
     return 0
+
+
+def _inputs(sources: SourceOptions) -> "Inputs":
+    """Return the sources of the manifests; our token is a secret even where nothing asks the service."""
+    return inputs_of(sources, partial(tokens_of, ConnectionOptions()))
 
 
 def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests":

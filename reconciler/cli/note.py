@@ -6,10 +6,10 @@ import click
 
 from reconciler.cli.command import command
 from reconciler.cli.kept import ISSUE, NOTE, kept_issue, merge_request, note_client, refused
-from reconciler.cli.options import CONNECTION, Given
-from reconciler.cli.session import Session
+from reconciler.cli.options import CONNECTION, ConnectionOptions
 from reconciler.cli.settings import read_file
 from reconciler.cli.stdout import write_stdout
+from reconciler.cli.stored import read_plan
 from reconciler.errors import ConfigurationError, ReconcilerError
 
 
@@ -39,7 +39,9 @@ from reconciler.errors import ConfigurationError, ReconcilerError
     help="Number of the merge request. Its pipelines know it.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if the note cannot be posted.")
-def note(given: Given, *, file: Path, name: str, project: str | None, iid: int | None, strict: bool) -> int:
+def note(
+    *, connection: ConnectionOptions, file: Path, name: str, project: str | None, iid: int | None, strict: bool
+) -> int:
     """Post or update one note on a merge request.
 
     In the pipeline of a merge request, only --file is needed. Uses RECONCILER_NOTE_TOKEN, or else the usual token. If
@@ -47,12 +49,11 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     """
     from reconciler.reports.note import post_note
 
-    Session(given)
     try:
         place = merge_request(project, iid)
         _refuse_link(file)
         text = read_file(file)
-        with note_client(given, NOTE) as client:
+        with note_client(connection, NOTE) as client:
             result = post_note(client, place, name, text)
     except ReconcilerError as error:
         return refused(NOTE, error, strict=strict)
@@ -77,7 +78,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     help="Name of the issue, one of each name.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if the service refuses.")
-def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) -> int:
+def issue(*, connection: ConnectionOptions, report: Path, project: str, name: str, strict: bool) -> int:
     """Keep one issue about drift.
 
     REPORT is the JSON report of `drift`, of all shards if there are any. Opens the issue when something differs or is a
@@ -87,16 +88,15 @@ def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) 
     Uses RECONCILER_NOTE_TOKEN, or else the usual token. If the service refuses, stderr says why, and the exit code is 0
     unless --strict is given.
     """
-    session = Session(given)
-    saved = session.read_plan(report)
+    saved = read_plan(report)
     if saved.is_part:
         raise ConfigurationError(
             f"{report}: shard {saved.shard} of a run knows nothing of the other shards: put all of them together with "
             "merge FILE... --report json=FILE"
         )
     try:
-        with note_client(given, ISSUE) as client:
-            kept = kept_issue(client, project, name, saved, session)
+        with note_client(connection, ISSUE) as client:
+            kept = kept_issue(client, project, name, saved)
     except ReconcilerError as error:
         return refused(ISSUE, error, strict=strict)
     write_stdout(f"{kept}\n")

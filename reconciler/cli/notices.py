@@ -12,7 +12,7 @@ from reconciler.cli.settings import trusted
 from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:
-    from reconciler.cli.options import Given
+    from reconciler.cli.options import ConnectionOptions
     from reconciler.document.document import RunDocument
     from reconciler.model.targets import Target
     from reconciler.service.webhook import Webhook
@@ -29,18 +29,18 @@ MAX_NOTICE_LENGTH = 3000
 """Characters of a message; Slack shortens longer ones, and Mattermost refuses them."""
 
 
-def webhook(given: "Given") -> "Webhook | None":
-    """Return where to notify; None if nobody asked for it.
+def webhook(url: str | None, connection: "ConnectionOptions") -> "Webhook | None":
+    """Return the webhook of `--notify`, which trusts the same certificates as the client; None without a URL.
 
     Raises:
         UsageError: the URL is not usable; it is not shown.
         ConfigurationError: the certificates cannot be read.
     """
-    if not given.notify:
+    if not url:
         return None
     from reconciler.service.webhook import Webhook
 
-    return Webhook(given.notify, insecure_http=given.insecure_http, ca_file=trusted(given)[0])
+    return Webhook(url, insecure_http=connection.insecure_http, ca_file=trusted(connection)[0])
 
 
 def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:

@@ -1,19 +1,23 @@
 """Options that several commands share. Each can come from a flag, then the environment, then `reconciler.yaml`.
 
-The fields of `Given` are the options: each is described once, as a value and as a flag.
+One class for each heading of `--help`; its fields are the options, each described once, as a value and as a flag. Those
+that a command does not take have their defaults.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
 from reconciler.reports import FORMATS, formats_of
+
+if TYPE_CHECKING:
+    from reconciler.document.document import RunDocument
 
 AUTO: Literal["auto"] = "auto"
 
@@ -41,14 +45,14 @@ class Job:
     """What a command does by itself in a job of GitLab CI; see `cli.job`.
 
     Attributes:
-        keeping: what is around the writing of results: the histories of fleet pages.
-        publish: tells others of a plan, once it is written; takes the run and the plan.
+        keeping: returns what surrounds the writing of results: the histories of fleet pages.
+        publish: announces a plan, once it is written.
         part: the part of the targets that the job handles, such as `2/5`; None for all of them.
         last_drift: where the report of the last run of this job is; None if nothing compares with that.
     """
 
-    keeping: "Callable[[Given], AbstractContextManager[None]]"
-    publish: Callable[[Any, Any], None]
+    keeping: Callable[[], AbstractContextManager[None]]
+    publish: "Callable[[RunDocument], None]"
     part: str | None = None
     last_drift: Path | None = None
 
@@ -87,7 +91,7 @@ def _formats(context: click.Context) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionGroup:
-    """Options that commands take together; its methods describe one of them, as a field of `Given`.
+    """Options that commands take together; its methods describe one of them, as a field of a class of options.
 
     Attributes:
         heading: `--help` lists them under it.
@@ -115,7 +119,8 @@ class OptionGroup:
     @property
     def options(self) -> list[click.Option]:
         """The options of this group."""
-        own = [field for field in fields(Given) if field.metadata.get("group") is self]
+        every = (field for options in OPTIONS.values() for field in fields(options))
+        own = [field for field in every if field.metadata.get("group") is self]
         return [self._option(field.name, **field.metadata) for field in own]
 
     def _option(self, name: str, flag: str, settings: Mapping[str, Any], **_: Any) -> click.Option:
@@ -144,13 +149,10 @@ RUN = (MANIFESTS, PLACES, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The values of the shared options; those a command does not take have their defaults."""
+class SourceOptions:
+    """Where the manifests are, and what their templates read."""
 
     paths: tuple[str, ...] = ()
-
-    job: "Job | None" = None
-    """The job of GitLab CI that the command runs in, if it does something by itself there."""
 
     values: tuple[str, ...] = MANIFESTS.values(
         "--values", "FILE", "YAML file of values for templates (*.yaml.j2); repeatable, later files win.", type=FILE
@@ -164,6 +166,16 @@ class Given:
         "Let templates read this environment variable as env.NAME; repeatable.  [env: RECONCILER_ENV, several]",
         envvar="RECONCILER_ENV",
     )
+
+    @property
+    def roots(self) -> list[Path]:
+        """The files and folders in which manifests are searched."""
+        return [Path(path) for path in self.paths or DEFAULT_PATHS]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """The part of the manifests that a run is about."""
 
     targets: tuple[str, ...] = PLACES.values(
         "--target",
@@ -202,6 +214,16 @@ class Given:
         "--shard", "I/N", "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]"
     )
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether the run is about some targets or sections alone, by what the options select."""
+        return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed, self.only_change))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningOptions:
+    """How a plan is made, and how much it may do."""
+
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
     grace: str = ROTATION.value("--grace", "TIME", "Delete a rotated token once its successor is this old.", "24h")
     no_inventory: bool = INVENTORY.flag("--no-inventory", "Neither read nor write the inventory of what was applied.")
@@ -209,6 +231,11 @@ class Given:
     max_changes: int | None = LIMITS.value(
         "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """The service, the token, and how requests are sent."""
 
     api_url: str | None = CONNECTION.value(
         "--api-url", "URL", "The service's full API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]"
@@ -233,6 +260,11 @@ class Given:
     rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in SECONDS seconds.")
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
     follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Where results and messages go, and what they look like."""
 
     format: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=Format(FORMATS))
     reports: tuple[tuple[str, str], ...] = OUTPUT.values(
@@ -269,6 +301,16 @@ class Given:
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
 
     @property
-    def narrowed(self) -> bool:
-        """Whether the run is about some targets or sections alone, by what the options select."""
-        return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed, self.only_change))
+    def formats(self) -> frozenset[str]:
+        """The formats of the result, on stdout and in files."""
+        return frozenset((self.format, *(name for name, _ in self.reports)))
+
+
+OPTIONS: Mapping[str, type] = {
+    "sources": SourceOptions,
+    "selection": SelectionOptions,
+    "planning": PlanningOptions,
+    "connection": ConnectionOptions,
+    "output": OutputOptions,
+}
+"""The classes of options by the name of the parameter of a command that takes them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from reconciler import CONFIGURATION
-from reconciler.cli.options import DEFAULT_PATHS
+from reconciler.cli.options import DEFAULT_PATHS, ConnectionOptions, OutputOptions, SourceOptions
 from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
@@ -23,7 +23,6 @@ from reconciler.system.terminal import escaped_lines
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from reconciler.cli.options import Given
     from reconciler.document.document import RunDocument
     from reconciler.document.style import Style
 
@@ -32,35 +31,46 @@ LOG = logging.getLogger("reconciler")
 FLEET = "fleet"
 """The format of a page with a history beside it."""
 
+NO_SOURCES, NO_CONNECTION = SourceOptions(), ConnectionOptions()
+"""The options of a command that takes none of them: nothing is read but what `reconciler.yaml` names."""
+
 Named = tuple[str, Path | None]
 """An option and the file that it names; None if the option is not given."""
 
 
-def check_outputs(given: "Given", subject: str, *files: Named) -> None:
+def check_outputs(
+    subject: str,
+    output: OutputOptions,
+    *files: Named,
+    sources: SourceOptions = NO_SOURCES,
+    connection: ConnectionOptions = NO_CONNECTION,
+) -> None:
     """Refuse formats that do not exist for this command, reports that are folders, and options that name the same file.
 
     Args:
-        given: the options.
         subject: what is written, see `render.check_format`.
+        output: where it is written.
         files: other files that are written or read.
+        sources: of the manifests.
+        connection: whose files are read too.
 
     Raises:
         UsageError: before anything is requested.
     """
     from reconciler.reports import check_format
 
-    for format_ in (given.format, *(format_ for format_, _ in given.reports)):
+    for format_ in (output.format, *(format_ for format_, _ in output.reports)):
         check_format(subject, format_)
-    reports = [(f"--report {format_}", Path(name)) for format_, name in given.reports]
+    reports = [(f"--report {format_}", Path(name)) for format_, name in output.reports]
     for option, file in reports:
         if file.is_dir():
             raise UsageError(f"{option}: {file} is a folder; name a file in it")
     reports += [(f"the history beside {file}", history_of(file)) for option, file in reports if option.endswith(FLEET)]
     named: dict[object, str] = {}
-    for option, path in (*_inputs(given), *files, *reports):
+    for option, path in (*_inputs(sources, connection), *files, *reports):
         if path is None or not is_replaced(path):
             continue
-        manifest = option != CONFIGURATION and _holds(given.paths or DEFAULT_PATHS, path)
+        manifest = option != CONFIGURATION and _holds(sources.paths or DEFAULT_PATHS, path)
         first = "PATHS" if manifest else named.setdefault(_identity(path), option)
         if first != option:
             raise UsageError(f"{first} and {option} name the same file: {path}")
@@ -177,11 +187,11 @@ def open_streams() -> Iterator[TextIOWrapper]:
     yield from (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, TextIOWrapper))
 
 
-def _inputs(given: "Given") -> Iterator[Named]:
+def _inputs(sources: SourceOptions, connection: ConnectionOptions) -> Iterator[Named]:
     """Yield the files that any command may read, apart from manifests."""
     yield CONFIGURATION, Path(CONFIGURATION)
-    yield from (("--values", Path(file)) for file in given.values)
-    for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
+    yield from (("--values", Path(file)) for file in sources.values)
+    for option, file in (("--token-file", connection.token_file), ("--ca-file", connection.ca_file)):
         yield option, Path(file) if file else None
 
 

@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from reconciler.cli.exit_codes import heeding
-from reconciler.cli.session import Session
+from reconciler.cli.options import ConnectionOptions, OutputOptions
 from reconciler.cli.settings import trusted
 from reconciler.errors import NotFound, ServiceError, UsageError
 from reconciler.model.wording import advised
@@ -41,21 +41,21 @@ def pipeline_of(trigger: str | None, inputs: tuple[str, ...]) -> "PipelineTrigge
     return PipelineTrigger.read(trigger, inputs, os.environ.get(TRIGGER_TOKEN, "").strip())
 
 
-def start(session: Session, pipeline: "PipelineTrigger", api_url: str) -> None:
+def start(pipeline: "PipelineTrigger", api_url: str, connection: ConnectionOptions, output: OutputOptions) -> None:
     """Start the pipeline, and report if that fails: the result stays. --quiet does not hide a missing pipeline."""
-    reports = [path for format_, path in session.given.reports if format_ == "json"]
+    reports = [path for format_, path in output.reports if format_ == "json"]
     failure = ""
     try:
         with heeding(patience=1):
             variables = {REPORT: reports[0]} if reports else {}
-            ca_file, besides = trusted(session.given)
+            ca_file, besides = trusted(connection)
             page = pipeline.start(api_url, variables, ca_file=ca_file, besides=besides)
     except ServiceError as error:
         failure = _not_started(pipeline, error)
     if failure:
         LOG.error("%s", failure)
     else:
-        session.info(f"A pipeline was started in {pipeline.project}{page and ': '}{page}")
+        LOG.info("A pipeline was started in %s%s", pipeline.project, page and f": {page}")
 
 
 def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:

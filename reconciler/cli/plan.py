@@ -2,6 +2,7 @@
 
 import logging
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,26 @@ from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
-from reconciler.cli.options import FORCE, INVENTORY, LIMITS, NOTICE, PROBLEMS, ROTATION, RUN, Given
+from reconciler.cli.options import (
+    FORCE,
+    INVENTORY,
+    LIMITS,
+    NOTICE,
+    PROBLEMS,
+    ROTATION,
+    RUN,
+    ConnectionOptions,
+    Job,
+    OutputOptions,
+    PlanningOptions,
+    SelectionOptions,
+    SourceOptions,
+)
 from reconciler.cli.outputs import check_outputs, write_stderr
-from reconciler.cli.session import Session
-from reconciler.cli.settings import duration
+from reconciler.cli.results import write_plan, write_result
+from reconciler.cli.settings import connected, duration, tokens_of
+from reconciler.cli.sources import inputs_of
+from reconciler.cli.stored import read_plan
 from reconciler.errors import ConfigurationError, Outdated, PlanRefused, UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +66,17 @@ WHOLE_PLAN_FORMATS = ("fleet", "json")
 @click.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
 )
-def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
+def plan(
+    *,
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    job: Job | None,
+    out: Path | None,
+    detailed_exitcode: bool,
+) -> int:
     """Compare manifests with live settings and print the changes. Read-only.
 
     The plan also says why `apply` will refuse it. --out saves --allow-deletes and --max-changes with the plan, so that
@@ -62,15 +89,24 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     """
     from reconciler.cli.planning import draw
 
-    check_outputs(given, "plan", ("--out", out))
-    session, hook = Session(given), webhook(given)
+    check_outputs("plan", output, ("--out", out), sources=sources, connection=connection)
+    hook = webhook(output.notify, connection)
+    inputs = inputs_of(sources, partial(tokens_of, connection, output.notify))
     with (
-        session.client(only_reads=True, reads_moved=False) as client,
-        opened_inventory(session, client, _applies(given)) as inventory,
+        connected(connection, only_reads=True, reads_moved=False) as client,
+        opened_inventory(client, sources, planning, connection, applies=_applies(output)) as inventory,
     ):
-        keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
-        saved = draw(session, client, commit=keeps, inventory=inventory)
-    code = session.write_plan(saved, out, detailed=detailed_exitcode)
+        saved = draw(
+            client,
+            inputs,
+            selection,
+            planning,
+            output,
+            inventory=inventory,
+            in_job=job is not None,
+            records_commit=out is not None or "json" in output.formats,
+        )
+    code = write_plan(saved, output, job, out, now=client.now, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code
 
@@ -102,7 +138,19 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     help="Also report changes that were put back since the baseline, or --after: one request for each target.",
 )
 @click.option("--after", metavar="TIME", help="With --restored: since a day (2026-11-20), or for a duration (7d).")
-def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after: str | None) -> int:
+def drift(
+    *,
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    job: Job | None,
+    baseline: Path | None,
+    who: bool,
+    restored: bool,
+    after: str | None,
+) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 if anything differs, and with 3 if there are only problems.
@@ -127,21 +175,30 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
     from reconciler.document.wording import access_notes, with_reasons
     from reconciler.reports import render_plan
 
-    check_outputs(given, "plan", ("--baseline", baseline))
+    check_outputs("plan", output, ("--baseline", baseline), sources=sources, connection=connection)
     if after is not None and not restored:
         raise UsageError("--after goes with --restored")
     if restored and after is None and baseline is None:
         raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
-    session, hook = Session(given), webhook(given)
+    hook = webhook(output.notify, connection)
+    inputs = inputs_of(sources, partial(tokens_of, connection, output.notify))
     with (
-        session.client(only_reads=True, reads_moved=False) as client,
-        opened_inventory(session, client, max(_applies(given), int(who))) as inventory,
+        connected(connection, only_reads=True, reads_moved=False) as client,
+        opened_inventory(client, sources, planning, connection, applies=max(_applies(output), int(who))) as inventory,
     ):
-        before = _baseline(session, baseline, client.api_url)
+        before = _baseline(baseline, client.api_url, job)
         since = _restored_after(after, client.now(), before)
         who_after = (inventory.applies[0].when if inventory.applies else client.now() - SPAN) if who else None
         saved = draw(
-            session, client, inventory=inventory, who_after=who_after, restored_after=since if restored else None
+            client,
+            inputs,
+            selection,
+            planning,
+            output,
+            inventory=inventory,
+            in_job=job is not None,
+            who_after=who_after,
+            restored_after=since if restored else None,
         )
     news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before))
     saved, news = with_reasons(saved), with_reasons(news)
@@ -150,17 +207,17 @@ def drift(given: Given, baseline: Path | None, who: bool, restored: bool, after:
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
-    told = known is not None and not given.quiet and (known.total or any(access_notes(news)))
+    told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
     silent = news.is_empty and not (any(saved.findings("restored")) or told)
-    session.write_result(write, fleet=saved, silent=silent and given.format == "text")
+    silent = silent and output.format == "text"
+    write_result(write, output, job=job, fleet=saved, now=client.now, silent=silent)
     notify_of_drift(hook, saved, news)
-    return of_plan(news, detailed=True, allow_problems=given.allow_problems)
+    return of_plan(news, detailed=True, allow_problems=output.allow_problems)
 
 
-def _applies(given: Given) -> int:
+def _applies(output: OutputOptions) -> int:
     """Return how many of the last applies are read with the inventory: a fleet page shows them, now or later."""
-    formats = {given.format, *(format_ for format_, _ in given.reports)}
-    return MAX_LISTED_APPLIES if formats.intersection(WHOLE_PLAN_FORMATS) else 0
+    return MAX_LISTED_APPLIES if output.formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
 def _restored_after(after: str | None, now: "datetime", before: "RunDocument | None") -> "datetime | None":
@@ -187,7 +244,7 @@ def _restored_after(after: str | None, now: "datetime", before: "RunDocument | N
     return moment
 
 
-def _baseline(session: Session, file: Path | None, api_url: str) -> "RunDocument | None":
+def _baseline(file: Path | None, api_url: str, job: Job | None) -> "RunDocument | None":
     """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
 
     Raises:
@@ -199,11 +256,11 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "RunDocument
     if file is None:
         return None
     try:
-        before = session.read_plan(file)
+        before = read_plan(file)
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        if session.given.job and file == session.given.job.last_drift:
+        if job and file == job.last_drift:
             write_stderr("no earlier run of this job has left a report of drift; without a baseline everything is new")
             return None
         advice = f"check the path, or write it: reconciler drift --report json={file}"

@@ -14,8 +14,12 @@ from pathlib import Path
 
 from reconciler import __version__
 from reconciler.cli.applies import ChosenApply
-from reconciler.cli.session import Session, naming_document
-from reconciler.cli.settings import read_file
+from reconciler.cli.logs import warnings_last
+from reconciler.cli.options import OutputOptions, PlanningOptions, SelectionOptions
+from reconciler.cli.progress import watched
+from reconciler.cli.settings import grace_of, limits_of, read_file
+from reconciler.cli.sources import check_sections, revision, run_selection, select, warn_of_manifests
+from reconciler.cli.stored import naming_document, read_report
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
 from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
@@ -29,6 +33,8 @@ from reconciler.errors import ConfigurationError, PlanRefused, UsageError
 from reconciler.gitops.apply_log import short
 from reconciler.gitops.committed import committed
 from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
+from reconciler.kinds import all_kinds
+from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.item import Finding, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
@@ -42,33 +48,49 @@ APPLIED = "applied"
 
 
 def draw(
-    session: Session,
     client: Client,
+    inputs: Inputs,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    output: OutputOptions,
     *,
-    commit: bool = False,
-    inventory: OpenInventory = NO_INVENTORY,
+    inventory: OpenInventory,
+    in_job: bool,
+    records_commit: bool = False,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
 ) -> RunDocument:
-    """Read the manifests and live state and return the plan. Nothing is written: see `engine.plan`.
+    """Read the manifests and live state and return the plan, as it can be saved. Nothing is written.
 
     Args:
-        session: the run.
         client: the service.
-        commit: whether the plan records the commit of the manifests.
+        inputs: the sources of the manifests.
+        selection: the part that is planned.
+        planning: how.
+        output: the options of what is shown.
         inventory: the list of what was applied.
+        in_job: whether this is a job of GitLab CI that does something by itself.
+        records_commit: whether the plan records the commit of the manifests even without an inventory.
         who_after: see `Scope`.
         restored_after: likewise.
     """
-    given = session.given
-    with surveying(session, client, inventory, who_after=who_after, restored_after=restored_after) as run:
+    with run_of(
+        client,
+        inputs,
+        selection,
+        planning,
+        output,
+        inventory=inventory,
+        who_after=who_after,
+        restored_after=restored_after,
+    ) as run:
         planned = plan(run)
     _warn_of_variables(planned.plan)
     declared, past = planned.declared, planned.declared.past
-    records = commit or inventory.store is not None
-    known = committed(session.inputs, declared.manifests) if records else ""
-    whole = not given.narrowed and (given.since in (None, APPLIED) or given.everything)
-    drawn = _saved(session, client, planned.plan, declared.desired.digest)
+    records = records_commit or inventory.store is not None
+    known = committed(inputs, declared.manifests) if records else ""
+    whole = not selection.narrowed and (selection.since in (None, APPLIED) or selection.everything)
+    drawn = _saved(client, planned.plan, declared.desired.digest, planning, in_job=in_job)
     remarks = (*planned.absences.remarks, *successions(planned))
     said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
@@ -76,11 +98,11 @@ def draw(
         shard=run.scope.shard,
         since=past.then.revision if past else "",
         archived=len(planned.archived_left_out),
-        narrowed=given.narrowed or (given.since is not None and not given.everything),
+        narrowed=selection.narrowed or (selection.since is not None and not selection.everything),
         restored_since=restored_after,
         applies=None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies)),
         inventory=prospect(planned, known, whole=whole) if records else None,
-        commit=None if given.narrowed else known or None,
+        commit=None if selection.narrowed else known or None,
     )
 
 
@@ -96,22 +118,19 @@ def _warn_of_variables(drawn: Plan) -> None:
         LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
-def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDocument:
+def draw_way_back(
+    client: Client, apply: ChosenApply, selection: SelectionOptions, planning: PlanningOptions, output: OutputOptions
+) -> RunDocument:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
-
-    Args:
-        session: the run.
-        client: the service.
-        apply: which one.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service or another apply.
     """
-    given, file, logged = session.given, apply.file, apply.logged
+    file, logged, kinds = apply.file, apply.logged, all_kinds()
     try:
         text = read_file(file)
         with naming_document(file):
-            report = load_report(text, session.kinds)
+            report = load_report(text, kinds)
     except (ConfigurationError, PlanRefused) as error:
         raise type(error)(f"{error}; reconciler log shows the last applies") from error
     if not is_about(report.service, client.api_url):
@@ -122,56 +141,58 @@ def draw_way_back(session: Session, client: Client, apply: ChosenApply) -> RunDo
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
             f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
-    way_back = WayBack(plan_of(report).targets, session.kinds, sha256(text.encode()).hexdigest())
-    left = session.select(way_back.left)
-    with session.planning(client.traffic) as progress:
+    way_back = WayBack(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
+    left = select(way_back.left, selection)
+    with warnings_last(), watched(client.traffic, output) as progress:
         back = draw_plan(
             left,
             client,
-            session.kinds,
+            kinds,
             make=way_back.plan,
             progress=progress,
             api_url=client.api_url,
-            follow_moved=given.follow_moved,
+            follow_moved=client.follows_moved,
         )
-    saved = _saved(session, client, back, left.digest)
+    saved = _saved(client, back, left.digest, planning, in_job=False)
     commit = (logged.manifests if logged else "") or report.commit
-    return replace(saved, reverts=apply.name, commit=commit, narrowed=given.narrowed)
+    return replace(saved, reverts=apply.name, commit=commit, narrowed=selection.narrowed)
 
 
-def _saved(session: Session, client: Client, drawn: Plan, digest: str) -> RunDocument:
+def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, *, in_job: bool) -> RunDocument:
     """Return a plan that was made now, as it can be saved."""
     head = RunDocument(
         service=client.api_url,
-        created_at=session.now().replace(microsecond=0),
+        created_at=client.now().replace(microsecond=0),
         tool_version=__version__,
         manifests_digest=digest,
         requests_made=client.traffic.reads,
-        limits=session.limits(),
+        limits=limits_of(planning, client.now().date(), in_job=in_job),
     )
     return with_plan(head, drawn)
 
 
-def _failed_before(session: Session) -> frozenset[Address] | None:
-    """Return what a previous run did not do, for `--retry-failed`; None without it."""
-    file = session.given.retry_failed
+def _failed_before(file: str | None) -> frozenset[Address] | None:
+    """Return what a previous run did not do, by its report; None without one."""
     if file is None:
         return None
-    report = session.read_report(Path(file))
+    report = read_report(Path(file))
     if report.reverts:
         raise UsageError(f"{file} is the report of a revert; finish that with: {report.finish}")
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
-        session.info(f"Nothing failed in {file}.")
+        LOG.info("Nothing failed in %s.", file)
     return failed
 
 
 @contextmanager
-def surveying(
-    session: Session,
+def run_of(
     client: Client,
-    inventory: OpenInventory = NO_INVENTORY,
+    inputs: Inputs,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    output: OutputOptions,
     *,
+    inventory: OpenInventory = NO_INVENTORY,
     locks_bind: bool = True,
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
@@ -179,8 +200,11 @@ def surveying(
     """Read the manifests, and yield what the command asks; progress is shown while this block runs.
 
     Args:
-        session: the run.
         client: the service.
+        inputs: the sources of the manifests.
+        selection: the part that is planned.
+        planning: how.
+        output: the options of what is shown.
         inventory: the list of what was applied.
         locks_bind: whether a broken lock is an error.
         who_after: see `Scope`.
@@ -191,41 +215,43 @@ def surveying(
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: an option is not what it should be.
     """
-    given, failed = session.given, _failed_before(session)
-    with session.planning(client.traffic) as progress:
+    failed = _failed_before(selection.retry_failed)
+    with warnings_last(), watched(client.traffic, output) as progress:
         progress.begin("reading manifests")
+        since = None if selection.since == APPLIED else selection.since
         scope = Scope(
-            session.selection,
+            run_selection(selection),
             failed,
-            everything=given.everything,
-            since_applied=given.since == APPLIED,
-            shard=_shard(given.shard),
-            grace=session.grace,
-            forced=given.force_events,
-            only_change=given.only_change,
+            everything=selection.everything,
+            since_applied=selection.since == APPLIED,
+            shard=_shard(selection.shard),
+            grace=grace_of(planning),
+            forced=planning.force_events,
+            only_change=selection.only_change,
             who_after=who_after,
             restored_after=restored_after,
         )
-        if given.everything and given.since is None:
+        if selection.everything and selection.since is None:
             raise UsageError("--all goes with --since; without it, all targets are planned anyway")
-        if given.only_change and given.since in (None, APPLIED):
+        if selection.only_change and since is None:
             raise UsageError("--only-change goes with --since REV, a git revision")
-        now = session.manifests(locks_bind=locks_bind, dated=False)
-        past = None if given.since in (None, APPLIED) else session.revision(given.since, now)
-        session.check_sections()
+        now = read_manifests(inputs, locks_bind=locks_bind, dated=False)
+        warn_of_manifests(now.warnings, output)
+        past = None if since is None else revision(since, inputs, now)
+        check_sections(selection.sections)
         yield Run(
             client,
-            session.kinds,
+            all_kinds(),
             now,
             past,
             scope,
             inventory=inventory,
-            inputs=session.inputs,
+            inputs=inputs,
             progress=progress,
             api_url=client.api_url,
-            follow_moved=given.follow_moved,
+            follow_moved=client.follows_moved,
         )
-        session.warn_of(now.ending(session.now().date()))
+        warn_of_manifests(now.ending(client.now().date()), output)
 
 
 def _shard(given: str | None) -> Shard | None:

@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from reconciler.cli.logs import handlers
-from reconciler.cli.options import Given
+from reconciler.cli.options import OutputOptions
 from reconciler.cli.outputs import is_terminal, write_stderr
 
 if TYPE_CHECKING:
@@ -28,22 +28,32 @@ WORTH_ESTIMATING = 3.0
 
 
 @contextmanager
-def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[None]:
+def shown(progress: "Progress", traffic: "Traffic", output: OutputOptions) -> Iterator[None]:
     """Show progress while this block runs, if anybody can see it."""
-    if given.log_format == "text" and given.color != "never" and _welcomes_colour(is_terminal(sys.stderr)):
+    if output.log_format == "text" and output.color != "never" and _welcomes_colour(is_terminal(sys.stderr)):
         with _moving(progress, traffic):
             yield
-    elif os.environ.get("CI") and not is_terminal(sys.stderr) and not given.quiet:
+    elif os.environ.get("CI") and not is_terminal(sys.stderr) and not output.quiet:
         with every(EVERY, lambda: LOG.info("%s", sentence(progress, traffic))):
             yield
     else:
         yield
 
 
-def is_coloured(given: Given, *, terminal: bool) -> bool:
+@contextmanager
+def watched(traffic: "Traffic", output: OutputOptions) -> "Iterator[Progress]":
+    """Show progress on stderr while this block runs."""
+    from reconciler.model.progress import Progress
+
+    progress = Progress(lambda: traffic.requests)
+    with shown(progress, traffic, output):
+        yield progress
+
+
+def is_coloured(output: OutputOptions, *, terminal: bool) -> bool:
     """Whether text is coloured: as `--color` says, else unless NO_COLOR is set, on a terminal or with FORCE_COLOR."""
-    if given.color != "auto":
-        return given.color == "always"
+    if output.color != "auto":
+        return output.color == "always"
     forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
     return forced or _welcomes_colour(terminal)
 

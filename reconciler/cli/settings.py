@@ -4,7 +4,8 @@ import logging
 import os
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from errno import EACCES, EISDIR, ENOENT
 from pathlib import Path
@@ -15,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler import CONFIGURATION
-from reconciler.cli.options import Given
+from reconciler.cli.options import ConnectionOptions, PlanningOptions, SourceOptions
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.wording import advised
 from reconciler.system.checkout import in_ci, lies_outside
@@ -23,8 +24,9 @@ from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import date, timedelta
 
+    from reconciler.document.guard import Limits
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -78,6 +80,12 @@ def read_configuration() -> Mapping[str, Any]:
     return beneath | given
 
 
+def configured() -> Mapping[str, Any]:
+    """Return what `reconciler.yaml` and a CI job set for the command that runs; see `read_configuration`."""
+    context = click.get_current_context(silent=True)
+    return (context.default_map if context else None) or {}
+
+
 def on_command_line(*names: str) -> tuple[str, ...]:
     """Return those of some parameters that the command line of this run gives, and not `reconciler.yaml`."""
     source = click.get_current_context().get_parameter_source
@@ -90,20 +98,22 @@ def given_outside(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT))
 
 
-def trusted(given: Given) -> tuple[str | None, bool]:
+def trusted(connection: ConnectionOptions) -> tuple[str | None, bool]:
     """Return the file of the certificates that every request of this run trusts, and whether the system's count too.
 
     The runner of a CI job knows those of the service that runs it, which may be another one than the managed one.
     """
-    file = given.ca_file or os.environ.get("RECONCILER_CA_FILE")
+    file = connection.ca_file or os.environ.get("RECONCILER_CA_FILE")
     return (file, False) if file else (os.environ.get("CI_SERVER_TLS_CA_FILE") or None, True)
 
 
-def open_client(given: Given, *, brisk: bool = False, token: str | None = None, reads_moved: bool = True) -> "Client":
+def open_client(
+    connection: ConnectionOptions, *, brisk: bool = False, token: str | None = None, reads_moved: bool = True
+) -> "Client":
     """Return a client for the configured service; no request is made yet.
 
     Args:
-        given: the options.
+        connection: the options.
         brisk: whether to give up soon on a service that cannot be reached or is out of order.
         token: used instead of the configured one.
         reads_moved: whether what has moved is read where it is now, unless it may be written to there anyway.
@@ -115,20 +125,64 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None, 
     from reconciler.service import Client, Policy, Rate
 
     try:
-        rate = None if given.rate is None else Rate.parse(given.rate)
+        rate = None if connection.rate is None else Rate.parse(connection.rate)
     except ValueError as error:
         raise UsageError(f"--rate {error}") from None
     policy = Policy(
-        concurrency=given.concurrency,
+        concurrency=connection.concurrency,
         rate=rate,
-        max_wait=duration("--max-wait", given.max_wait).total_seconds(),
-        follow_moved=given.follow_moved,
-        reads_moved=reads_moved or given.follow_moved,
+        max_wait=duration("--max-wait", connection.max_wait).total_seconds(),
+        follow_moved=connection.follow_moved,
+        reads_moved=reads_moved or connection.follow_moved,
     )
     if brisk:
         policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
-    url, (ca_file, besides) = checked_api_url(given), trusted(given)
-    return Client(url, token or _token(given), ca_file=ca_file, besides=besides, policy=policy)
+    url, (ca_file, besides) = checked_api_url(connection), trusted(connection)
+    return Client(url, token or _token(connection), ca_file=ca_file, besides=besides, policy=policy)
+
+
+@contextmanager
+def connected(
+    connection: ConnectionOptions, *, brisk: bool = False, only_reads: bool = False, reads_moved: bool = True
+) -> "Iterator[Client]":
+    """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
+    token = reading_token() if only_reads else None
+    with open_client(connection, brisk=brisk, token=token, reads_moved=reads_moved) as client:
+        try:
+            yield client
+        except KeyboardInterrupt:
+            client.stop.set()
+            raise
+
+
+def limits_of(planning: PlanningOptions, today: "date", *, in_job: bool) -> "Limits":
+    """Return the limits of a plan that is made on this day; see `allowed_deletes`."""
+    from reconciler.document.guard import Limits
+
+    return Limits(allowed_deletes(planning, today), planning.max_changes, in_job=in_job)
+
+
+def allowed_deletes(planning: PlanningOptions, today: "date") -> int | None:
+    """Return the allowed deletions; none, with a warning, by a permission of `reconciler.yaml` that has ended."""
+    until, given = configured().get(ALLOW_DELETES_UNTIL), planning.allow_deletes
+    is_flag = given is not None and bool(given_outside("allow_deletes"))
+    if until is None or is_flag or today <= until:
+        return given
+    LOG.warning(
+        "%s: allow_deletes ended on %s and no longer counts; remove it, or set a later day", CONFIGURATION, until
+    )
+    return None
+
+
+def grace_of(planning: PlanningOptions) -> "timedelta":
+    """Return the age of a successor at which what it succeeds is deleted: the same for commands without the option.
+
+    Raises:
+        UsageError: it is not a duration.
+    """
+    context = click.get_current_context(silent=True)
+    has_option = context is not None and "grace" in context.params
+    return duration("--grace", planning.grace if has_option else configured().get("grace", planning.grace))
 
 
 def duration(option: str, text: str) -> "timedelta":
@@ -145,42 +199,46 @@ def duration(option: str, text: str) -> "timedelta":
         raise UsageError(f"{option}: {error}; not {text}") from None
 
 
-def template_variables(given: Given) -> tuple[str, ...]:
+def template_variables(sources: SourceOptions, secrets: Callable[[], Collection[str]]) -> tuple[str, ...]:
     """Return the names of the environment variables that templates may read.
+
+    Args:
+        sources: the options.
+        secrets: returns our own secrets.
 
     Raises:
         ConfigurationError: one of them holds one of our own tokens; or this is a CI job, and `reconciler.yaml` names
             them: with a template, a merge request would show any secret of the job.
     """
-    if given.env and in_ci() and not given_outside("env"):
+    if sources.env and in_ci() and not given_outside("env"):
         raise ConfigurationError(
             f"{CONFIGURATION}: env is not accepted in a CI job, where a merge request can change that file, and plans "
-            f"show what templates read; set RECONCILER_ENV to {' '.join(given.env)!r} in the CI/CD settings, "
+            f"show what templates read; set RECONCILER_ENV to {' '.join(sources.env)!r} in the CI/CD settings, "
             "or give --env"
         )
-    tokens = tokens_of(given) if given.env else ()
-    for name in given.env:
+    tokens = secrets() if sources.env else ()
+    for name in sources.env:
         if reveals_token(name, os.environ.get(name, ""), tokens):
             raise ConfigurationError(
                 f"templates may not read the environment variable {name}: it holds a token of reconciler, and plans "
                 f"show what templates read; remove it from --env, or from env in {CONFIGURATION}"
             )
-    return given.env
+    return sources.env
 
 
-def tokens_of(given: Given) -> frozenset[str]:
+def tokens_of(connection: ConnectionOptions, notify: str | None = None) -> frozenset[str]:
     """Return our own secrets: those of the environment, the token of the file, even if unused, and the webhook."""
     tokens = own_tokens(os.environ)
-    file = Path(given.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
+    file = Path(connection.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
     try:
         # A pipe, such as the output of a command, can be read only once: that is left to the client.
         token = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
     except OSError:
         token = ""
-    return tokens | {secret for secret in (token, given.notify) if secret}
+    return tokens | {secret for secret in (token, notify) if secret}
 
 
-def _refuse_redirected_token(given: Given) -> None:
+def _refuse_redirected_token(connection: ConnectionOptions) -> None:
     """In a CI job, refuse a `reconciler.yaml` that decides who gets the token: a merge request may change that file.
 
     Raises:
@@ -192,10 +250,11 @@ def _refuse_redirected_token(given: Given) -> None:
     in_file = [
         name for name in ("api_url", "ca_file") if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
     ]
-    if "api_url" in in_file and _origin(given.api_url or "") != _origin(job):
+    if "api_url" in in_file and _origin(connection.api_url or "") != _origin(job):
         raise ConfigurationError(
-            f"{CONFIGURATION}: api_url {given.api_url} is not the service of this CI job ({job}), and a merge request "
-            "can change that file; if it is meant, set RECONCILER_API_URL in the CI/CD settings, or give --api-url"
+            f"{CONFIGURATION}: api_url {connection.api_url} is not the service of this CI job ({job}), and a merge "
+            "request can change that file; if it is meant, set RECONCILER_API_URL in the CI/CD settings, or give "
+            "--api-url"
         )
     if "ca_file" in in_file:
         raise ConfigurationError(
@@ -210,18 +269,18 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.lower().removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ""))
 
 
-def checked_api_url(given: Given) -> str:
+def checked_api_url(connection: ConnectionOptions) -> str:
     """Return the URL of the service.
 
     Raises:
         ConfigurationError: there is none, or it is not safe; see `open_client`.
     """
-    if not given.api_url:
+    if not connection.api_url:
         raise ConfigurationError(f"no service: set RECONCILER_API_URL or --api-url, {SUCH_AS}")
-    if concealed(given.api_url) != given.api_url:
+    if concealed(connection.api_url) != connection.api_url:
         raise ConfigurationError(f"{A_URL} holds a token or a password; it must be the URL alone, {SUCH_AS}")
     try:
-        url = urlsplit(given.api_url)
+        url = urlsplit(connection.api_url)
     except ValueError:
         raise ConfigurationError(f"{A_URL} is not the URL of an API, {SUCH_AS}") from None
     # What is no URL at all is not shown: it may be a token.
@@ -229,12 +288,12 @@ def checked_api_url(given: Given) -> str:
         raise ConfigurationError(f"{A_URL} is not the URL of an API, {SUCH_AS}")
     if url.scheme not in ("http", "https") or url.query or url.fragment:
         raise ConfigurationError(f"not the URL of an API: {url.hostname}; {SUCH_AS}")
-    _refuse_redirected_token(given)
-    if not given.insecure_http and exposes_token(given.api_url):
+    _refuse_redirected_token(connection)
+    if not connection.insecure_http and exposes_token(connection.api_url):
         raise ConfigurationError(
             f"http://{url.hostname} would send the token unprotected; use https, or --insecure-http if that is meant"
         )
-    return given.api_url.rstrip("/")
+    return connection.api_url.rstrip("/")
 
 
 def exposes_token(api_url: str) -> bool:
@@ -244,9 +303,9 @@ def exposes_token(api_url: str) -> bool:
     return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)
 
 
-def may_be_plain(given: Given) -> Callable[[str], bool]:
+def may_be_plain(connection: ConnectionOptions) -> Callable[[str], bool]:
     """Return what says whether git may use a URL of http, as the client of the API may."""
-    return lambda url: given.insecure_http or not exposes_token(url)
+    return lambda url: connection.insecure_http or not exposes_token(url)
 
 
 def reading_token() -> str | None:
@@ -254,9 +313,11 @@ def reading_token() -> str | None:
     return None if on_command_line("token_file") else os.environ.get("RECONCILER_READ_TOKEN", "").strip() or None
 
 
-def _token(given: Given) -> str:
+def _token(connection: ConnectionOptions) -> str:
     token = (
-        _token_of_file(Path(given.token_file)) if given.token_file else os.environ.get("RECONCILER_TOKEN", "").strip()
+        _token_of_file(Path(connection.token_file))
+        if connection.token_file
+        else os.environ.get("RECONCILER_TOKEN", "").strip()
     )
     if not token:
         raise ConfigurationError("no token: set RECONCILER_TOKEN or --token-file")

@@ -14,14 +14,24 @@ from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.help import Command
 from reconciler.cli.inventory import API, branch_on
 from reconciler.cli.job import in_job
-from reconciler.cli.options import DEFAULT_PATHS, RUN, Given
+from reconciler.cli.options import (
+    DEFAULT_PATHS,
+    RUN,
+    ConnectionOptions,
+    OutputOptions,
+    PlanningOptions,
+    SelectionOptions,
+    SourceOptions,
+)
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import Session
-from reconciler.cli.settings import reading_token
+from reconciler.cli.results import write_result
+from reconciler.cli.settings import configured, connected, reading_token, tokens_of
+from reconciler.cli.sources import inputs_of
 from reconciler.cli.stdout import write_stdout
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis, PipelineProject, ServiceCheck
+    from reconciler.engine.run import Run
     from reconciler.service import Client
 
 
@@ -35,7 +45,15 @@ if TYPE_CHECKING:
 @click.option(
     "--pipeline", is_flag=True, help="Check what the pipelines of this repository's project need, and no targets."
 )
-def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
+def doctor(
+    *,
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    read_only: bool,
+    pipeline: bool,
+) -> int:
     """Check that token, service and manifests are ready. Read-only.
 
     Reports the token's type, owner, scopes and expiry, the service's version, and for every section whether it is
@@ -50,28 +68,42 @@ def doctor(given: Given, read_only: bool, pipeline: bool) -> int:
     """
     from reconciler.reports import render_diagnosis
 
-    check_outputs(given, "diagnosis")
-    session = Session(given)
-    diagnosis = _check_pipeline(session) if pipeline else _check(session, read_only=read_only)
-    session.write_result(partial(render_diagnosis, diagnosis))
+    check_outputs("diagnosis", output, sources=sources, connection=connection)
+    if pipeline:
+        diagnosis = _check_pipeline(connection)
+    else:
+        diagnosis = _check(sources, selection, connection, output, read_only=read_only)
+    write_result(partial(render_diagnosis, diagnosis), output)
     return of_targets(complete=not diagnosis.counts.error, targets=diagnosis.targets or diagnosis.pipeline)
 
 
-def _check(session: Session, *, read_only: bool) -> "Diagnosis":
+def _check(
+    sources: SourceOptions,
+    selection: SelectionOptions,
+    connection: ConnectionOptions,
+    output: OutputOptions,
+    *,
+    read_only: bool,
+) -> "Diagnosis":
     """Check service and token and, only if these are usable, with more patience, the targets."""
+    from reconciler.cli.planning import run_of
     from reconciler.cli.settings import exposes_token
     from reconciler.doctor import Diagnosis, DoctorFinding, Verdict, check_service
     from reconciler.errors import ManifestErrors, ServiceError
     from reconciler.model.wording import counted
 
-    with session.client(brisk=True, only_reads=read_only) as client:
+    with connected(connection, brisk=True, only_reads=read_only) as client:
         url = client.api_url
         service = check_service(client, url, lambda: client.now().date(), exposed=exposes_token(url))
-    if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
+    if not service.usable or not (sources.paths or Path(*DEFAULT_PATHS).exists()):
         return Diagnosis(service)
+    inputs = inputs_of(sources, partial(tokens_of, connection))
     try:
-        with session.client(only_reads=read_only) as client:
-            return _check_targets(session, client, service, read_only=read_only)
+        with (
+            connected(connection, only_reads=read_only) as client,
+            run_of(client, inputs, selection, PlanningOptions(), output) as run,
+        ):
+            return _check_targets(run, client, service, connection.rate, read_only=read_only)
     except ManifestErrors as errors:
         number = sum(diagnostic.severity == "error" for diagnostic in errors.diagnostics)
         text = f"not valid: {counted(number, 'error')}"
@@ -81,19 +113,19 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     return Diagnosis(service, manifests=(finding,))
 
 
-def _check_pipeline(session: Session) -> "Diagnosis":
+def _check_pipeline(connection: ConnectionOptions) -> "Diagnosis":
     """Check service and token and, if these are usable, what the pipelines of the project need."""
     from reconciler.cli.settings import exposes_token
     from reconciler.doctor import Diagnosis, check_pipeline, check_read_token, check_service
 
     project = _pipeline_project()
-    with session.client(brisk=True) as client:
+    with connected(connection, brisk=True) as client:
         url, exposed = client.api_url, exposes_token(client.api_url)
         service = check_service(client, url, lambda: client.now().date(), exposed=exposed)
         findings = check_pipeline(client, project) if service.usable else ()
     reading = reading_token()
     if reading is not None and service.usable:
-        with session.client(brisk=True, only_reads=True) as client:
+        with connected(connection, brisk=True, only_reads=True) as client:
             read = check_service(client, url, lambda: client.now().date(), exposed=exposed)
         findings = (*findings, *check_read_token(read))
     return Diagnosis(service, pipeline=findings)
@@ -117,7 +149,7 @@ def _pipeline_project() -> "PipelineProject":
         path = re.sub(r"^(\w+://[^/]*/|[^/:]+:)", "", address).strip("/").removesuffix(".git")
     if not path:
         raise ConfigurationError("--pipeline: no project: run this in the checkout of the manifests, or in its CI job")
-    inventory = (click.get_current_context().default_map or {}).get("inventory", {})
+    inventory = configured().get("inventory", {})
     configuration = Path(".gitlab-ci.yml")
     return PipelineProject(
         path,
@@ -128,21 +160,21 @@ def _pipeline_project() -> "PipelineProject":
     )
 
 
-def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
+def _check_targets(
+    run: "Run", client: "Client", service: "ServiceCheck", rate: str | None, *, read_only: bool
+) -> "Diagnosis":
     """Read the targets, and check what can be done there; nothing is written."""
-    from reconciler.cli.planning import surveying
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
     from reconciler.engine.plan import checked
     from reconciler.engine.rules import requests_left
     from reconciler.service import Rate
 
-    with surveying(session, client) as run:
-        read = checked(run)
-        reads = client.traffic.requests - client.traffic.retries + requests_left(read)
-        context = context_of(read, service, read_only=read_only)
-        targets = check_targets(context)
-    rate = Rate.parse(session.given.rate) if session.given.rate else None
-    apart = rate.seconds / rate.requests if rate else 0.0
+    read = checked(run)
+    reads = client.traffic.requests - client.traffic.retries + requests_left(read)
+    context = context_of(read, service, read_only=read_only)
+    targets = check_targets(context)
+    limit = Rate.parse(rate) if rate else None
+    apart = limit.seconds / limit.requests if limit else 0.0
     costs = costs_of(context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), apart=apart)
     place = branch_on(client.api_url.removesuffix(API))
     findings = (*check_lists(read.declared.manifests), *(check_inventory(client, *place) if place else ()))

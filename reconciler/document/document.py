@@ -256,6 +256,11 @@ class RunDocument(Head):
         """What became of the changes; nothing in a plan."""
         return (item for item in self.items if isinstance(item, Outcome))
 
+    @property
+    def has_done(self) -> bool:
+        """Whether an apply did at least one change."""
+        return any(outcome.status is Status.DONE for outcome in self.outcomes)
+
     def findings(self, *codes: str) -> Iterator[Finding]:
         """Yield the findings that have one of these codes."""
         return (item for item in self.items if isinstance(item, Finding) and item.code in codes)

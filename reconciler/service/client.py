@@ -87,6 +87,7 @@ class Client:
         api_url: without a slash at its end.
         traffic: the requests and waits so far.
         concurrency: how many requests may be made at once.
+        follows_moved: whether groups and projects that have moved may be written to.
         stop: set it to end a run that waits: waits that the service asks for, and pauses before a retry, end in
             `Stopped`. Requests that need not wait are still sent, so that begun work can be finished.
 
@@ -113,6 +114,7 @@ class Client:
         self.stop = Event()
         self._token = token
         self._policy = policy
+        self.follows_moved = policy.follow_moved
         self._clock = clock or Clock()
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
         self._limiter = Limiter(policy, self._clock, self.traffic, self.stop)

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.cli import progress as module
 from reconciler.cli.logs import ToStderr
-from reconciler.cli.options import Given
+from reconciler.cli.options import OutputOptions
 from reconciler.cli.progress import every, sentence, shown
 from reconciler.engine.apply import ApplyOptions, apply_plan
 from reconciler.engine.plan import draw_plan
@@ -127,13 +127,17 @@ def test_a_job_says_how_far_it_is_one_line_at_a_time(lines: list[str]) -> None:
     came = threading.Event()
     log = logging.getLogger("reconciler")
     log.handlers[0].addFilter(lambda _record: setting(came))
-    with shown(run.progress, run.traffic, Given()):
+    with shown(run.progress, run.traffic, OutputOptions()):
         assert came.wait(PATIENCE)
     assert set(lines) == {"reading: 0 of 1 target"}
 
 
-@pytest.mark.parametrize("given", [Given(quiet=True), Given(log_format="json")], ids=["quiet", "nobody there"])
-def test_who_does_not_want_it_sees_nothing(given: Given, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "given", [OutputOptions(quiet=True), OutputOptions(log_format="json")], ids=["quiet", "nobody there"]
+)
+def test_who_does_not_want_it_sees_nothing(
+    given: OutputOptions, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not given.quiet:
         monkeypatch.delenv("CI")
     run = Watched()
@@ -181,7 +185,7 @@ def test_a_terminal_shows_one_line_that_moves_and_goes(monkeypatch: pytest.Monke
     monkeypatch.setattr(log, "handlers", [ToStderr()])
     run = Watched()
     run.progress.begin("reading", [API, WEB])
-    with shown(run.progress, run.traffic, Given()):
+    with shown(run.progress, run.traffic, OutputOptions()):
         terminal.wait_for("reading: 0 of 2 targets")
         run.progress.step(API)
         terminal.wait_for("reading: 1 of 2 targets")
@@ -197,7 +201,7 @@ def test_a_plain_terminal_shows_nothing_that_moves(name: str, value: str, monkey
     terminal = terminal_for_stderr(monkeypatch)
     monkeypatch.setenv(name, value)
     run = Watched()
-    with shown(run.progress, run.traffic, Given()):
+    with shown(run.progress, run.traffic, OutputOptions()):
         pass
     assert terminal.text() == ""
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from reconciler.cli import cli
-from reconciler.cli.options import Given, InFlight
+from reconciler.cli.options import ConnectionOptions, InFlight
 from reconciler.cli.settings import open_client
 from reconciler.configuration import Configuration
 from reconciler.schema import schema_of
@@ -421,7 +421,7 @@ def test_an_address_that_is_none_or_not_safe_is_refused(
 
 
 def test_plain_http_to_another_host_can_be_allowed() -> None:
-    with open_client(Given(api_url="http://reconciler.invalid/api/v4", insecure_http=True)) as client:
+    with open_client(ConnectionOptions(api_url="http://reconciler.invalid/api/v4", insecure_http=True)) as client:
         assert client.api_url == "http://reconciler.invalid/api/v4"
 
 
@@ -549,7 +549,7 @@ def test_certificates_can_be_given(cli_runner: CliRunner) -> None:
     cli_runner.write("empty.pem", "nothing")
     done = cli_runner("plan --api-url https://127.0.0.1:9/api/v4 --ca-file empty.pem")
     assert (done.code, done.err) == (1, "reconciler: empty.pem: holds no certificates\n")
-    with open_client(Given(api_url="https://127.0.0.1:9/api/v4", ca_file=certifi.where())) as client:
+    with open_client(ConnectionOptions(api_url="https://127.0.0.1:9/api/v4", ca_file=certifi.where())) as client:
         assert client.api_url == "https://127.0.0.1:9/api/v4"
 
 
