@@ -28,9 +28,8 @@ from reconciler.edit.differences import (
     plan_again,
 )
 from reconciler.edit.drafts import Drafts, Unchangeable
-from reconciler.edit.edits import by_place, edited_stack
-from reconciler.edit.place import Membership, is_merged
-from reconciler.edit.placement import Difference, Edit, Placement
+from reconciler.edit.edits import Edit, by_place, edited_stack
+from reconciler.edit.place import Difference, Membership, Placement, is_merged
 from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.edit.edits import by_place, edited_stack
-from reconciler.edit.place import Membership, Rename
-from reconciler.edit.placement import Placement
+from reconciler.edit.edits import Rename, by_place, edited_stack
+from reconciler.edit.place import Membership, Placement
 from reconciler.edit.wishes import Wishes
 from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.validation import check_section

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.edit.edits import by_place, copied, edited_value
+from reconciler.edit.edits import Edit, by_place, copied, edited_value
 from reconciler.edit.files import distinct, document_path
-from reconciler.edit.placement import Edit
 from reconciler.edit.yaml_edit import appended_text, updated_text
 from reconciler.errors import OutputFailed
 from reconciler.manifests import is_manifest

@@ -1,17 +1,105 @@
-"""Documents as edits leave them. Pure."""
+"""Edits of documents, and documents as edits leave them. Pure."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.edit.place import Add, Drop, Put
-from reconciler.edit.placement import Edit, Except
 from reconciler.edit.yaml_edit import RenamedKey
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.placeholders import braces, has_placeholder
 from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpecs
 from reconciler.model.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A field or an item is declared with a value, which is as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A declared field, item or entry is not there.
+
+    Attributes:
+        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
+            keeps the object declared. Targets agree whichever they have.
+    """
+
+    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """An item is there by its former name, which is as a manifest writes it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """An entry of a list is declared besides, as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """A deviation is accepted for a while: the entry of `metadata.exceptions`, as a manifest writes it."""
+
+    exception: Mapping[str, Any]
+
+
+Change = Put | Drop | Rename | Add | Except
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of one document.
+
+    Attributes:
+        document: None for the document that its target does not have yet.
+        beside: the document that declares the value so far.
+        steps: from the spec down, as the document writes them; to a list, if an entry is appended.
+        change: what happens there.
+        wished: the targets that wish it, each with the steps in its merged spec.
+        shared: whether the document is a profile or a set.
+        is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
+            go, or what other edits uncover.
+        is_revival: whether it replaces the null of an item in a profile or set.
+    """
+
+    document: Document | None
+    beside: Document
+    steps: Steps
+    change: Change
+    wished: list[tuple[Target, Steps]]
+    shared: bool = False
+    is_conditional: bool = False
+    is_revival: bool = False
+
+    @property
+    def section(self) -> str:
+        """The section that changes."""
+        return str(self.steps[0])
+
+    @property
+    def place(self) -> Document | Target:
+        """The document, or the target that does not have one yet."""
+        return self.document or self.wished[0][0]
+
+    @property
+    def targets(self) -> list[Target]:
+        """Those that wish it."""
+        return [target for target, _ in self.wished]
+
+    @property
+    def uncovers(self) -> bool:
+        """Whether it takes an item from a profile or set, so that a null beneath counts."""
+        is_drop = self.shared and isinstance(self.change, Drop) and len(self.steps) == len(("section", "item"))
+        return is_drop and not self.is_conditional
 
 
 def by_place(edits: Iterable[Edit]) -> dict[Document | Target, list[Edit]]:

@@ -18,8 +18,7 @@ from reconciler.edit.differences import (
     plan_again,
 )
 from reconciler.edit.drafts import Drafts, Unchangeable
-from reconciler.edit.place import Drop
-from reconciler.edit.placement import Edit, Except
+from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Stack

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from reconciler.edit.completion import alone, checked, collected, drawn, joined
-from reconciler.edit.edits import by_place, edited_value
-from reconciler.edit.place import Drop, Membership, Put, Revive, Wish, is_merged
-from reconciler.edit.placement import Edit, Placement
+from reconciler.edit.edits import Drop, Edit, Put, by_place, edited_value
+from reconciler.edit.place import Membership, Placement, Wish, is_item, is_merged
 from reconciler.edit.sections import CONTRADICTS, Exported, Spec, undeclarable
 from reconciler.edit.targets import ResolvedTarget
 from reconciler.edit.wishes import Wishes
@@ -166,7 +165,8 @@ def _wishes(
     edited = {
         target: alone(stacks[target], wished, {steps[0] for steps in wished.wishes}, kinds)
         for target, wished in wishes.items()
-        if target in hiding or any(isinstance(wish, Drop | Revive) for wish in wished.wishes.values())
+        if target in hiding
+        or any(isinstance(wish, Drop) or is_item(stacks[target], at) for at, wish in wished.wishes.items())
     }
     sections = {target: [*_declared(stack, live, kinds)] for target, stack in edited.items()}
     plan, live = _plan(sections, exceptions, live, kinds)

@@ -15,73 +15,33 @@
     section wish for it; else into the own document.
 """
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from reconciler.manifests.sources import Steps
+from reconciler.edit.edits import Add, Change, Drop, Edit, Put, Rename
+from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.stack.layers import Layer, Stack
 from reconciler.manifests.stack.locks import lock_on
 from reconciler.manifests.stack.placeholders import fill, literal
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.manifests.stack.trace import Declaration, declarations
-from reconciler.model.targets import Target
+from reconciler.model.targets import Key, Target
 
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A declared field gets another value, which is as a manifest writes it."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """A declared field, item or entry is not there.
-
-    Attributes:
-        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
-            keeps the object declared. Targets agree whichever they have.
-    """
-
-    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Revive:
-    """An item that must not exist is there; `fields` are what is declared of it if nothing else declares it."""
-
-    fields: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """An item is there by its former name, which is as a manifest writes it."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """An item, or an entry of a list, is there and would be deleted.
-
-    Attributes:
-        value: the fields of the item, or the entry, as a manifest writes them.
-    """
-
-    value: Any
-
-
-Wish = Put | Drop | Revive | Rename | Add
+Wish = Put | Drop | Rename | Add
 """One change of what is declared for a target, at some steps of its merged spec.
 
 The last step to an entry of a list is the entry's identity: see `Collection.identity`.
 """
 
 NO_WISHES: Mapping[Steps, Wish] = MappingProxyType({})
+NOTHING_HELD: Mapping[Steps, str] = MappingProxyType({})
+
+Difference = tuple[Target, str, Key | None, str | None]
+"""A target and a section, the name of an object there, and its field; None stands for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +54,7 @@ class Membership:
         known: the targets and sections that agree to what they wish; others agree to nothing.
         inapplicable: sections that a target cannot have: it agrees to any value.
         fixed: the layers that have targets which nobody knows.
-        held: by target, the wishes that locks prevent, by their steps; these are not among `wishes`.
+        held: by target, why locks prevent wishes, by their steps; these are not among `wishes`.
     """
 
     stacks: Mapping[Layer, Sequence[Stack]]
@@ -102,7 +62,7 @@ class Membership:
     known: Container[tuple[Target, str]]
     inapplicable: Container[tuple[Target, str]] = ()
     fixed: Container[Layer] = ()
-    held: Mapping[Target, Mapping[Steps, "NoPlace"]] = field(default_factory=dict)
+    held: Mapping[Target, Mapping[Steps, str]] = field(default_factory=dict)
     _verdicts: dict[tuple[Layer, Steps, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -116,7 +76,7 @@ class Membership:
     ) -> "Membership":
         """Return the members among some targets; no target counts on a wish that a lock prevents."""
         members: dict[Layer, list[Stack]] = {}
-        held: dict[Target, Mapping[Steps, NoPlace]] = {}
+        held: dict[Target, Mapping[Steps, str]] = {}
         for stack in stacks:
             for layer in dict.fromkeys(stack.layers):
                 members.setdefault(layer, []).append(stack)
@@ -160,59 +120,37 @@ class Membership:
             return None if steps[0] in stack.unmanaged else steps
         if not is_merged(stack, steps) and self.wish(stack, steps) is None:
             return None
-        declared = declared_at(stack, steps)
-        is_among = is_item(stack, steps) and any(other is layer for other, _ in _above_null(stack, steps))
-        return steps if is_among or declared[-1][0] is layer else None
+        declared = declarations(stack, steps)
+        is_among = is_item(stack, steps) and any(other.layer is layer for other in _above_null(stack, steps))
+        return steps if is_among or declared[-1].layer is layer else None
 
     def _agrees(self, stack: Stack, steps: Steps, wish: Wish) -> bool:
         place = stack.target, steps[0]
         return place in self.inapplicable or (place in self.known and self.wish(stack, steps) == wish)
 
 
-Change = Put | Drop | Rename | Add
-"""The change of a document; `Add` appends an entry to a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class InLayers:
-    """Layers change that declare the value, or the section.
+class Spot(NamedTuple):
+    """A place where a document changes.
 
     Attributes:
-        places: each layer, with the steps as it writes them.
+        layer: that of the document.
+        steps: as it writes them.
         change: what happens there.
+        in_own: whether it is not that layer which changes, but the target's own document, which may not exist yet: it
+            declares otherwise what the layer declares.
     """
 
-    places: tuple[tuple[Layer, Steps], ...]
+    layer: Layer
+    steps: Steps
     change: Change
+    in_own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InOwn:
-    """The target's own document declares otherwise what a layer declares; it may not exist yet.
-
-    Attributes:
-        beside: the layer.
-        changes: by the steps as the own document writes them.
-    """
-
-    beside: Layer
-    changes: Mapping[Steps, Put | Add]
+Spots = list[Spot] | str
+"""Where a value is written; a text says why no document can be changed so that others keep theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoPlace:
-    """No document can be changed so that the target has the value, and others keep theirs."""
-
-    reason: str
-
-
-Placing = InLayers | InOwn | NoPlace
-
-
-NOTHING_HELD: Mapping[Steps, NoPlace] = MappingProxyType({})
-
-
-def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Placing:
+def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Spots:
     """Return where a value is written.
 
     Args:
@@ -225,37 +163,22 @@ def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Placin
     if held is not None:
         return held
     match wish:
-        case Put():
-            placing = _put(wish, steps, stack, members)
         case Rename():
-            placing = _rename(wish, steps, stack, members)
-        case Revive():
-            placing = _revive(wish, steps, stack, members)
+            spots: Spots = _rename(wish, steps, stack, members)
         case Add():
-            placing = _add(wish, steps, stack, members)
-        case Drop() if is_item(stack, steps):
-            placing = _drop_item(wish, steps, stack, members)
-        case Drop() if is_entry(stack, steps):
-            placing = _drop_entry(wish, steps, stack, members)
+            spots = _add(wish, steps, stack, members)
+        case Put() if is_item(stack, steps):
+            revives = bool(declarations(stack, steps))
+            spots = _revive(wish, steps, stack, members) if revives else _add(wish, steps, stack, members)
+        case Put():
+            spots = _put(wish, steps, stack, members)
+        case _ if is_item(stack, steps):
+            spots = _drop_item(wish, steps, stack, members)
+        case _ if is_entry(stack, steps):
+            spots = _drop_entry(wish, steps, stack, members)
         case _:
-            placing = _drop_field(wish, steps, stack, members)
-    return placing
-
-
-def override(
-    change: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps] | None = None
-) -> InOwn:
-    """Return the change of a target's own document that declares otherwise what a layer declares.
-
-    Args:
-        change: what happens there.
-        steps: to the value in the target's merged spec.
-        stack: its layers.
-        members: see `place`.
-        beside: the layer, with the steps as it writes them; None for the topmost that declares the value.
-    """
-    layer, at = declared_at(stack, steps)[-1] if beside is None else beside
-    return InOwn(layer, {_own_steps(stack, steps, at, members): change})
+            spots = _drop_field(wish, steps, stack, members)
+    return spots
 
 
 def is_item(stack: Stack, steps: Steps) -> bool:
@@ -290,99 +213,100 @@ def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
     return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
 
 
-def declared_at(stack: Stack, steps: Steps) -> list[tuple[Layer, Steps]]:
-    """Return the layers that declare a value, lowest first, each with the steps as it writes them."""
-    return [(declaration.layer, declaration.steps) for declaration in declarations(stack, steps)]
-
-
-def _put(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Placing:
-    declared = declared_at(stack, steps)
-    if declared:
-        beside = declared[-1]
-        is_agreed = members.agree(*beside, wish)
-    elif around := declared_at(stack, steps[:1]):
-        layer, _ = around[-1]
-        beside = layer, tuple(map(literal, steps))
-        is_agreed = members.agree_to_add(*beside, wish)
+def _put(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    if declared := declarations(stack, steps):
+        layer, at, _ = declared[-1]
+        is_agreed = members.agree(layer, at, wish)
+    elif around := declarations(stack, steps[:1]):
+        layer, at = around[-1].layer, tuple(map(literal, steps))
+        is_agreed = members.agree_to_add(layer, at, wish)
     else:
-        return InOwn(stack.layers[-1], {steps: wish})
-    return InLayers((beside,), wish) if is_agreed else override(wish, steps, stack, members, beside)
+        return [Spot(stack.layers[-1], steps, wish, in_own=True)]
+    return [Spot(layer, at, wish)] if is_agreed else [_override(wish, steps, stack, members, (layer, at))]
 
 
-def _rename(wish: Rename, steps: Steps, stack: Stack, members: Membership) -> Placing:
-    declared = declared_at(stack, steps)
-    if all(members.agree(layer, at, wish) for layer, at in declared):
-        return InLayers(tuple(declared), wish)
+def _rename(wish: Rename, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    declared = declarations(stack, steps)
+    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
+        return [Spot(layer, at, wish) for layer, at, _ in declared]
     section, name = steps
     fields = {key: literal(value) for key, value in stack.sections[section][name].items() if key != OLD_NAMES}
     for at, change in members.wishes[stack.target].items():
         if at[:2] == steps and len(at) > 2:
             _change(fields, at[2:], change)
-    layer, at = next((layer, at) for layer, at in reversed(declared) if layer.title)
+    layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
     former: Steps = (section, wish.name)
     own = _spelt(stack, steps, at)[0], _spelt(stack, former, former)[0]
-    return InOwn(layer, {own[0]: Put(None), own[1]: Put(fields)})
+    return [Spot(layer, own[0], Put(None), in_own=True), Spot(layer, own[1], Put(fields), in_own=True)]
 
 
-def _revive(wish: Revive, steps: Steps, stack: Stack, members: Membership) -> Placing:
+def _revive(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     *lower, (layer, at, _) = declarations(stack, steps)
     if not layer.title and any(declaration.value is not None for declaration in lower):
-        return InLayers(((layer, at),), Drop())
-    change = Put(wish.fields)
+        return [Spot(layer, at, Drop())]
     is_agreed = members.agree(layer, at, wish)
-    return InLayers(((layer, at),), change) if is_agreed else override(change, steps, stack, members)
+    return [Spot(layer, at, wish) if is_agreed else _override(wish, steps, stack, members, (layer, at))]
 
 
-def _drop_item(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Placing:
+def _drop_item(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
     declared = _above_null(stack, steps)
-    if all(members.agree(layer, at, wish) for layer, at in declared):
-        return InLayers(tuple(declared), wish)
-    shared = next((layer, at) for layer, at in reversed(declared) if layer.title)
-    return override(Put(None), steps, stack, members, shared)
+    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
+        return [Spot(layer, at, wish) for layer, at, _ in declared]
+    layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
+    return [_override(Put(None), steps, stack, members, (layer, at))]
 
 
-def _drop_entry(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Placing:
+def _drop_entry(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
     section, name, entry = steps
-    places = []
+    spots = []
     for other in wish.together:
         for layer in dict.fromkeys(stack.layers):
             for at in _listed(stack, layer, section, name).get(other, ()):
                 if not members.agree(layer, at, wish):
                     title, declaration = stack.specs[section].lists[name].title, Declaration(layer, at, None)
-                    return NoPlace(f"{declaration} lists the {title} {other} for other targets too, and lists unite")
-                places += [(layer, at)] if other == entry else []
-    return InLayers(tuple(places), wish)
+                    return f"{declaration} lists the {title} {other} for other targets too, and lists unite"
+                spots += [Spot(layer, at, wish)] if other == entry else []
+    return spots
 
 
-def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Placing:
-    counting, declared = {layer for layer, _ in _above_null(stack, steps[:2])}, declared_at(stack, steps)
-    *lower, (layer, at) = [place for place in declared if place[0] in counting] or declared
-    agreeing = [place for place in reversed(lower) if members.agree(*place, wish)]
+def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    counting = {declaration.layer for declaration in _above_null(stack, steps[:2])}
+    declared = declarations(stack, steps)
+    *lower, (layer, at, _) = [each for each in declared if each.layer in counting] or declared
+    agreeing = [Spot(below, spelt, wish) for below, spelt, _ in reversed(lower) if members.agree(below, spelt, wish)]
     is_agreed = members.agree(layer, at, wish)
     if steps[-1] == OLD_NAMES and not (is_agreed and len(agreeing) == len(lower)):
-        return override(Put([]), steps, stack, members)
+        return [_override(Put([]), steps, stack, members, declared[-1][:2])]
     if is_agreed:
-        return InLayers(((layer, at), *agreeing), wish)
-    return NoPlace(f"{Declaration(layer, at, None)} declares it for other targets too")
+        return [Spot(layer, at, wish), *agreeing]
+    return f"{Declaration(layer, at, None)} declares it for other targets too"
 
 
-def _add(wish: Add, steps: Steps, stack: Stack, members: Membership) -> Placing:
+def _add(wish: Put | Add, steps: Steps, stack: Stack, members: Membership) -> Spots:
     section, name, *_ = steps
     spec, pruned = stack.specs[section], section in stack.prune
-    declared = declared_at(stack, steps[:2]) if spec.items is None else []
-    declaring = [layer for layer, _ in declared or declared_at(stack, steps[:1])]
+    declared = declarations(stack, steps[:2]) if spec.items is None else []
+    declaring = [declaration.layer for declaration in declared or declarations(stack, steps[:1])]
     asking = [layer for layer in stack.layers if members.prunes(layer)] if pruned else declaring
     shared = [layer for layer in dict.fromkeys(asking) if layer.title]
-    if spec.items is None:
-        change: Put | Add = wish
-        own, places = steps[:2], [steps]
-    else:
-        change, own = Put(wish.value), (section, literal(name))
-        places = [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
+    own = steps[:2] if spec.items is None else (section, literal(name))
+    places = [steps] if spec.items is None else [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
     for layer, at in product(shared, places):
         if members.agree_to_add(layer, at, wish):
-            return InLayers(((layer, at[:2]),), change)
-    return override(change, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))
+            return [Spot(layer, at[:2], wish)]
+    return [_override(wish, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))]
+
+
+def _override(change: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps]) -> Spot:
+    """Return the change of a target's own document that declares otherwise what a layer declares at some steps.
+
+    It is in the own document's spelling; an item that gets its former name back is written under that.
+    """
+    layer, at = beside
+    spelt, length = _spelt(stack, steps, at)
+    rename = members.wish(stack, steps[:2])
+    own = (spelt[0], rename.name, *spelt[2:]) if isinstance(rename, Rename) and length < 2 else spelt
+    return Spot(layer, own, change, in_own=True)
 
 
 def _pruning(stack: Stack) -> Layer:
@@ -390,14 +314,14 @@ def _pruning(stack: Stack) -> Layer:
     return next(layer for layer in reversed(stack.layers) if layer.prune is not None)
 
 
-def _held(stack: Stack, wishes: Iterable[Steps]) -> Mapping[Steps, NoPlace]:
-    """Return the wishes that a lock prevents, or that are within such a wish."""
-    held: dict[Steps, NoPlace] = {}
+def _held(stack: Stack, wishes: Iterable[Steps]) -> Mapping[Steps, str]:
+    """Return the wishes that a lock prevents, or that are within such a wish, each with the reason."""
+    held: dict[Steps, str] = {}
     for steps in sorted(wishes, key=len) if stack.has_locks else ():
         around = next((held[steps[:length]] for length in range(1, len(steps)) if steps[:length] in held), None)
         lock = lock_on(stack, steps) if around is None else None
         if around or lock:
-            held[steps] = around or NoPlace(f"locked by {lock}: change it there")
+            held[steps] = around or f"locked by {lock}: change it there"
     return held
 
 
@@ -410,11 +334,11 @@ def _receiving(stack: Stack, at: Steps) -> Steps | None:
     return (section, name if entry else spec.normalize_key(name, stack.values), *entry)
 
 
-def _above_null(stack: Stack, steps: Steps) -> list[tuple[Layer, Steps]]:
-    """Return the layers of which an item is merged, lowest first: those above the topmost null."""
+def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:
+    """Return who declares an item as far as that is merged, lowest first: those above the topmost null."""
     declared = declarations(stack, steps)
     nulls = [number for number, declaration in enumerate(declared) if declaration.value is None]
-    return declared_at(stack, steps)[nulls[-1] + 1 if nulls else 0 :]
+    return declared[nulls[-1] + 1 if nulls else 0 :]
 
 
 @lru_cache(maxsize=1024)  # accept places the wishes of one target after those of all others
@@ -427,25 +351,11 @@ def _listed(stack: Stack, layer: Layer, section: str, name: str) -> Mapping[Hash
     return places
 
 
-def _own_steps(stack: Stack, steps: Steps, at: Steps, members: Membership) -> Steps:
-    """Return steps as a target's own document spells them; an item that gets its former name back is written under it.
-
-    Args:
-        stack: of the target.
-        steps: to the value in its merged spec.
-        at: the steps as another layer writes them.
-        members: see `place`.
-    """
-    spelt, length = _spelt(stack, steps, at)
-    rename = members.wish(stack, steps[:2])
-    return (spelt[0], rename.name, *spelt[2:]) if isinstance(rename, Rename) and length < 2 else spelt
-
-
 def _spelt(stack: Stack, steps: Steps, at: Steps) -> tuple[Steps, int]:
     """Return steps as the own document spells those that it declares, and the others as given; and how many it does."""
     own = stack.layers[-1]
     for length in range(0 if own.title else len(steps), 0, -1):
-        for layer, spelt in declared_at(stack, steps[:length]):
+        for layer, spelt, _ in declarations(stack, steps[:length]):
             if layer is own:
                 return (*spelt, *at[length:]), length
     return at, 0
@@ -459,3 +369,112 @@ def _change(fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
         holder[keys[0] if keys else name] = wish.value
     else:
         holder.pop(keys[0] if keys else name, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The edits that carry out wishes.
+
+    Attributes:
+        closed: the files that must not change, each with the reason.
+        edits: by document, or the target without one, and by steps there.
+        refused: why a wish is not carried out.
+    """
+
+    closed: Mapping[str, str]
+    edits: dict[tuple[Document | Target, Steps], Edit] = field(default_factory=dict)
+    refused: dict[Difference, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        stacks: Iterable[Stack],
+        members: Membership,
+        closed: Mapping[str, str],
+        restated: Collection[tuple[Target, str]] = (),
+    ) -> "Placement":
+        """Place all wishes of some targets: former names first, and what is new last.
+
+        Args:
+            stacks: their layers.
+            members: all targets of these layers, with their wishes.
+            closed: see `Placement`.
+            restated: targets, each with a section that their own documents are to declare as a whole, as they must
+                where they are read before it is known what profiles and sets they have.
+        """
+        placement = cls(closed)
+        new = []
+        for stack in (stack for stack in stacks if stack.target in members.wishes):
+            for steps, reason in members.held[stack.target].items():
+                placement._refuse(stack, steps, reason)
+            replaced = set()
+            wishes = members.wishes[stack.target]
+            for steps, wish in sorted(wishes.items(), key=lambda wished: not isinstance(wished[1], Rename)):
+                if _is_new(stack, steps, wish):
+                    new.append((stack, steps, wish))
+                elif steps[:2] not in replaced:  # what is within an item that is replaced goes with it
+                    spots = placement._carry_out(stack, steps, wish, members)
+                    replaced |= {steps} if isinstance(wish, Rename) and spots[0].in_own else set()
+            for section in {steps[0] for steps in wishes if (stack.target, steps[0]) in restated}:
+                placement._restate(stack, section, members)
+        for stack, steps, wish in new:
+            placement._carry_out(stack, steps, wish, members)
+        return placement
+
+    def _carry_out(self, stack: Stack, steps: Steps, wish: Wish, members: Membership) -> list[Spot]:
+        spots = place(wish, steps, stack, members)
+        if isinstance(spots, str):
+            self._refuse(stack, steps, spots)
+            return []
+        is_field = not (is_item(stack, steps) or is_entry(stack, steps))
+        uncovered = is_field and not is_merged(stack, steps) and bool(declarations(stack, steps))
+        is_revival = is_item(stack, steps) and isinstance(wish, Put) and bool(declarations(stack, steps))
+        for spot in spots:
+            goes = is_field and isinstance(wish, Drop) and bool(spot.layer.title) and not spot.in_own
+            self._note(stack, steps, spot, is_conditional=uncovered or goes, is_revival=is_revival)
+        return spots
+
+    def _restate(self, stack: Stack, section: str, members: Membership) -> None:
+        """Declare all declared fields of a section in the target's own document."""
+        values = {
+            (section, name, *keys): value[keys[0]] if keys else value
+            for name, value in stack.sections[section].items()
+            for keys in ([(key,) for key in value] if isinstance(value, dict) else [()])
+        }
+        wishes = {steps: members.wish(stack, steps) for steps in values}
+        for steps in [steps for steps, wish in wishes.items() if not isinstance(wish, Drop)]:
+            wish, (layer, at, _) = wishes[steps], declarations(stack, steps)[-1]
+            change = wish if isinstance(wish, Put) else Put(literal(values[steps]))
+            self._note(stack, steps, _override(change, steps, stack, members, (layer, at)))
+
+    def _note(
+        self, stack: Stack, steps: Steps, spot: Spot, *, is_conditional: bool = False, is_revival: bool = False
+    ) -> None:
+        """Note the edit of a document, unless its file is closed."""
+        own, at = stack.layers[-1], spot.steps
+        layer = own if spot.in_own and not own.title else spot.layer
+        document = None if spot.in_own and own.title else layer.document
+        reason = self.closed.get(layer.document.source.path) if document else None
+        if reason is not None:
+            named = (*at[:-1], steps_in(stack, layer, at)[-1]) if isinstance(at[-1], int) else at
+            self._refuse(stack, named, f"declared at {Declaration(layer, at, None)}, {reason}; change it there")
+            return
+        shared = document is not None and bool(layer.title)
+        wished = [(stack.target, steps)]
+        edit = Edit(document, layer.document, at, spot.change, wished, shared, is_conditional, shared and is_revival)
+        entry = (str(spot.change.value),) if isinstance(spot.change, Add) else ()
+        noted = self.edits.setdefault((edit.place, (*at, *entry)), edit)
+        if noted is not edit:
+            noted.wished.extend(edit.wished)
+
+    def _refuse(self, stack: Stack, steps: Steps, reason: str) -> None:
+        section, *names = steps
+        spec = stack.specs[section]
+        is_named = spec.items is None and names[0] in spec.lists
+        name = names.pop(0) if spec.items is not None else names[-1] if is_named else None
+        self.refused[stack.target, section, name, None if is_named else ".".join(map(str, names)) or None] = reason
+
+
+def _is_new(stack: Stack, steps: Steps, wish: Wish) -> bool:
+    """Whether a wish is for an item or an entry that nobody declares."""
+    return isinstance(wish, Add) or (isinstance(wish, Put) and is_item(stack, steps) and not declarations(stack, steps))
