@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 
 from reconciler.edit.completion import alone, checked, collected, joined
 from reconciler.edit.differences import (
@@ -68,7 +67,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     closed = files.closed_among(manifests)
     sources = manifests.index.sources
     while True:
-        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
+        drafts = Drafts.of(manifests, files.roots)
         drafts, left = _Accepting(drift, kinds, closed).run(_Revision(manifests, drafts))
         try:
             texts = drafts.texts(sources)

@@ -1,7 +1,8 @@
 """Documents as edits leave them: their values, the files that new ones go to, and the texts that come of it. Pure."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from reconciler.edit.edits import Edit, by_place, copied, edited_value
 from reconciler.edit.files import distinct, document_path
 from reconciler.edit.yaml_edit import appended_text, updated_text
 from reconciler.errors import OutputFailed
-from reconciler.manifests import is_manifest
+from reconciler.manifests import Manifests, is_manifest
 from reconciler.manifests.documents import target_document
 from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.sections import SectionSpecs
@@ -25,15 +26,31 @@ class Drafts:
         specs: of all sections.
         folders: the files and folders in which manifests are searched, as the user named them.
         files: the files there are, by `str.casefold` of each.
+        homes: the folders that hold documents of targets, by the paths of these and of groups around, in lower case.
         values: by document as it was read, its value.
         added: by target, the file of its new document, and the document's value.
     """
 
     specs: SectionSpecs
     folders: Sequence[Path]
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path]
+    homes: Mapping[str, Path]
     values: Mapping[Document, Any] = field(default_factory=dict)
     added: Mapping[Target, tuple[Path, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifests: Manifests, folders: Sequence[Path]) -> "Drafts":
+        """Return manifests without any edits yet."""
+        homes: dict[str, Path] = {}
+        named = {str(own.target.ref): own for own in manifests.index.targets.values()}
+        for path in sorted(named, key=lambda path: path.count("/")):  # what is right in a group stands for the group
+            file = Path(named[path].layer.document.source.path)
+            above = [*file.parents]
+            home = above[min(path.count("/"), len(above) - 1)]
+            home = home if document_path(home, named[path].target) == file else file.parent
+            for around in accumulate(path.casefold().split("/"), "{}/{}".format):
+                homes.setdefault(around, home)
+        return cls(manifests.index.specs, folders, {file.casefold(): Path(file) for file in manifests.files}, homes)
 
     def edited(self, edits: Iterable[Edit], read: Mapping[Hashable, Document | Target], pruned: "Pruned") -> "Drafts":
         """Return the drafts after further edits.
@@ -48,19 +65,24 @@ class Drafts:
             kept = pruned.get(place, ()) if isinstance(place, Document) else ()
             original = read.get(place, place)
             if isinstance(original, Target):
-                path, value = added.get(original) or (
-                    self._path(original, group[0].beside),
-                    target_document(original, {}),
-                )
+                envelope = {key: part for key, part in target_document(original, {}).items() if key != "spec"}
+                path, value = added.get(original) or (self._path(original, group[0].beside), envelope)
                 added[original] = path, edited_value(value, group, kept, self.specs)
             else:
                 values[original] = edited_value(values.get(original, original.value), group, kept, self.specs)
-        return Drafts(self.specs, self.folders, self.files, values, added)
+        return replace(self, values=values, added=added)
 
     def _path(self, target: Target, beside: Document) -> Path:
-        """Return the file of a new document: beside another, or that one's own file if no other would be found."""
+        """Return the file of a new document.
+
+        It is beside the documents of targets that are near, else where `export` would put it; another document's own
+        file if no other would be found.
+        """
         file = Path(beside.source.path)
-        path = distinct(document_path(file.parent, target), self.files)
+        around = [*accumulate(str(target.ref).casefold().split("/"), "{}/{}".format)]
+        exported = next((top for top in self.folders if top != file and file.is_relative_to(top)), file.parent)
+        home = next((self.homes[path] for path in reversed(around) if path in self.homes), exported)
+        path = distinct(document_path(home, target), self.files)
         is_read = any(path.is_relative_to(top) and is_manifest(str(path.relative_to(top))) for top in self.folders)
         return path if is_read else file
 

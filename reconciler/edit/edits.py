@@ -69,6 +69,8 @@ class Edit:
         is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
             go, or what other edits uncover.
         is_revival: whether it replaces the null of an item in a profile or set.
+        beneath: how many of the first steps lead to what lower layers of the own document declare too: it may go from
+            there once it is empty.
     """
 
     document: Document | None
@@ -79,6 +81,7 @@ class Edit:
     shared: bool = False
     is_conditional: bool = False
     is_revival: bool = False
+    beneath: int = 0
 
     @property
     def section(self) -> str:
@@ -132,11 +135,14 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
                 _except(changed.setdefault("metadata", {}).setdefault("exceptions", []), exception)
             case Drop():
                 has_items = specs[edit.section].items is not None
-                _drop(spec, edit.steps, kept=has_items or edit.section in kept, fields=3 if has_items else 2)
+                fields, is_kept = 3 if has_items else 2, has_items or edit.section in kept
+                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), fields=fields)
             case _:
                 renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.change.name
     for above, names in renames.items():
         _rename(_holder(spec, (*above, "")), names)
+    if not spec and value.get("spec") != {}:
+        del changed["spec"]
     return changed
 
 
@@ -169,7 +175,7 @@ def _edited_layer(
     declared = {name: section for name, section in layer.sections.items() if name in sections}
     own = [edit for edit in edits if edit.section in sections]
     if own:
-        declared = edited_value({"spec": declared}, own, kept, stack.specs)["spec"]
+        declared = edited_value({"spec": declared}, own, kept, stack.specs).get("spec", {})
     if layer.normalized is None or any(has_placeholder(text) for text, *_ in braces(declared if own else {})):
         return replace(layer, sections=declared, normalized=None)
     normalized = (
@@ -190,19 +196,19 @@ def copied(value: Any, key: Callable[[Any], Any] = lambda key: key) -> Any:
     return value
 
 
-def _drop(spec: Any, steps: Steps, *, kept: bool, fields: int) -> None:
+def _drop(spec: Any, steps: Steps, *, kept: int, fields: int) -> None:
     """Remove a value, and what becomes empty around it and means nothing when it is empty.
 
     Args:
         spec: of a document.
         steps: to the value.
-        kept: whether an empty section, item or list means something.
+        kept: how many steps lead to a section, item or list at most that means nothing when it is empty.
         fields: how many steps lead to a field; an empty field with keys of its own means nothing.
     """
     holder = _holder(spec, steps)
     del holder[steps[-1]]
     is_in_field = isinstance(holder, dict) and len(steps) > fields
-    if not holder and len(steps) > 1 and (is_in_field or not kept):
+    if not holder and len(steps) > 1 and (is_in_field or len(steps) - 1 <= kept):
         _drop(spec, steps[:-1], kept=kept, fields=fields)
 
 

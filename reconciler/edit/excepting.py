@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from reconciler.edit.differences import (
@@ -71,7 +70,7 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     closed = files.closed_among(manifests)
     sources = manifests.index.sources
     while True:
-        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
+        drafts = Drafts.of(manifests, files.roots)
         drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
         try:
             texts = drafts.texts(sources)

@@ -89,7 +89,7 @@ def own_specs(
         place = target if own.title else own.document
         value = {"spec": {}} if own.title else own.document.value
         ordered = _in_order(edits.get(place, ()), addressee, kinds)
-        specs[addressee.exported.resolved] = edited_value(value, ordered, kinds, stack.specs)["spec"]
+        specs[addressee.exported.resolved] = edited_value(value, ordered, kinds, stack.specs).get("spec", {})
     return specs
 
 

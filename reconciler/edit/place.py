@@ -461,7 +461,10 @@ class Placement:
             return
         shared = document is not None and bool(layer.title)
         wished = [(stack.target, steps)]
-        edit = Edit(document, layer.document, at, spot.change, wished, shared, is_conditional, shared and is_revival)
+        is_own = layer is own and not own.title
+        beneath = _declared_beneath(stack, steps) if is_own and isinstance(spot.change, Drop) else 0
+        is_revival = shared and is_revival
+        edit = Edit(document, layer.document, at, spot.change, wished, shared, is_conditional, is_revival, beneath)
         entry = (str(spot.change.value),) if isinstance(spot.change, Add) else ()
         noted = self.edits.setdefault((edit.place, (*at, *entry)), edit)
         if noted is not edit:
@@ -473,6 +476,12 @@ class Placement:
         is_named = spec.items is None and names[0] in spec.lists
         name = names.pop(0) if spec.items is not None else names[-1] if is_named else None
         self.refused[stack.target, section, name, None if is_named else ".".join(map(str, names)) or None] = reason
+
+
+def _declared_beneath(stack: Stack, steps: Steps) -> int:
+    """Return how many steps lead to a section, or an item of it, that profiles or sets declare beneath a document."""
+    around = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
+    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in around)
 
 
 def _is_new(stack: Stack, steps: Steps, wish: Wish) -> bool:
