@@ -17,7 +17,6 @@ from itertools import product
 from reconciler.edit.completion import alone, checked, collected, joined
 from reconciler.edit.differences import (
     CONTRADICTION,
-    ODD_LAYOUT,
     Acceptance,
     Drift,
     ManifestFiles,
@@ -25,13 +24,12 @@ from reconciler.edit.differences import (
     place,
     plan_again,
 )
-from reconciler.edit.drafts import Drafts, Unchangeable
+from reconciler.edit.drafts import Drafts, accepted
 from reconciler.edit.edits import Edit, by_place, edited_stack
 from reconciler.edit.place import Difference, Membership, Placement, is_merged
 from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
-from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding
@@ -63,20 +61,12 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         kinds: all kinds.
         files: where the manifests are.
     """
-    manifests = drift.manifests
-    closed = files.closed_among(manifests)
-    sources = manifests.index.sources
-    while True:
-        drafts = Drafts.of(manifests, files.roots)
-        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(manifests, drafts))
-        try:
-            texts = drafts.texts(sources)
-        except Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
-            continue
-        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        accepted = (drift.asked - Counter(map(place, left))).total()
-        return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left))
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
+        return drafts, (drift.asked - Counter(map(place, left))).total(), left
+
+    return accepted(drift, files, attempt, drift.held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Documents as edits leave them: their values, the files that new ones go to, and the texts that come of it. Pure."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from reconciler.edit.differences import ODD_LAYOUT, Acceptance, Drift, ManifestFiles
 from reconciler.edit.edits import Edit, by_place, copied, edited_value
 from reconciler.edit.files import distinct, document_path
 from reconciler.edit.yaml_edit import appended_text, updated_text
@@ -15,6 +16,7 @@ from reconciler.manifests.documents import target_document
 from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.stack.sections import SectionSpecs
 from reconciler.manifests.yaml_emitter import write_document
+from reconciler.model.item import Finding
 from reconciler.model.targets import Target
 
 
@@ -105,7 +107,7 @@ class Drafts:
             existing: the files there are, by path.
 
         Raises:
-            Unchangeable: a file is written in a way that does not survive being updated in place.
+            _Unchangeable: a file is written in a way that does not survive being updated in place.
             OutputFailed: a file is written in a way that does not survive a further document.
         """
         changes: dict[str, dict[int, Any]] = {}
@@ -122,7 +124,32 @@ class Drafts:
 Pruned = Mapping[Document, Collection[str]]
 
 
-class Unchangeable(Exception):
+Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]]]
+"""Edits manifests, some files of which are closed: the drafts, how many differences are gone, and what is left."""
+
+
+def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding]) -> Acceptance:
+    """Return what an attempt leads to; a file whose layout does not survive it is closed to the next one.
+
+    Args:
+        drift: the differences.
+        files: where the manifests are.
+        attempt: edits them.
+        held: what is left in any case.
+    """
+    closed, sources = files.closed_among(drift.manifests), drift.manifests.index.sources
+    while True:
+        drafts, count, left = attempt(closed, Drafts.of(drift.manifests, files.roots))
+        try:
+            texts = drafts.texts(sources)
+        except _Unchangeable as odd:
+            closed[str(odd)] = ODD_LAYOUT
+            continue
+        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
+        return Acceptance(before, texts, drift.targets, count, (*held, *left))
+
+
+class _Unchangeable(Exception):
     """A file cannot be updated in place; it is the exception's only argument."""
 
 
@@ -130,4 +157,4 @@ def _updated(source: Source, changes: Mapping[int, Any]) -> str:
     try:
         return updated_text(source, changes)
     except OutputFailed:
-        raise Unchangeable(source.path) from None
+        raise _Unchangeable(source.path) from None

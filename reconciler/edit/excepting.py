@@ -8,7 +8,6 @@ from typing import Any
 
 from reconciler.edit.differences import (
     CONTRADICTION,
-    ODD_LAYOUT,
     Acceptance,
     Drift,
     ManifestFiles,
@@ -16,7 +15,7 @@ from reconciler.edit.differences import (
     place,
     plan_again,
 )
-from reconciler.edit.drafts import Drafts, Unchangeable
+from reconciler.edit.drafts import Drafts, accepted
 from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document, Steps
@@ -66,20 +65,11 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     Raises:
         ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
     """
-    manifests = drift.manifests
-    closed = files.closed_among(manifests)
-    sources = manifests.index.sources
-    while True:
-        drafts = Drafts.of(manifests, files.roots)
-        drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
-        try:
-            texts = drafts.texts(sources)
-        except Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
-            continue
-        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        held = () if deferral.only_locks else drift.held
-        return Acceptance(before, texts, drift.targets, covered, (*held, *left))
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        return _Excepting(drift, kinds, deferral, closed).run(drafts)
+
+    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
 
 
 @dataclass(frozen=True, slots=True)
