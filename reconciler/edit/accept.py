@@ -30,6 +30,7 @@ from reconciler.edit.place import Difference, Membership, Placement, is_merged
 from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import Document
+from reconciler.manifests.stack.layers import Stack
 from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding
