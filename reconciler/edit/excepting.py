@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from reconciler.accept.differences import (
+from reconciler.edit.differences import (
     CONTRADICTION,
-    ODD_LAYOUT,
     Acceptance,
     Drift,
     ManifestFiles,
@@ -17,11 +15,10 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.export.placement import Edit, Except
+from reconciler.edit.drafts import Drafts, accepted
+from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
 from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
-from reconciler.manifests.placing import Drop
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
@@ -66,20 +63,11 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     Raises:
         ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
     """
-    manifests = drift.manifests
-    closed = files.closed_among(manifests)
-    sources = manifests.index.sources
-    while True:
-        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
-        drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
-        try:
-            texts = drafts.texts(sources)
-        except Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
-            continue
-        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        held = () if deferral.only_locks else drift.held
-        return Acceptance(before, texts, drift.targets, covered, (*held, *left))
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        return _Excepting(drift, kinds, deferral, closed).run(drafts)
+
+    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
 
 
 @dataclass(frozen=True, slots=True)

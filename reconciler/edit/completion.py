@@ -3,11 +3,10 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.export.edits import by_place, edited_stack
-from reconciler.export.placement import Placement
-from reconciler.export.wishes import Wishes
+from reconciler.edit.edits import Rename, by_place, edited_stack
+from reconciler.edit.place import Membership, Placement
+from reconciler.edit.wishes import Wishes
 from reconciler.manifests.layers import Stack
-from reconciler.manifests.placing import Membership, Rename
 from reconciler.manifests.validation import check_section
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan

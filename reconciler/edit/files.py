@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.export.own import Addressee
-from reconciler.export.sections import Exported, Spec
-from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
-from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
+from reconciler.edit.own import Addressee
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.edit.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.layers import PRUNE, DeclaredTarget, literal
+from reconciler.manifests.layers import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds
@@ -78,23 +78,6 @@ class Folder:
         merged = self.manifests.of(document.target)
         stack = replace(merged.stack, target=read.resolved.target)
         return Addressee(read, stack, stack.prune, sections, exceptions=merged.desired.exceptions)
-
-    def beneath(self, resolved: ResolvedTarget) -> Spec | None:
-        """Return what lies beneath the document of a target, as one manifest writes it; None if nothing covers it.
-
-        Where a target has no document, these are the sets that select it; else, its profiles too.
-        """
-        declared = self.find(resolved)
-        if declared is not None:
-            lower = self.manifests.of(declared.target).beneath
-            return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
-        merged = self.manifests.targets.get(resolved.target.identity)
-        return merged.as_written if merged else None
-
-    def profile(self, name: str) -> Spec | None:
-        """Return the spec of a profile, None if there is none of that name."""
-        layer = self.manifests.index.profiles.get(name)
-        return None if layer is None else layer.document.value.get("spec", {})
 
     def update(self, document: Document, spec: Spec) -> None:
         """Let a document have another spec."""
