@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from reconciler.edit.completion import readable
 from reconciler.edit.sections import quoted
 from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.engine.compare.planner import plan_target
@@ -12,7 +13,7 @@ from reconciler.manifests import Member, read_contents
 from reconciler.model.item import Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
-from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
+from reconciler.model.state import LiveState
 
 
 def disagreements(
@@ -40,29 +41,13 @@ def disagreements(
     for resolved in targets:
         for identity in resolved.identities:
             if identity in by_identity:
-                target = _as_read(by_identity[identity], resolved, live)
-                plan = plan_target(target, live, kinds, timedelta())
+                wanted = by_identity[identity]
+                sections = (replace(section, target=resolved.target) for section in wanted.sections)
+                wanted = replace(wanted, target=resolved.target, sections=tuple(readable(sections, live)))
+                plan = plan_target(wanted, live, kinds, timedelta())
                 yield from _differences(plan)
                 for lookup in sorted(map(str, plan.lookups)):
                     yield f"{resolved.target}: a plan would still look up {lookup}"
-
-
-def _as_read(target: DesiredTarget, resolved: ResolvedTarget, live: LiveState) -> DesiredTarget:
-    """Return a target under the name it was read by, with the parts that could be read."""
-
-    def is_readable(section: str, part: str) -> bool:
-        return not isinstance(live.parts.get((resolved.target, section, part), Unreadable("")), Unreadable)
-
-    sections = tuple(
-        Section(
-            resolved.target,
-            section.kind,
-            {name: wanted for name, wanted in section.wanted.items() if is_readable(section.kind, name)},
-            section.prune,
-        )
-        for section in target.sections
-    )
-    return replace(target, target=resolved.target, sections=sections)
 
 
 def _differences(plan: TargetPlan) -> Iterator[str]:

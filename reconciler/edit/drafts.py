@@ -9,8 +9,7 @@ from typing import Any
 from reconciler.edit.differences import ODD_LAYOUT, Acceptance, Drift, ManifestFiles
 from reconciler.edit.edits import Edit, by_place, copied, edited_value
 from reconciler.edit.files import distinct, document_path
-from reconciler.edit.yaml_edit import appended_text, updated_text
-from reconciler.errors import OutputFailed
+from reconciler.edit.yaml_edit import LayoutLost, written
 from reconciler.manifests import Manifests, is_manifest
 from reconciler.manifests.documents import target_document
 from reconciler.manifests.layers import SectionSpecs
@@ -107,22 +106,14 @@ class Drafts:
             existing: the files there are, by path.
 
         Raises:
-            _Unchangeable: a file is written in a way that does not survive being updated in place.
-            OutputFailed: a file is written in a way that does not survive a further document.
+            OutputFailed: see `written`.
         """
-        changes: dict[str, dict[int, Any]] = {}
-        for document, value in self.values.items():
-            changes.setdefault(document.source.path, {})[document.number] = value
-        texts = {path: _updated(existing[path], values) for path, values in changes.items()}
-        for path, value in self.added.values():
-            source = existing.get(str(path))
-            before = texts.get(str(path), "" if source is None else source.text)
-            texts[str(path)] = appended_text(Source(str(path), before), write_document(value))
-        return {Path(path): text for path, text in sorted(texts.items())}
+        added = [(str(path), value) for path, value in self.added.values()]
+        texts = {path: source.text for path, source in existing.items()}
+        return written(texts, self.values, added, lambda _path, _before, value: write_document(value))
 
 
 Pruned = Mapping[Document, Collection[str]]
-
 
 Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]]]
 """Edits manifests, some files of which are closed: the drafts, how many differences are gone, and what is left."""
@@ -142,19 +133,8 @@ def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterabl
         drafts, count, left = attempt(closed, Drafts.of(drift.manifests, files.roots))
         try:
             texts = drafts.texts(sources)
-        except _Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
+        except LayoutLost as odd:
+            closed[odd.path] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         return Acceptance(before, texts, drift.targets, count, (*held, *left))
-
-
-class _Unchangeable(Exception):
-    """A file cannot be updated in place; it is the exception's only argument."""
-
-
-def _updated(source: Source, changes: Mapping[int, Any]) -> str:
-    try:
-        return updated_text(source, changes)
-    except OutputFailed:
-        raise _Unchangeable(source.path) from None

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.edit.completion import alone, checked, collected, drawn, joined
+from reconciler.edit.completion import alone, checked, collected, drawn, joined, readable
 from reconciler.edit.edits import Drop, Edit, Put, by_place, edited_value
 from reconciler.edit.place import Membership, Placement, Wish, is_item, is_merged
 from reconciler.edit.sections import CONTRADICTS, Exported, Spec, undeclarable
@@ -103,7 +103,7 @@ def fitting(
         is_read = addressee.lacking is None or _is_read(stack, live, addressee.lacking, above=bool(own.sections))
         is_correct = len(correct) == len(stack.sections) and not any(_misfits(each, stack) for each in addressee.lower)
         if is_read and is_correct:
-            sections[addressee.target] = [*_readable(correct, live, stack.prune)]
+            sections[addressee.target] = [*readable(correct, live)]
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     plan, _ = _plan(sections, exceptions, live, kinds)
     agreeing = {planned.target for planned in plan.targets if not (planned.changes or planned.problems)}
@@ -156,7 +156,7 @@ def _wishes(
     """Return what makes the plan of each target empty; what drops may uncover, and problems hide, is planned again."""
     blank = partial(Wishes, all_fields)
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
-    sections = {target: [*_declared(stack, live, kinds)] for target, stack in stacks.items()}
+    sections = {target: [*_declared(stack, live)] for target, stack in stacks.items()}
     plan, live = _plan(sections, exceptions, live, kinds)
     wishes = collected(plan, _by_place(sections), stacks, live, blank)
     hiding = {problem.address.target for problem in plan.problems}
@@ -166,7 +166,7 @@ def _wishes(
         if target in hiding
         or any(isinstance(wish, Drop) or is_item(stacks[target], at) for at, wish in wished.wishes.items())
     }
-    sections = {target: [*_declared(stack, live, kinds)] for target, stack in edited.items()}
+    sections = {target: [*_declared(stack, live)] for target, stack in edited.items()}
     plan, live = _plan(sections, exceptions, live, kinds)
     further = collected(plan, _by_place(sections), edited, live, blank)
     return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}
@@ -176,21 +176,10 @@ def _by_place(sections: Mapping[Target, Sequence[Section]]) -> dict[tuple[Target
     return {(target, section.kind): section for target, own in sections.items() for section in own}
 
 
-def _declared(stack: Stack, live: LiveState, kinds: Kinds) -> Iterator[Section]:
+def _declared(stack: Stack, live: LiveState) -> Iterator[Section]:
     """Yield the sections of a target that have no errors, as if they were pruned."""
-    return _readable((section for name in stack.sections for section in checked(stack, name)), live, kinds)
-
-
-def _readable(sections: Iterable[Section], live: LiveState, pruned: Container[str]) -> Iterator[Section]:
-    """Yield sections with the parts that could be read."""
-    for section in sections:
-        wanted = {
-            part: value
-            for part, value in section.wanted.items()
-            if not isinstance(live.parts.get((section.target, section.kind, part), Unreadable("")), Unreadable)
-        }
-        if wanted:
-            yield replace(section, wanted=wanted, prune=section.kind in pruned)
+    sections = (section for name in stack.sections for section in checked(stack, name))
+    yield from (replace(section, prune=True) for section in readable(sections, live))
 
 
 def _plan(

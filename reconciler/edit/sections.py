@@ -106,7 +106,7 @@ def declarable(record: LiveRecord) -> dict[str, Any]:
     """Return the fields that a manifest can declare, and read-only ones, named as `fields_of` names them."""
     shown = fields_of(record.resource)
     flat: dict[str, Any] = {name: shown[name] for name in shown if name in record.read_only}
-    for name, value in every_field(record).items():
+    for name, value in _fields("", "", record, []).items():
         flat |= {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
     return {name: value for name, value in flat.items() if name in shown}
 
@@ -114,11 +114,6 @@ def declarable(record: LiveRecord) -> dict[str, Any]:
 def undeclarable(record: LiveRecord) -> set[str]:
     """Return the fields that were read and contradict others, named as `fields_of` names them."""
     return {*fields_of(record.resource)} - {*declarable(record)} - {*record.read_only, *record.unshown}
-
-
-def every_field(record: LiveRecord) -> dict[str, Any]:
-    """Return what a manifest declares of an object."""
-    return _fields("", "", record, [])
 
 
 def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> dict[str, Any]:

@@ -299,16 +299,16 @@ spec: {milestones: {m: {}}}
 """
     manifest = cli_runner.write("manifests/sets/all.yaml", shared)
     cli_runner.service(milestones=[{"id": 1, "title": "m"}])
-    place = cli_runner.write("manifests/sets/acme/lib.yaml/stays", "")
+    place = cli_runner.write("manifests/acme/lib.yaml/stays", "")
     ended = cli_runner("accept manifests")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.endswith("manifests/sets/acme/lib.yaml: Is a directory\n")
+    assert ended.err.endswith("manifests/acme/lib.yaml: Is a directory\n")
     place.unlink()
     place.parent.rmdir()
     place.parent.write_text("# nothing\n")
     ended = cli_runner("accept manifests")
     assert ended.err.endswith(
-        "manifests/sets/acme/lib.yaml exists, where a new document would be created; nothing was written\n"
+        "manifests/acme/lib.yaml exists, where a new document would be created; nothing was written\n"
     )
     place.parent.unlink()
     place.parent.parent.rmdir()
@@ -316,7 +316,7 @@ spec: {milestones: {m: {}}}
     place.parent.parent.symlink_to(cli_runner.folder / "elsewhere")
     ended = cli_runner("accept manifests")
     assert ended.err.endswith(
-        "manifests/sets/acme/lib.yaml: a symbolic link leads there: change the file that it leads to; nothing was written\n"
+        "manifests/acme/lib.yaml: a symbolic link leads there: change the file that it leads to; nothing was written\n"
     )
     place.parent.parent.unlink()
     assert manifest.read_text() == shared
@@ -327,7 +327,7 @@ spec: {milestones: {m: {}}}
     assert cli_runner("accept manifests/sets/all.yaml").code == 0
     assert manifest.read_bytes() == f"{shared}---\n{own}".replace("\n", "\r\n").encode()
     manifest.write_text(shared)
-    assert cli_runner("accept manifests").out == "manifests/sets/acme/lib.yaml\n"
+    assert cli_runner("accept manifests").out == "manifests/acme/lib.yaml\n"
     assert place.parent.read_text() == own
 
 

@@ -68,6 +68,8 @@ def placed(
 SETTING = ("approval_settings", "allow_author_approval")
 SHARED = base("approval_settings: {allow_author_approval: false}")
 TRUE, FALSE = Put(value=True), Put(value=False)
+SHARED_TRUE = "profile base: approval_settings.allow_author_approval = Put(value=True)"
+OWN_TRUE = f"own, beside {SHARED_TRUE}"
 M1 = ("milestones", "m1")
 MILESTONE = base("milestones: {m1: {description: x}}")
 LIST = ("job_token_scope", "groups", "acme")
@@ -289,11 +291,11 @@ def test_a_target_that_was_not_read_agrees_to_nothing_and_one_without_the_sectio
     wishes: Mapping[Target, Mapping[Steps, Wish]] = {API: {SETTING: TRUE}, LIB: {SETTING: TRUE}}
     api, lib = (API, "approval_settings"), (LIB, "approval_settings")
     unread = Membership.of(manifests.stacks, wishes, {api})
-    assert [spot.in_own for spot in place(TRUE, SETTING, stack, unread)] == [True]
+    assert written(place(TRUE, SETTING, stack, unread)) == [OWN_TRUE]
     unable = Membership.of(manifests.stacks, {API: {SETTING: TRUE}}, {api}, {lib})
-    assert [spot.in_own for spot in place(TRUE, SETTING, stack, unable)] == [False]
+    assert written(place(TRUE, SETTING, stack, unable)) == [SHARED_TRUE]
     unlisted = Membership.of(manifests.stacks, wishes, {api, lib}, fixed=stack.layers)
-    assert [spot.in_own for spot in place(TRUE, SETTING, stack, unlisted)] == [True]
+    assert written(place(TRUE, SETTING, stack, unlisted)) == [OWN_TRUE]
 
 
 def test_what_is_within_a_locked_item_that_goes_is_held_with_it() -> None:
