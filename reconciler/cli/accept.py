@@ -34,7 +34,8 @@ from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system import clock
 
 if TYPE_CHECKING:
-    from reconciler.accept import Acceptance, Deferral
+    from reconciler.edit.differences import Acceptance
+    from reconciler.edit.excepting import Deferral
     from reconciler.model.item import Finding
     from reconciler.reports.proposals import ProposalTarget
 
@@ -122,7 +123,7 @@ def accept(
 
         _propose(connection, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
-    from reconciler.accept.files import write_texts
+    from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
     with heeding(patience=1):
@@ -143,7 +144,7 @@ def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Defer
     Raises:
         UsageError: one option is missing, or the day is none or over.
     """
-    from reconciler.accept import Deferral
+    from reconciler.edit.excepting import Deferral
 
     if only_locks and until is None:
         raise UsageError("--only-locks goes with --until DAY --reason TEXT")
@@ -265,11 +266,12 @@ def _accept_drift(
     connection: ConnectionOptions,
     output: OutputOptions,
 ) -> "Acceptance":
-    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.accept`."""
-    from reconciler.accept import Drift, ManifestFiles, accept_until
-    from reconciler.accept import accept as accept_all
-    from reconciler.accept.files import linked_files
+    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.edit`."""
     from reconciler.cli.planning import run_of
+    from reconciler.edit.accept import accept as accept_all
+    from reconciler.edit.differences import Drift, ManifestFiles
+    from reconciler.edit.excepting import accept_until
+    from reconciler.edit.writing import linked_files
     from reconciler.engine.plan import compared, with_origins
 
     inputs = inputs_of(sources, partial(tokens_of, connection))

@@ -20,7 +20,7 @@ from reconciler.cli.sources import warn
 from reconciler.cli.stdout import write_stdout
 
 if TYPE_CHECKING:
-    from reconciler.export.run import ExportResult
+    from reconciler.edit.export import ExportResult
 
 LOG = logging.getLogger("reconciler")
 
@@ -64,7 +64,7 @@ def init(
     3 if a file or a part of a group is missing, and with 1 if nothing was written.
     """
     from reconciler.cli.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
-    from reconciler.export.left_out import causes
+    from reconciler.edit.left_out import causes
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.reports.markdown import code
@@ -141,8 +141,8 @@ def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
 
 
 def _export(connection: ConnectionOptions, output: OutputOptions, groups: tuple[str, ...]) -> "ExportResult":
-    from reconciler.export.run import Layout, draw_export
-    from reconciler.export.targets import ExportRequest
+    from reconciler.edit.export import Layout, draw_export
+    from reconciler.edit.targets import ExportRequest
     from reconciler.kinds import all_kinds
 
     with connected(connection) as client, watched(client.traffic, output) as progress:

@@ -31,9 +31,9 @@ from reconciler.document.compare import StoredComparison
 from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
-from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
-from reconciler.manifests.stack.locks import ALL
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, LEVELS_OF
+from reconciler.manifests.layers import PRUNE, UNMANAGED
+from reconciler.manifests.locks import ALL
 from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
@@ -272,7 +272,7 @@ def manifest_schema(kinds: Kinds) -> Schema:
 
 def _spec(document: str, kinds: Kinds) -> Schema:
     """Return the schema of the spec of a kind of document."""
-    levels = levels_of(document)
+    levels = LEVELS_OF[document]
     held = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
     sections = {name: _section(kind, levels) for name, kind in held.items()}
     prunable = [name for name, kind in held.items() if kind.prunable]

@@ -189,6 +189,7 @@ inventories = st.builds(
 )
 
 
+@pytest.mark.untraced
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(inventories)
 def test_any_list_comes_back_as_it_was_written(inventory: Inventory) -> None:

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.export.own import Addressee
-from reconciler.export.sections import Exported, Spec
-from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
-from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
+from reconciler.edit.own import Addressee
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.edit.yaml_edit import same, written
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.declared import DeclaredTarget
-from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE
+from reconciler.manifests.layers import DeclaredTarget
+from reconciler.manifests.sources import TEMPLATE, Document, open_source, search
 from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
@@ -51,8 +49,8 @@ class Folder:
     manifests: Manifests
     templates: tuple[Path, ...]
     compact: bool = False
-    _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
-    _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
+    _changed: dict[Document, Any] = field(default_factory=dict)
+    _added: list[tuple[str, Any]] = field(default_factory=list)
     _taken: dict[str, Path] = field(default_factory=dict)
 
     def with_discovered(self, targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]) -> "Folder":
@@ -81,23 +79,6 @@ class Folder:
         stack = replace(merged.stack, target=read.resolved.target)
         return Addressee(read, stack, stack.prune, sections, exceptions=merged.desired.exceptions)
 
-    def beneath(self, resolved: ResolvedTarget) -> Spec | None:
-        """Return what lies beneath the document of a target, as one manifest writes it; None if nothing covers it.
-
-        Where a target has no document, these are the sets that select it; else, its profiles too.
-        """
-        declared = self.find(resolved)
-        if declared is not None:
-            lower = self.manifests.of(declared.target).beneath
-            return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
-        merged = self.manifests.targets.get(resolved.target.identity)
-        return merged.as_written if merged else None
-
-    def profile(self, name: str) -> Spec | None:
-        """Return the spec of a profile, None if there is none of that name."""
-        layer = self.manifests.index.profiles.get(name)
-        return None if layer is None else layer.document.value.get("spec", {})
-
     def update(self, document: Document, spec: Spec) -> None:
         """Let a document have another spec."""
         self._replace(document, document.value | ({"spec": spec} if spec or "spec" in document.value else {}))
@@ -112,7 +93,7 @@ class Folder:
 
     def _replace(self, document: Document, value: Any) -> None:
         if not same(document.value, value):
-            self._changed.setdefault(Path(document.source.path), {})[document.number] = value
+            self._changed[document] = value
 
     def add(self, path: Path, document: dict[str, Any]) -> None:
         """Put a document into a file, behind those it may have."""
@@ -120,23 +101,19 @@ class Folder:
             self._taken.update((str(file).casefold(), file) for file in self.texts)
         path = distinct(path, self._taken)
         self._taken[str(path).casefold()] = path
-        self._added.setdefault(path, []).append(document)
+        self._added.append((str(path), document))
 
     def changed_texts(self) -> dict[Path, str]:
         """Return the texts of the files that change.
 
         Raises:
-            OutputFailed: a file is written in a way that does not survive being updated in place.
+            OutputFailed: see `written`.
         """
-        texts = {
-            path: updated_text(Source(str(path), self.texts[path]), changes) for path, changes in self._changed.items()
-        }
-        for path, documents in self._added.items():
-            before = texts.get(path, self.texts.get(path, ""))
-            line = self._modeline(path, before)
-            new = NEXT.join(line + write_yaml([document], compact=self.compact) for document in documents)
-            texts[path] = appended_text(Source(str(path), before), new)
-        return texts
+
+        def write(path: str, before: str, document: Any) -> str:
+            return self._modeline(Path(path), before) + write_yaml([document], compact=self.compact)
+
+        return written({str(path): text for path, text in self.texts.items()}, self._changed, self._added, write)
 
     def _modeline(self, path: Path, before: str) -> str:
         """Return the comment by which editors find the schema of a new document, which they look for in each document.

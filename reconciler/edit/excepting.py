@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from reconciler.accept.differences import (
+from reconciler.edit.differences import (
     CONTRADICTION,
-    ODD_LAYOUT,
     Acceptance,
     Drift,
     ManifestFiles,
@@ -17,14 +15,11 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.export.placement import Edit, Except
+from reconciler.edit.drafts import Drafts, accepted
+from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Drop
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
 from reconciler.model.state import Unreadable
@@ -68,20 +63,11 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     Raises:
         ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
     """
-    manifests = drift.manifests
-    closed = files.closed_among(manifests)
-    sources = manifests.index.sources
-    while True:
-        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
-        drafts, covered, left = _Excepting(drift, kinds, deferral, closed).run(drafts)
-        try:
-            texts = drafts.texts(sources)
-        except Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
-            continue
-        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        held = () if deferral.only_locks else drift.held
-        return Acceptance(before, texts, drift.targets, covered, (*held, *left))
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        return _Excepting(drift, kinds, deferral, closed).run(drafts)
+
+    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +159,7 @@ class _Excepting:
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
             return difference.reason
         own = sound.index.targets.get(target.identity)
-        file = own.layer.document.source.path if own else ""
+        file = own.document.source.path if own else ""
         return (
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
@@ -187,4 +173,4 @@ def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> 
     """Return the own document of a target, None if it has none, and the one that declares the section."""
     own = sound.index.targets.get(target.identity)
     beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
-    return (own.layer.document if own else None), beside
+    return (own.document if own else None), beside

@@ -4,22 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from reconciler.edit.edits import Add, Drop, Put, Rename
+from reconciler.edit.place import Membership, Spots, Wish, place
 from reconciler.manifests import Manifests, Member, read_contents
+from reconciler.manifests.layers import Layer
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Layer
-from reconciler.manifests.stack.placing import (
-    Add,
-    Drop,
-    InLayers,
-    InOwn,
-    Membership,
-    Placing,
-    Put,
-    Rename,
-    Revive,
-    Wish,
-    place,
-)
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS
 
@@ -53,18 +42,15 @@ def own(target: Target, spec: str = "{}") -> str:
     return PROJECT % (target.ref, spec)
 
 
-def written(placing: Placing) -> list[str]:
+def written(spots: Spots) -> list[str]:
     """Return each place with the change there, a line each."""
 
     def named(layer: Layer, at: Steps) -> str:
         return f"{layer.title or 'own'}: {'.'.join(map(str, at))}"
 
-    match placing:
-        case InLayers(places, change):
-            return [f"{named(layer, at)} = {change}" for layer, at in places]
-        case InOwn(beside, changes):
-            return [f"own, beside {named(beside, at)} = {change}" for at, change in changes.items()]
-    return [placing.reason]
+    if isinstance(spots, str):
+        return [spots]
+    return [f"{'own, beside ' if spot.in_own else ''}{named(spot.layer, spot.steps)} = {spot.change}" for spot in spots]
 
 
 def placed(
@@ -82,6 +68,8 @@ def placed(
 SETTING = ("approval_settings", "allow_author_approval")
 SHARED = base("approval_settings: {allow_author_approval: false}")
 TRUE, FALSE = Put(value=True), Put(value=False)
+SHARED_TRUE = "profile base: approval_settings.allow_author_approval = Put(value=True)"
+OWN_TRUE = f"own, beside {SHARED_TRUE}"
 M1 = ("milestones", "m1")
 MILESTONE = base("milestones: {m1: {description: x}}")
 LIST = ("job_token_scope", "groups", "acme")
@@ -185,19 +173,19 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]
     ),
     "a null above an item": (
         (MILESTONE, own(API, "milestones: {m1: null}")),
-        (Revive({"state": "closed"}), M1),
+        (Put({"state": "closed"}), M1),
         {},
         ["own: milestones.m1 = Drop()"],
     ),
     "a null of a profile": (
         (base("milestones: {m1: null}"), own(API)),
-        (Revive({"state": "closed"}), M1),
+        (Put({"state": "closed"}), M1),
         {},
         ["profile base: milestones.m1 = Put(value={'state': 'closed'})"],
     ),
     "a null that others keep": (
         (base("milestones: {m1: null}"), own(API), own(LIB)),
-        (Revive({"state": "closed"}), M1),
+        (Put({"state": "closed"}), M1),
         {},
         ["own, beside profile base: milestones.m1 = Put(value={'state': 'closed'})"],
     ),
@@ -242,38 +230,38 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]
     ),
     "a new item of all targets": (
         (PRUNED, own(API), own(LIB)),
-        (Add({"state": "closed"}), M1),
-        {LIB: {M1: Add({"state": "closed"})}},
+        (Put({"state": "closed"}), M1),
+        {LIB: {M1: Put({"state": "closed"})}},
         ["profile base: milestones.m1 = Put(value={'state': 'closed'})"],
     ),
     "a new item of one target": (
         (PRUNED, own(API), own(LIB)),
-        (Add({"state": "closed"}), M1),
+        (Put({"state": "closed"}), M1),
         {},
         ["own, beside profile base: milestones.m1 = Put(value={'state': 'closed'})"],
     ),
     "a new item of all targets, of which one prunes by itself": (
         (PRUNED, own(API, "{prune: [milestones], milestones: {}}"), own(LIB)),
-        (Add({}), M1),
-        {LIB: {M1: Add({})}},
+        (Put({}), M1),
+        {LIB: {M1: Put({})}},
         ["profile base: milestones.m1 = Put(value={})"],
     ),
     "a new item of the one target, which prunes by itself": (
         (PRUNED, own(API, "{prune: [milestones], milestones: {}}")),
-        (Add({}), M1),
+        (Put({}), M1),
         {},
         ["own, beside own: milestones.m1 = Put(value={})"],
     ),
     "a new rule of each target": (
         (RULES, own(API), own(LIB)),
-        (Add({}), RULE),
-        {LIB: {(RULE[0], "acme/lib/x"): Add({})}},
+        (Put({}), RULE),
+        {LIB: {(RULE[0], "acme/lib/x"): Put({})}},
         ["profile base: container_repository_protection_rules.{path}/x = Put(value={})"],
     ),
     "a new rule that names one target for all": (
         (RULES, own(API), own(LIB)),
-        (Add({}), RULE),
-        {LIB: {RULE: Add({})}},
+        (Put({}), RULE),
+        {LIB: {RULE: Put({})}},
         ["profile base: container_repository_protection_rules.acme/api/x = Put(value={})"],
     ),
     "a new entry of all targets": (
@@ -303,11 +291,11 @@ def test_a_target_that_was_not_read_agrees_to_nothing_and_one_without_the_sectio
     wishes: Mapping[Target, Mapping[Steps, Wish]] = {API: {SETTING: TRUE}, LIB: {SETTING: TRUE}}
     api, lib = (API, "approval_settings"), (LIB, "approval_settings")
     unread = Membership.of(manifests.stacks, wishes, {api})
-    assert isinstance(place(TRUE, SETTING, stack, unread), InOwn)
+    assert written(place(TRUE, SETTING, stack, unread)) == [OWN_TRUE]
     unable = Membership.of(manifests.stacks, {API: {SETTING: TRUE}}, {api}, {lib})
-    assert isinstance(place(TRUE, SETTING, stack, unable), InLayers)
+    assert written(place(TRUE, SETTING, stack, unable)) == [SHARED_TRUE]
     unlisted = Membership.of(manifests.stacks, wishes, {api, lib}, fixed=stack.layers)
-    assert isinstance(place(TRUE, SETTING, stack, unlisted), InOwn)
+    assert written(place(TRUE, SETTING, stack, unlisted)) == [OWN_TRUE]
 
 
 def test_what_is_within_a_locked_item_that_goes_is_held_with_it() -> None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reconciler.accept.differences import Acceptance
+from reconciler.edit.differences import Acceptance
 from reconciler.errors import OutputFailed
 from reconciler.manifests.sources import UTF_8_MARK
 from reconciler.system.files import A_LINK, is_linked, naming, save_all

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from json import dumps
 from typing import Any
 
+from reconciler.edit.read import LiveSnapshot
+from reconciler.edit.sections import entries_of
+from reconciler.edit.targets import ResolvedTarget
 from reconciler.engine.read import UNEXPECTED
 from reconciler.errors import BadAnswer
-from reconciler.export.read import LiveSnapshot
-from reconciler.export.sections import entries_of
-from reconciler.export.targets import ResolvedTarget
 from reconciler.model.endpoints import Collection, Named
 from reconciler.model.kind import Kind, Kinds, Rehearsed
 from reconciler.model.protocols import Json, Reader

@@ -3,11 +3,11 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.edit.left_out import LeftOut
+from reconciler.edit.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import learn_ids, read_part
 from reconciler.engine.why import REFUSALS, ProjectRecord, together, unfit, with_causes
-from reconciler.export.left_out import LeftOut
-from reconciler.export.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle

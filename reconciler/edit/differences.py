@@ -8,8 +8,8 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
+from reconciler.edit.completion import drawn
 from reconciler.engine.compare.planner import make_plan
-from reconciler.export.completion import drawn
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE
 from reconciler.model.item import Change, Finding, Update, problem_at

@@ -4,8 +4,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.export.left_out import LeftOut
-from reconciler.export.targets import ResolvedTarget
+from reconciler.edit.left_out import LeftOut
+from reconciler.edit.targets import ResolvedTarget
 from reconciler.model.diff import fields_of, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds
@@ -26,14 +26,13 @@ UNDECIDED = "the repository is empty: its first push decides what is protected; 
 SEVERAL = "several of one name, where a manifest declares one: rename or delete the others, then export again"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Exported:
     """A target as a manifest declares it.
 
     Attributes:
         resolved: the target.
         spec: the sections, in the order of the kinds.
-        concise: the same, without those fields of items that have the service's default.
         left_out: by section, everything that exists and no manifest can declare.
         undecided: the sections of an empty repository that nobody has protected anything in: they are not in the spec,
             for the first push decides what is protected there.
@@ -41,17 +40,12 @@ class Exported:
 
     resolved: ResolvedTarget
     spec: Spec
-    concise: Spec
     left_out: Mapping[str, tuple[LeftOut, ...]]
     undecided: frozenset[str] = frozenset()
 
     def without(self, sections: Container[str]) -> "Exported":
         """Return the same without some sections."""
-        spec, concise = (
-            {name: section for name, section in written.items() if name not in sections}
-            for written in (self.spec, self.concise)
-        )
-        return replace(self, spec=spec, concise=concise)
+        return replace(self, spec={name: section for name, section in self.spec.items() if name not in sections})
 
 
 def export_target(
@@ -63,8 +57,8 @@ def export_target(
         resolved: the target.
         live: what was read.
         kinds: all kinds.
-        all_fields: whether the fields of items that have the service's default are written too.
-        empty_lists: whether empty lists are written too, which say nothing unless the section is pruned.
+        all_fields: whether the fields of items that have the service's default are declared too.
+        empty_lists: whether empty lists are declared too, which say nothing unless the section is pruned.
     """
     target = resolved.target
     spec: Spec = {}
@@ -83,18 +77,15 @@ def export_target(
             left_out[kind.name] = tuple(
                 LeftOut(what, target, why, sort, cause, read) for what, why, sort, cause, read in omitted
             )
-    concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
-    concise = concise if empty_lists else without_empty_lists(concise, kinds)
-    return Exported(resolved, spec, concise, left_out, frozenset(undecided))
+    spec = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
+    if not empty_lists:
+        spec = {name: _without_empty_lists(kinds[name], section) for name, section in spec.items()}
+    return Exported(resolved, spec, left_out, frozenset(undecided))
 
 
-def without_empty_lists(spec: Spec, kinds: Kinds) -> Spec:
-    """Return a spec without the lists of sections that have no entries."""
-    lists = {name: {part.name for part in kind.parts if isinstance(part, Collection)} for name, kind in kinds.items()}
-    return {
-        name: {key: value for key, value in section.items() if value != [] or key not in lists[name]}
-        for name, section in spec.items()
-    }
+def _without_empty_lists(kind: Kind, section: Spec) -> Spec:
+    lists = {part.name for part in kind.parts if isinstance(part, Collection)}
+    return {key: value for key, value in section.items() if value != [] or key not in lists}
 
 
 def entries_of(part: Collection, live: Iterable[LiveRecord], resolved: ResolvedTarget) -> list[LiveRecord]:
@@ -115,14 +106,14 @@ def declarable(record: LiveRecord) -> dict[str, Any]:
     """Return the fields that a manifest can declare, and read-only ones, named as `fields_of` names them."""
     shown = fields_of(record.resource)
     flat: dict[str, Any] = {name: shown[name] for name in shown if name in record.read_only}
-    for name, value in every_field(record).items():
+    for name, value in _fields("", "", record, []).items():
         flat |= {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
     return {name: value for name, value in flat.items() if name in shown}
 
 
-def every_field(record: LiveRecord) -> dict[str, Any]:
-    """Return what a manifest declares of an object."""
-    return _fields("", "", record, [])
+def undeclarable(record: LiveRecord) -> set[str]:
+    """Return the fields that were read and contradict others, named as `fields_of` names them."""
+    return {*fields_of(record.resource)} - {*declarable(record)} - {*record.read_only, *record.unshown}
 
 
 def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.export.edits import by_place, edited_stack
-from reconciler.export.placement import Placement
-from reconciler.export.wishes import Wishes
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placing import Membership, Rename
+from reconciler.edit.edits import Rename, by_place, edited_stack
+from reconciler.edit.place import Membership, Placement
+from reconciler.edit.wishes import Wishes
+from reconciler.manifests.layers import Stack
 from reconciler.manifests.validation import check_section
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
-from reconciler.model.state import LiveState, Lookup, Reference, Section, Vocabulary
+from reconciler.model.state import LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Target
 
 Place = tuple[Target, str]
@@ -57,6 +56,18 @@ def checked(stack: Stack, name: str) -> Iterator[Section]:
     checked, _ = check_section(stack, spec, stack.target)
     if checked is not None:
         yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+
+
+def readable(sections: Iterable[Section], live: LiveState) -> Iterator[Section]:
+    """Yield sections with the parts that could be read."""
+    for section in sections:
+        wanted = {
+            part: value
+            for part, value in section.wanted.items()
+            if not isinstance(live.parts.get((section.target, section.kind, part), Unreadable("")), Unreadable)
+        }
+        if wanted:
+            yield replace(section, wanted=wanted)
 
 
 def joined(wished: Wishes, further: Wishes | None) -> Wishes:

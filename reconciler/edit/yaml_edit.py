@@ -10,15 +10,16 @@ removes the two together. Code that restores such lines and comments is longer t
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
 from reconciler.errors import OutputFailed
-from reconciler.manifests.sources import Source
+from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.yaml_emitter import STANDARD, Indents, behind_key, block, has_entries, inline
 from reconciler.manifests.yaml_reader import LOADER
 
@@ -47,6 +48,49 @@ class RenamedKey(str):
         return key
 
 
+class LayoutLost(OutputFailed):
+    """A file is written in a way that does not survive being updated in place.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: cannot update in place without touching unrelated lines; nothing was written: export into "
+            "another folder and compare the two"
+        )
+        self.path = path
+
+
+def written(
+    existing: Mapping[str, str],
+    changed: Mapping[Document, Any],
+    added: Iterable[tuple[str, Any]],
+    write: Callable[[str, str, Any], str],
+) -> dict[Path, str]:
+    """Return the texts of the files that change, sorted by path.
+
+    Args:
+        existing: the texts of the files there are, by path.
+        changed: the new values of documents.
+        added: the files of further documents, each with its value.
+        write: returns the text of a further document; it gets the path, the text before it, and the value.
+
+    Raises:
+        LayoutLost: see there.
+        OutputFailed: a file is written in a way that does not survive a further document.
+    """
+    changes: dict[str, dict[int, Any]] = {}
+    for document, value in changed.items():
+        changes.setdefault(document.source.path, {})[document.number] = value
+    texts = {path: updated_text(Source(path, existing[path]), values) for path, values in changes.items()}
+    for path, value in added:
+        before = texts.get(path, existing.get(path, ""))
+        texts[path] = appended_text(Source(path, before), write(path, before, value))
+    return {Path(path): texts[path] for path in sorted(texts)}
+
+
 def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
     """Return the text of a file with changed documents, read again to see that it has the wanted values.
 
@@ -55,7 +99,7 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
         changes: the new plain values, by number of document.
 
     Raises:
-        OutputFailed: the file is written in a way that does not survive being updated in place.
+        LayoutLost: see there.
     """
     unix = source.text.replace("\r\n", "\n")
     values = source.read().values
@@ -65,10 +109,7 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
     reading = Source(source.path, text).read()
     if not reading.errors and reading.values == wanted:
         return text.replace("\n", "\r\n") if unix != source.text else text
-    raise OutputFailed(
-        f"{source.path}: cannot update in place without touching unrelated lines; nothing was written: export into "
-        "another folder and compare the two"
-    )
+    raise LayoutLost(source.path)
 
 
 def appended_text(source: Source, new: str) -> str:

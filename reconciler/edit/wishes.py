@@ -4,14 +4,13 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.edit.edits import Add, Drop, Put, Rename
+from reconciler.edit.place import Wish
+from reconciler.edit.sections import declarable, item_fields
 from reconciler.engine.compare.collections import without_itself
 from reconciler.engine.compare.part import DeclaredPart
-from reconciler.export.sections import declarable, item_fields
+from reconciler.manifests.layers import OLD_NAMES, Stack, literal
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.placing import Add, Drop, Put, Rename, Revive, Wish
-from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update
@@ -185,7 +184,7 @@ class _Drift:
         else:
             fields = literal(item_fields(self.kind, record, all_fields=self.wishes.all_fields))
             declared = self._names(part).entries.get(self._canonical(part, shown))
-            self._put(*((shown,), Add(fields)) if declared is None else ((declared[0],), Revive(fields)))
+            self._put((shown if declared is None else declared[0],), Put(fields))
 
     def _keep_empty(self) -> None:
         """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""

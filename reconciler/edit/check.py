@@ -4,18 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
 
+from reconciler.edit.completion import readable
+from reconciler.edit.sections import quoted
+from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.engine.compare.planner import plan_target
-from reconciler.export.sections import quoted
-from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.manifests import Member, read_contents
 from reconciler.model.item import Update
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
-from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
-
-NO_MEMBERS: Mapping[str, tuple[Member, ...]] = MappingProxyType({})
+from reconciler.model.state import LiveState
 
 
 def disagreements(
@@ -23,24 +21,9 @@ def disagreements(
     targets: Sequence[ResolvedTarget],
     live: LiveState,
     kinds: Kinds,
-    members: Mapping[str, Sequence[Member]] = NO_MEMBERS,
+    members: Mapping[str, Sequence[Member]],
 ) -> Iterator[str]:
     """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
-
-    Args and errors: see `disagreeing`.
-    """
-    for _, sentences in disagreeing(texts, targets, live, kinds, members):
-        yield from sentences
-
-
-def disagreeing(
-    texts: Mapping[Path, str],
-    targets: Sequence[ResolvedTarget],
-    live: LiveState,
-    kinds: Kinds,
-    members: Mapping[str, Sequence[Member]] = NO_MEMBERS,
-) -> Iterator[tuple[ResolvedTarget, list[str]]]:
-    """Yield the targets for which a plan would still have something in what was read, with a sentence for each.
 
     Args:
         texts: the manifests, by path.
@@ -58,30 +41,13 @@ def disagreeing(
     for resolved in targets:
         for identity in resolved.identities:
             if identity in by_identity:
-                target = _as_read(by_identity[identity], resolved, live)
-                plan = plan_target(target, live, kinds, timedelta())
-                lookups = sorted(map(str, plan.lookups))
-                looked_up = [f"{resolved.target}: a plan would still look up {lookup}" for lookup in lookups]
-                if sentences := [*_differences(plan), *looked_up]:
-                    yield resolved, sentences
-
-
-def _as_read(target: DesiredTarget, resolved: ResolvedTarget, live: LiveState) -> DesiredTarget:
-    """Return a target under the name it was read by, with the parts that could be read."""
-
-    def is_readable(section: str, part: str) -> bool:
-        return not isinstance(live.parts.get((resolved.target, section, part), Unreadable("")), Unreadable)
-
-    sections = tuple(
-        Section(
-            resolved.target,
-            section.kind,
-            {name: wanted for name, wanted in section.wanted.items() if is_readable(section.kind, name)},
-            section.prune,
-        )
-        for section in target.sections
-    )
-    return replace(target, target=resolved.target, sections=sections)
+                wanted = by_identity[identity]
+                sections = (replace(section, target=resolved.target) for section in wanted.sections)
+                wanted = replace(wanted, target=resolved.target, sections=tuple(readable(sections, live)))
+                plan = plan_target(wanted, live, kinds, timedelta())
+                yield from _differences(plan)
+                for lookup in sorted(map(str, plan.lookups)):
+                    yield f"{resolved.target}: a plan would still look up {lookup}"
 
 
 def _differences(plan: TargetPlan) -> Iterator[str]:

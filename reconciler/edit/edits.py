@@ -1,17 +1,106 @@
-"""Documents as edits leave them. Pure."""
+"""Edits of documents, and documents as edits leave them. Pure."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.export.placement import Edit, Except
-from reconciler.export.yaml_edit import RenamedKey
+from reconciler.edit.yaml_edit import RenamedKey
+from reconciler.manifests.layers import OLD_NAMES, Layer, SectionSpecs, Stack, braces, has_placeholder
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import braces, has_placeholder
-from reconciler.manifests.stack.placing import Add, Drop, Put
-from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpecs
 from reconciler.model.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A field or an item is declared with a value, which is as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A declared field, item or entry is not there.
+
+    Attributes:
+        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
+            keeps the object declared. Targets agree whichever they have.
+    """
+
+    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """An item is there by its former name, which is as a manifest writes it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """An entry of a list is declared besides, as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """A deviation is accepted for a while: the entry of `metadata.exceptions`, as a manifest writes it."""
+
+    exception: Mapping[str, Any]
+
+
+Change = Put | Drop | Rename | Add | Except
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of one document.
+
+    Attributes:
+        document: None for the document that its target does not have yet.
+        beside: the document that declares the value so far.
+        steps: from the spec down, as the document writes them; to a list, if an entry is appended.
+        change: what happens there.
+        wished: the targets that wish it, each with the steps in its merged spec.
+        shared: whether the document is a profile or a set.
+        is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
+            go, or what other edits uncover.
+        is_revival: whether it replaces the null of an item in a profile or set.
+        beneath: how many of the first steps lead to what lower layers of the own document declare too: it may go from
+            there once it is empty.
+    """
+
+    document: Document | None
+    beside: Document
+    steps: Steps
+    change: Change
+    wished: list[tuple[Target, Steps]]
+    shared: bool = False
+    is_conditional: bool = False
+    is_revival: bool = False
+    beneath: int = 0
+
+    @property
+    def section(self) -> str:
+        """The section that changes."""
+        return str(self.steps[0])
+
+    @property
+    def place(self) -> Document | Target:
+        """The document, or the target that does not have one yet."""
+        return self.document or self.wished[0][0]
+
+    @property
+    def targets(self) -> list[Target]:
+        """Those that wish it."""
+        return [target for target, _ in self.wished]
+
+    @property
+    def uncovers(self) -> bool:
+        """Whether it takes an item from a profile or set, so that a null beneath counts."""
+        is_drop = self.shared and isinstance(self.change, Drop) and len(self.steps) == len(("section", "item"))
+        return is_drop and not self.is_conditional
 
 
 def by_place(edits: Iterable[Edit]) -> dict[Document | Target, list[Edit]]:
@@ -44,11 +133,14 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
                 _except(changed.setdefault("metadata", {}).setdefault("exceptions", []), exception)
             case Drop():
                 has_items = specs[edit.section].items is not None
-                _drop(spec, edit.steps, kept=has_items or edit.section in kept, fields=3 if has_items else 2)
+                fields, is_kept = 3 if has_items else 2, has_items or edit.section in kept
+                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), fields=fields)
             case _:
                 renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.change.name
     for above, names in renames.items():
         _rename(_holder(spec, (*above, "")), names)
+    if not spec and value.get("spec") != {}:
+        del changed["spec"]
     return changed
 
 
@@ -81,7 +173,7 @@ def _edited_layer(
     declared = {name: section for name, section in layer.sections.items() if name in sections}
     own = [edit for edit in edits if edit.section in sections]
     if own:
-        declared = edited_value({"spec": declared}, own, kept, stack.specs)["spec"]
+        declared = edited_value({"spec": declared}, own, kept, stack.specs).get("spec", {})
     if layer.normalized is None or any(has_placeholder(text) for text, *_ in braces(declared if own else {})):
         return replace(layer, sections=declared, normalized=None)
     normalized = (
@@ -102,19 +194,19 @@ def copied(value: Any, key: Callable[[Any], Any] = lambda key: key) -> Any:
     return value
 
 
-def _drop(spec: Any, steps: Steps, *, kept: bool, fields: int) -> None:
+def _drop(spec: Any, steps: Steps, *, kept: int, fields: int) -> None:
     """Remove a value, and what becomes empty around it and means nothing when it is empty.
 
     Args:
         spec: of a document.
         steps: to the value.
-        kept: whether an empty section, item or list means something.
+        kept: how many steps lead to a section, item or list at most that means nothing when it is empty.
         fields: how many steps lead to a field; an empty field with keys of its own means nothing.
     """
     holder = _holder(spec, steps)
     del holder[steps[-1]]
     is_in_field = isinstance(holder, dict) and len(steps) > fields
-    if not holder and len(steps) > 1 and (is_in_field or not kept):
+    if not holder and len(steps) > 1 and (is_in_field or len(steps) - 1 <= kept):
         _drop(spec, steps[:-1], kept=kept, fields=fields)
 
 

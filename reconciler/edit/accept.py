@@ -5,20 +5,18 @@ out and planned once, which shows the values that they uncover beneath them, and
 only other targets of its profiles and sets may surprise it. The second pass corrects that in the own documents alone.
 Differences that the last plan still shows are refused.
 
-Manifests that would have errors are not written: what is at fault is placed again, one rung further (see `Rung`). That
-ends, since each attempt takes some target a rung further, and nothing is edited beyond the last one.
+Manifests that would have errors are not written: a target at fault agrees to nothing, and if it is at fault again,
+nothing is written for it.
 """
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from itertools import product
-from pathlib import Path
 
-from reconciler.accept.differences import (
+from reconciler.edit.completion import alone, checked, collected, joined
+from reconciler.edit.differences import (
     CONTRADICTION,
-    ODD_LAYOUT,
     Acceptance,
     Drift,
     ManifestFiles,
@@ -26,16 +24,13 @@ from reconciler.accept.differences import (
     place,
     plan_again,
 )
-from reconciler.accept.drafts import Drafts, Unchangeable
-from reconciler.export.completion import alone, checked, collected, joined
-from reconciler.export.edits import by_place, edited_stack
-from reconciler.export.placement import Difference, Edit, Placement
-from reconciler.export.wishes import Wishes
+from reconciler.edit.drafts import Drafts, accepted
+from reconciler.edit.edits import Edit, by_place, edited_stack
+from reconciler.edit.place import Difference, Membership, Placement, is_merged
+from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import OLD_NAMES, Stack
 from reconciler.manifests.sources import Document
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placing import Membership, is_merged
-from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
@@ -50,17 +45,8 @@ Fault = tuple[Hashable, str]
 NO_FAULTS: Set[Fault] = frozenset()
 
 
-class Rung(IntEnum):
-    """How what a target wishes in a section is placed: the next one, where manifests would have errors."""
-
-    AGREED = 0
-    """In profiles and sets where their targets agree, else in its own document."""
-    OWN = 1
-    """In its own document."""
-    RESTATED = 2
-    """In its own document, which declares all declared fields of the section: it may be checked by itself."""
-    REFUSED = 3
-    """Nowhere."""
+GIVEN_UP = 2
+"""How often a target is at fault in a section until its differences there stay."""
 
 
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
@@ -75,20 +61,12 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         kinds: all kinds.
         files: where the manifests are.
     """
-    manifests = drift.manifests
-    closed = files.closed_among(manifests)
-    sources = manifests.index.sources
-    while True:
-        drafts = Drafts(manifests.index.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
-        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(manifests, drafts))
-        try:
-            texts = drafts.texts(sources)
-        except Unchangeable as odd:
-            closed[str(odd)] = ODD_LAYOUT
-            continue
-        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        accepted = (drift.asked - Counter(map(place, left))).total()
-        return Acceptance(before, texts, drift.targets, accepted, (*drift.held, *left))
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
+        return drafts, (drift.asked - Counter(map(place, left))).total(), left
+
+    return accepted(drift, files, attempt, drift.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +122,14 @@ class _Accepting:
         """Return the edited documents, and what is left of the plan, each with the reason."""
         plan, live = self._plan(revision.manifests, self.drift.live)
         wishes, live = self._completed(self._wishes(plan, revision.manifests, live), revision.manifests, live)
-        revision, rungs, refusals = self._pass(revision, wishes, live, {})
+        faults: Counter[Place] = Counter()
+        revision, refusals = self._pass(revision, wishes, live, faults)
         plan, live = self._plan(revision.manifests, live)
         wishes = self._wishes(plan, revision.manifests, live)
-        rungs = {place: max(rungs.get(place, Rung.OWN), Rung.OWN) for place in self.drift.planned}
-        verified, rungs, further = self._pass(revision, wishes, live, rungs)
+        verified, further = self._pass(revision, wishes, live, faults, apart=True)
         if verified is not revision:
             plan, live = self._plan(verified.manifests, live)
-        return verified.drafts, [*self._left(plan, refusals | further, rungs)]
+        return verified.drafts, [*self._left(plan, refusals | further, faults)]
 
     def _plan(self, manifests: Manifests, live: LiveState) -> tuple[Plan, LiveState]:
         return plan_again(manifests.desired, self.drift.planned, live, self.kinds)
@@ -187,56 +165,59 @@ class _Accepting:
         return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}, live
 
     def _pass(
-        self, revision: _Revision, wishes: Mapping[Target, Wishes], live: LiveState, rungs: Mapping[Place, Rung]
-    ) -> tuple[_Revision, Mapping[Place, Rung], dict[Difference, str]]:
-        """Return the manifests with wishes carried out, how each is placed, and the reasons of those that are not."""
+        self,
+        revision: _Revision,
+        wishes: Mapping[Target, Wishes],
+        live: LiveState,
+        faults: Counter[Place],
+        *,
+        apart: bool = False,
+    ) -> tuple[_Revision, dict[Difference, str]]:
+        """Return the manifests with wishes carried out, and the reasons of those that are not.
+
+        Args:
+            revision: the manifests.
+            wishes: of each target.
+            live: what was read.
+            faults: counts how often a target is at fault in a section.
+            apart: whether no profile and no set may change.
+        """
         refused = {(target, *at): reason for target, wished in wishes.items() for at, reason in wished.refused.items()}
+        specs = self.drift.manifests.index.specs
         while True:
-            members = self._members(revision.manifests, wishes, live, rungs)
-            restated = {place for place, rung in rungs.items() if rung is Rung.RESTATED}
+            members = self._members(revision.manifests, wishes, live, faults, apart=apart)
+            # Until it is known what sets a target has that is named by its ID, its document has to be right by itself.
+            restated = {
+                (target, name) for target, name in faults if isinstance(target.ref, int) and specs[name].items is None
+            }
             placement = Placement.of(revision.manifests.stacks, members, self.closed, restated)
             refused |= placement.refused
             edits = _necessary([*placement.edits.values()], members)
             revised, faulty = revision.edited(edits, self.drift.manifests) if edits else (revision, NO_FAULTS)
             if revised is not None:
-                return revised, rungs, refused
-            rungs = self._raised(rungs, edits, faulty, revision, members)
+                return revised, refused
+            wishing = {(target, edit.section) for edit in edits for target in edit.targets}
+            faults.update(wishing & self._blamed(edits, faulty, revision, members) or wishing)
 
     def _members(
-        self, manifests: Manifests, wishes: Mapping[Target, Wishes], live: LiveState, rungs: Mapping[Place, Rung]
+        self,
+        manifests: Manifests,
+        wishes: Mapping[Target, Wishes],
+        live: LiveState,
+        faults: Mapping[Place, int],
+        *,
+        apart: bool,
     ) -> Membership:
         unreadable = {
             (target, section) for (target, section, _), part in live.parts.items() if isinstance(part, Unreadable)
         }
-        apart = {place for place, rung in rungs.items() if rung > Rung.AGREED}
         wished = {
-            target: {
-                steps: wish
-                for steps, wish in wishes_of.wishes.items()
-                if rungs.get((target, steps[0]), Rung.AGREED) < Rung.REFUSED
-            }
-            for target, wishes_of in wishes.items()
+            target: {at: wish for at, wish in own.wishes.items() if faults.get((target, at[0]), 0) < GIVEN_UP}
+            for target, own in wishes.items()
         }
-        known = self.drift.planned - unreadable - apart
+        known = frozenset() if apart else self.drift.planned - unreadable - faults.keys()
         fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
         return Membership.of(manifests.stacks, wished, known, self.drift.inapplicable, fixed)
-
-    def _raised(
-        self,
-        rungs: Mapping[Place, Rung],
-        edits: Sequence[Edit],
-        faulty: Set[Fault],
-        revision: _Revision,
-        members: Membership,
-    ) -> Mapping[Place, Rung]:
-        """Return the rungs with those at fault one further, and all whose profiles and sets change with theirs."""
-        raised = dict(rungs)
-        blamed = self._blamed(edits, faulty, revision, members)
-        for target, section in blamed or {(target, edit.section) for edit in edits for target in edit.targets}:
-            rung = rungs.get((target, section), Rung.AGREED)
-            skips = rung is Rung.OWN and self.drift.manifests.index.specs[section].items is not None
-            raised[target, section] = Rung.REFUSED if skips else Rung(min(rung + 1, Rung.REFUSED))
-        return raised
 
     def _blamed(
         self, edits: Sequence[Edit], faulty: Set[Fault], revision: _Revision, members: Membership
@@ -244,25 +225,20 @@ class _Accepting:
         """Return the targets at fault, and those that share changed profiles and sets with them; with the section."""
         changed = {(edit.document, edit.section) for edit in edits if edit.shared}
         blamed = {(place, section) for place, section in faulty if isinstance(place, Target)}
-        groups: list[Set[Place]] = []
         for layer, stacks in members.stacks.items():
             read = revision.read.get(layer.document, layer.document)
-            for section in {edit.section for edit in edits}:
+            for section in {section for _, section in faulty}:
                 group = {(stack.target, section) for stack in stacks}
-                blamed |= group if (read, section) in faulty else set()
-                groups += [group] if (layer.document, section) in changed else []
-        reached, frontier = set(), blamed
-        while frontier:
-            reached |= frontier
-            frontier = {place for group in groups if group & frontier for place in group} - reached
-        return {place for place in reached if any(steps[0] == place[1] for steps in members.wishes.get(place[0], ()))}
+                shares = (layer.document, section) in changed and not faulty.isdisjoint(group)
+                blamed |= group if shares or (read, section) in faulty else set()
+        return blamed
 
-    def _left(self, plan: Plan, refused: Mapping[Difference, str], rungs: Mapping[Place, Rung]) -> Iterator[Finding]:
+    def _left(self, plan: Plan, refused: Mapping[Difference, str], faults: Mapping[Place, int]) -> Iterator[Finding]:
         """Yield what is left of the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
             places = ((target, section, name, field_) for name, field_ in self._places(problem))
-            given_up = CONTRADICTION if rungs.get((target, section)) is Rung.REFUSED else ""
+            given_up = CONTRADICTION if faults.get((target, section), 0) >= GIVEN_UP else ""
             reason = next((refused[place] for place in places if place in refused), given_up)
             reason = reason or problem.reason or CONTRADICTION
             yield replace(problem, reason=reason, fix=problem.fix if reason == problem.reason else "")
