@@ -36,8 +36,8 @@ from reconciler.system import clock
 if TYPE_CHECKING:
     from reconciler.edit.differences import Acceptance
     from reconciler.edit.excepting import Deferral
-    from reconciler.gitops.proposals import ProposalTarget
     from reconciler.model.item import Finding
+    from reconciler.reports.proposals import ProposalTarget
 
 LOG = logging.getLogger("reconciler")
 
@@ -119,7 +119,7 @@ def accept(
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
     code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
-        from reconciler.gitops.proposals import ProposalTarget
+        from reconciler.reports.proposals import ProposalTarget
 
         _propose(connection, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
@@ -197,8 +197,8 @@ def _propose(
     deferral: "Deferral | None",
 ) -> None:
     """Commit the texts to a branch of a project, and open or update its merge request."""
-    from reconciler.gitops.proposals import Proposal, open_merge_request, propose
     from reconciler.model.wording import counted
+    from reconciler.reports.proposals import Proposal, open_merge_request, propose
 
     project = place.project
     files = counted(len(accepted.texts), "file")

@@ -29,9 +29,8 @@ from reconciler.edit.edits import Edit, by_place, edited_stack
 from reconciler.edit.place import Difference, Membership, Placement, is_merged
 from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import OLD_NAMES, Stack
 from reconciler.manifests.sources import Document
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds

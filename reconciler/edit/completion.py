@@ -6,7 +6,7 @@ from dataclasses import replace
 from reconciler.edit.edits import Rename, by_place, edited_stack
 from reconciler.edit.place import Membership, Placement
 from reconciler.edit.wishes import Wishes
-from reconciler.manifests.stack.layers import Stack
+from reconciler.manifests.layers import Stack
 from reconciler.manifests.validation import check_section
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan

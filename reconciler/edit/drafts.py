@@ -12,8 +12,8 @@ from reconciler.edit.files import distinct, document_path
 from reconciler.edit.yaml_edit import LayoutLost, written
 from reconciler.manifests import Manifests, is_manifest
 from reconciler.manifests.documents import target_document
+from reconciler.manifests.layers import SectionSpecs
 from reconciler.manifests.sources import Document, Source
-from reconciler.manifests.stack.sections import SectionSpecs
 from reconciler.manifests.yaml_emitter import write_document
 from reconciler.model.item import Finding
 from reconciler.model.targets import Target
@@ -45,7 +45,7 @@ class Drafts:
         homes: dict[str, Path] = {}
         named = {str(own.target.ref): own for own in manifests.index.targets.values()}
         for path in sorted(named, key=lambda path: path.count("/")):  # what is right in a group stands for the group
-            file = Path(named[path].layer.document.source.path)
+            file = Path(named[path].document.source.path)
             above = [*file.parents]
             home = above[min(path.count("/"), len(above) - 1)]
             home = home if document_path(home, named[path].target) == file else file.parent

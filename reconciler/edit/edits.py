@@ -5,10 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.edit.yaml_edit import RenamedKey
+from reconciler.manifests.layers import OLD_NAMES, Layer, SectionSpecs, Stack, braces, has_placeholder
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import braces, has_placeholder
-from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpecs
 from reconciler.model.targets import Target
 
 

@@ -18,10 +18,8 @@ from reconciler.edit.differences import (
 from reconciler.edit.drafts import Drafts, accepted
 from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
 from reconciler.model.state import Unreadable
@@ -161,7 +159,7 @@ class _Excepting:
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
             return difference.reason
         own = sound.index.targets.get(target.identity)
-        file = own.layer.document.source.path if own else ""
+        file = own.document.source.path if own else ""
         return (
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
@@ -175,4 +173,4 @@ def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> 
     """Return the own document of a target, None if it has none, and the one that declares the section."""
     own = sound.index.targets.get(target.identity)
     beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
-    return (own.layer.document if own else None), beside
+    return (own.document if own else None), beside

@@ -18,10 +18,17 @@ from reconciler.edit.targets import ExportRequest, ResolvedTarget
 from reconciler.engine.why import ProjectRecord, unfit
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
+from reconciler.manifests.layers import (
+    PRUNE,
+    UNMANAGED,
+    Layer,
+    SectionSpecs,
+    literal,
+    placeholder_values,
+    section_specs,
+    stacked,
+)
 from reconciler.manifests.project_sets import chosen
-from reconciler.manifests.stack.layers import Layer, stacked
-from reconciler.manifests.stack.placeholders import literal, placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpecs, section_specs
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import FleetReader
@@ -196,7 +203,7 @@ class _Writing:
         apart = [addressee.alone for addressee in above if addressee.exported.resolved not in fits]
         specs |= own_specs(apart, live, self.kinds, self._all_fields)
         for resolved, document in documents.items():
-            self.files.update(document.layer.document, specs[resolved])
+            self.files.update(document.document, specs[resolved])
         new = [read for read in exported if read.resolved not in documents]
         self._write_new(new, {addressee.exported.resolved.full_path for addressee in apart})
         return exported
@@ -277,7 +284,7 @@ class _Writing:
         if existing:
             inside |= {project.full_path for project in self.snapshot.targets if self.files.find(project)} - apart
             selected = chosen(existing.select, current)
-            self.files.exclude(existing.layer.document, sorted({*selected} - inside))
+            self.files.exclude(existing.document, sorted({*selected} - inside))
         elif profile or added:
             excluded = sorted(current - (inside & {read.resolved.full_path for read in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})

@@ -15,7 +15,7 @@ from reconciler.edit.sections import Exported, Spec
 from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.edit.yaml_edit import same, written
 from reconciler.manifests import Manifests, Member, read_contents
-from reconciler.manifests.declared import DeclaredTarget
+from reconciler.manifests.layers import DeclaredTarget
 from reconciler.manifests.sources import TEMPLATE, Document, open_source, search
 from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.kind import Kinds

@@ -17,10 +17,8 @@ from reconciler.edit.targets import ResolvedTarget
 from reconciler.edit.wishes import Wishes
 from reconciler.engine.compare.planner import plan_target
 from reconciler.manifests.documents import profile_document
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Stack, literal
 from reconciler.manifests.sources import Document, Source, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
 from reconciler.manifests.yaml_emitter import write_yaml
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.kind import Kinds

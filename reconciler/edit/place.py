@@ -23,12 +23,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reconciler.edit.edits import Add, Change, Drop, Edit, Put, Rename
+from reconciler.manifests.layers import OLD_NAMES, Layer, Stack, fill, literal
+from reconciler.manifests.locks import lock_on
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.locks import lock_on
-from reconciler.manifests.stack.placeholders import fill, literal
-from reconciler.manifests.stack.sections import OLD_NAMES
-from reconciler.manifests.stack.trace import Declaration, declarations
+from reconciler.manifests.trace import Declaration, declarations
 from reconciler.model.targets import Key, Target
 
 Wish = Put | Drop | Rename | Add

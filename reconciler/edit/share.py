@@ -16,8 +16,7 @@ from typing import Any
 
 from reconciler.edit.sections import Exported, Spec
 from reconciler.edit.targets import ResolvedTarget
-from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
-from reconciler.manifests.stack.sections import SectionSpec, SectionSpecs
+from reconciler.manifests.layers import SectionSpec, SectionSpecs, fill, literal, placeholder_values
 
 FEWEST = 2
 """Projects that can share something."""

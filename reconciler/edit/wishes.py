@@ -9,10 +9,8 @@ from reconciler.edit.place import Wish
 from reconciler.edit.sections import declarable, item_fields
 from reconciler.engine.compare.collections import without_itself
 from reconciler.engine.compare.part import DeclaredPart
+from reconciler.manifests.layers import OLD_NAMES, Stack, literal
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import literal
-from reconciler.manifests.stack.sections import OLD_NAMES
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update

@@ -7,8 +7,8 @@ import pytest
 from reconciler.edit.edits import Add, Drop, Put, Rename
 from reconciler.edit.place import Membership, Spots, Wish, place
 from reconciler.manifests import Manifests, Member, read_contents
+from reconciler.manifests.layers import Layer
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Layer
 from reconciler.model.targets import Level, Target
 from tests.building import KINDS
 

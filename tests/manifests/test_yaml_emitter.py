@@ -62,6 +62,7 @@ def test_what_is_written_is_read_back_the_same(compact: bool) -> None:
     assert [root.value for root in read_positions(written).roots] == documents
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(st.text() | st.text("abny10eo~_-.:#é\n\t ", max_size=12), st.integers(1, 6), st.integers(0, 6))
 @example("on", 2, 2)

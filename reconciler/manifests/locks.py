@@ -9,10 +9,9 @@ from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.sources import Location, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec, SectionSpecs, unknown_section
-from reconciler.manifests.stack.trace import declarations, field_path, traced
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, SectionSpec, SectionSpecs, Stack, unknown_section
+from reconciler.manifests.sources import Steps
+from reconciler.manifests.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
 
 ALL = "all"
@@ -37,14 +36,10 @@ class Lock:
     entry: Steps
     value: Any
 
-    @property
-    def location(self) -> Location:
-        """The place of its entry in `metadata.locks`."""
-        return self.layer.document.find(self.entry, key=len(self.entry) == len(("metadata", "locks", "section")))
-
     def __str__(self) -> str:
         """`profile baseline (manifests/baseline.yaml:5:31)`."""
-        return f"{self.layer.title} ({self.location})"
+        is_all = len(self.entry) == len(("metadata", "locks", "section"))
+        return f"{self.layer.title} ({self.layer.document.find(self.entry, key=is_all)})"
 
 
 @lru_cache(maxsize=16)
@@ -62,11 +57,6 @@ def _by_steps(stack: Stack) -> Mapping[Steps, list[tuple[int, Lock]]]:
         if lock.steps[0] != PRUNE:
             placed.setdefault(lock.steps, []).append((place, lock))
     return placed
-
-
-def locks_at(stack: Stack, steps: Steps) -> list[Lock]:
-    """Return the locks of exactly the value at some steps of the merged spec, the lowest first."""
-    return [lock for _, lock in _by_steps(stack).get(steps, ())]
 
 
 def lock_on(stack: Stack, steps: Steps) -> Lock | None:
@@ -195,13 +185,13 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
         if unites and isinstance(here, list):
             changed = [(*steps, repr(entry)) for entry in here if entry not in lock.value]
         else:
-            changed = [*_differences(steps, lock.value if steps == lock.steps else UNDECLARED, here)]
+            changed = [*differences(steps, lock.value if steps == lock.steps else UNDECLARED, here)]
         written = traced(layer, stack.specs[name], stack.values)
         yield from ((layer, _contradiction(lock, written[place].steps, layer)) for place in changed)
 
 
 def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
-    """Return what a layer has in the place of a locked value, given its field or item; or what is no mapping around."""
+    """Return a layer's value in the place of a locked one, given its field or item; or one around, if no mapping."""
     steps = lock.steps[:2]
     for step in lock.steps[2:]:
         if not isinstance(value, Mapping):
@@ -233,13 +223,13 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
             return
 
 
-def _differences(steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
-    """Yield the steps to each value that is not as locked."""
-    if isinstance(locked, dict) and isinstance(here, dict):
-        for key in here:
-            if key in locked:
-                yield from _differences((*steps, key), locked[key], here[key])
-    elif locked != here or isinstance(locked, bool) != isinstance(here, bool):
+def differences(steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
+    """Yield the steps to each value that is in both of two values, and not the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in other:
+            if key in one:
+                yield from differences((*steps, key), one[key], other[key])
+    elif one != other or isinstance(one, bool) != isinstance(other, bool):
         yield steps
 
 

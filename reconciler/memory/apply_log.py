@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from pydantic import AwareDatetime, NonNegativeInt
 
-from reconciler.model.absence import SHORT_SHA_LENGTH
-from reconciler.model.inventory import COMMIT_SHA, is_web_address
+from reconciler.memory.absence import SHORT_SHA_LENGTH
+from reconciler.memory.inventory import COMMIT_SHA, is_web_address
 
 SUBJECT = re.compile(r"apply: (.{1,200}?)(?: \([0-9a-f]{7,64}\))?")
 COUNT = re.compile(r"([0-9]{1,9}) (created|updated|deleted)")

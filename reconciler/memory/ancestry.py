@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from reconciler.model.absence import LastApplied, Standing
+from reconciler.memory.absence import LastApplied, Standing
 from reconciler.system.processes import git
 
 SUBMODULE = "160000"

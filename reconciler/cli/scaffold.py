@@ -5,12 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler import CONFIGURATION, __version__
+from reconciler import CONFIGURATION, SCHEMAS, __version__
 
 COMPONENTS = "tools/reconciler"
 """The project with the CI/CD components and the image, if none is named."""
-
-SCHEMAS = Path("schemas")
 
 PIPELINE_FILE = Path(".gitlab-ci.yml")
 
@@ -135,7 +133,7 @@ def scaffold(api_url: str | None, pieces: Pieces) -> dict[Path, str]:
         api_url: of the service; None to leave it to the environment.
         pieces: of the pipeline.
     """
-    from reconciler.manifests.yaml_emitter import inline  # noqa: PLC0415 - most commands start without it
+    from reconciler.manifests.yaml_emitter import inline
 
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
     configuration = (

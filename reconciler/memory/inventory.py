@@ -6,14 +6,14 @@ its objects, sorted, so that two versions can be compared.
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from reconciler.errors import InventoryUnreadable
-from reconciler.model.targets import LEVELS, PATHLESS, Key, Level
+from reconciler.model.targets import LEVELS, PATHLESS, Key, Level, Target
 
 FORMAT = "reconciler.inventory/v1"
 
@@ -37,6 +37,9 @@ MAX_ID = 2**63 - 1
 ObjectKey = tuple[str, str, str, int]
 """Target, section, part and ID of an object."""
 
+TargetNames = Callable[[Target, int | None], str]
+"""Returns the name of a target, of which the ID may be known."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetLine:
@@ -45,7 +48,7 @@ class TargetLine:
     Attributes:
         target: its level and numeric ID, as `target_name` writes them.
         path: its full path at that time; empty for the instance and the user.
-        digest: of its effective spec, as of `model.effective`; empty if what is declared now is not known to be done.
+        digest: of its effective spec, as of `memory.effective`; empty if what is declared now is not known to be done.
         again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
     """
 
@@ -120,19 +123,27 @@ class Inventory:
         """Return whether two spellings of a URL, this list's and another, are those of one service."""
         return _place(self.service) == _place(service)
 
-    def target_at(self, level: Level, path: str) -> str | None:
-        """Return the target that had a path when it was last applied, as `TargetLine` names it; None if there is none.
-
-        Of two that had it one after the other, the one with the higher ID is the later one.
-        """
-        named = (line for line in self.targets.values() if line.path.casefold() == path.casefold())
-        names = [line.target for line in named if line.target.startswith(f"{level} ")]
-        return max(names, key=target_order, default=None)
-
 
 def target_name(level: Level, number: int | None) -> str:
     """Return a target as the list names it, such as `project 7`; the instance and the user have no number here."""
     return str(level) if level in PATHLESS or number is None else f"{level} {number}"
+
+
+def target_names(inventory: Inventory) -> TargetNames:
+    """Return what names targets as a list does: by their IDs, else by the paths in the list; empty if neither is known.
+
+    Of two that had a path one after the other, the one with the higher ID is the later one.
+    """
+    lines = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
+    listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}
+
+    def name(target: Target, number: int | None) -> str:
+        number = target.ref if isinstance(target.ref, int) else number
+        if number is None and target.level not in PATHLESS:
+            return listed.get((str(target.level), str(target.ref).casefold()), "")
+        return target_name(target.level, number)
+
+    return name
 
 
 def target_order(name: str) -> tuple[int, int]:

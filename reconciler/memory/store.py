@@ -12,12 +12,12 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.ancestry import Ancestry
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.branch import SHA_1, applies, content, tip, write_commit
-from reconciler.gitops.exchange import Exchange, exchange
-from reconciler.gitops.remotes import Login, Person, Remote
-from reconciler.model.inventory import Inventory, inventory_text, read_inventory
+from reconciler.memory.ancestry import Ancestry
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.branch import SHA_1, Repository, applies, content, tip, write_commit
+from reconciler.memory.exchange import Exchange, exchange
+from reconciler.memory.inventory import Inventory, inventory_text, read_inventory
+from reconciler.memory.remotes import Login, Person, Remote
 from reconciler.system.processes import git
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class OpenInventory:
     error: InventoryUnreadable | None = None
     applies: tuple[Apply, ...] | None = None
 
+    def contains(self, commit: str) -> bool:
+        """Return whether the checked-out commit contains another."""
+        return self.ancestry is not None and self.ancestry.contains(commit)
+
 
 NO_INVENTORY = OpenInventory()
 
@@ -89,27 +93,21 @@ NO_LIST = (
 
 
 class InventoryPlace(Protocol):
-    """A repository that has the branch."""
+    """Where the branch is."""
+
+    @property
+    def repository(self) -> Repository:
+        """The repository that has it, or has fetched it."""
+
+    @property
+    def branch(self) -> str:
+        """The branch's name."""
 
     def last(self) -> str:
         """Return the branch's last commit, as it is now; empty if there is no branch.
 
         Raises:
             InventoryUnreadable: it cannot be asked for.
-        """
-
-    def text(self, commit: str) -> str:
-        """Return the list at a commit.
-
-        Raises:
-            InventoryUnreadable: the commit holds anything else.
-        """
-
-    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """Return the last applies up to a commit, the latest first, as far as they are here.
-
-        Raises:
-            InventoryUnreadable: a commit cannot be read.
         """
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
@@ -147,7 +145,7 @@ class Store:
         commit = self.place.last()
         if not commit:
             return Stored("", Inventory(self.service))
-        inventory, warnings = read_inventory(self.place.text(commit), self.sections)
+        inventory, warnings = read_inventory(content(self.place.repository, self.place.branch, commit), self.sections)
         if not inventory.is_about(self.service):
             return Stored(commit, Inventory(self.service), other_service=inventory.service)
         return Stored(commit, inventory, warnings)
@@ -198,21 +196,18 @@ class Local:
     branch: str
     committer: Person
 
+    @property
+    def repository(self) -> Repository:
+        """See `InventoryPlace`."""
+        return self
+
     def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-        """Run git; see `branch.Repository`."""
+        """Run git; see `Repository`."""
         return git(self.top, arguments, sent)
 
     def last(self) -> str:
         """See `InventoryPlace`."""
         return tip(self, self.branch)
-
-    def text(self, commit: str) -> str:
-        """See `InventoryPlace`."""
-        return content(self, self.branch, commit)
-
-    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `InventoryPlace`."""
-        return applies(self, commit, most)
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `InventoryPlace`."""
@@ -238,6 +233,11 @@ class Distant:
     committer: Person
     depth: int = 1
 
+    @property
+    def repository(self) -> Repository:
+        """See `InventoryPlace`."""
+        return self.exchange
+
     def last(self) -> str:
         """See `InventoryPlace`."""
         commit = self.exchange.ask(self.branch)
@@ -245,14 +245,6 @@ class Distant:
             return commit
         self.exchange.fetch(self.branch, self.depth)
         return tip(self.exchange, self.branch)
-
-    def text(self, commit: str) -> str:
-        """See `InventoryPlace`."""
-        return content(self.exchange, self.branch, commit)
-
-    def applies(self, commit: str, most: int) -> tuple[Apply, ...]:
-        """See `InventoryPlace`."""
-        return applies(self.exchange, commit, most)
 
     def history(self, commit: str) -> Collection[str]:
         """Return the IDs of a commit of the manifests and of all that it descends from; none if it cannot be had."""
@@ -345,7 +337,7 @@ def open_inventory(store: Store, ancestry: Ancestry | None, obstacle: str, most:
     """
     try:
         stored = store.read()
-        log = store.place.applies(stored.commit, most) if stored.commit and most else ()
+        log = applies(store.place.repository, stored.commit, most) if stored.commit and most else ()
     except InventoryUnreadable as error:
         return OpenInventory(ancestry=ancestry, obstacle=obstacle, error=error)
     for warning in stored.warnings:
@@ -369,8 +361,8 @@ def last_applies(place: InventoryPlace, most: int) -> tuple[Apply, ...]:
     commit = place.last()
     if not commit:
         return ()
-    place.text(commit)  # a branch with anything else is not read
-    return place.applies(commit, most)
+    content(place.repository, place.branch, commit)  # a branch with anything else is not read
+    return applies(place.repository, commit, most)
 
 
 def _not_stored(reason: str) -> str:

@@ -1,17 +1,14 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
+from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unknown_section
+from reconciler.manifests.locks import Lock, locks_of
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.locks import Lock, locks_at, locks_of
-from reconciler.manifests.stack.placeholders import fill
-from reconciler.manifests.stack.sections import OLD_NAMES, level_error, unknown_section
-from reconciler.manifests.stack.trace import object_path
+from reconciler.manifests.trace import object_path
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import EXPIRES_SOON, DeclaredException
 from reconciler.model.foreign_keys import foreign_keys, unknown_key
@@ -100,8 +97,10 @@ def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     if name not in whole.sections:
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
     elif name not in whole.prune:
-        if item is not None and not any(_objects(whole, name, item)):
-            guess = closest(str(item), [*_names(whole, name)])
+        names = _names(whole, name)
+        folded = str if whole.specs[name].items else str.casefold
+        if item is not None and folded(str(item)) not in map(folded, names):
+            guess = closest(str(item), names)
             hint = f"; did you mean `{guess}`?" if guess else ""
             yield Diagnostic(
                 ("item",), f"`{item}` is not declared{NO_EFFECT} unless the inventory lists it{hint}", "warning"
@@ -110,20 +109,6 @@ def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
         for number, field in enumerate(exception.fields):
             if not _declares(whole, name, item, field):
                 yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
-
-
-def _lists(whole: Stack, name: str) -> Sequence[Steps]:
-    """Return the steps below a section to what names its objects: the section itself, or its lists of names."""
-    spec = whole.specs[name]
-    return [()] if spec.items else [(field,) for field in spec.lists]
-
-
-def _objects(whole: Stack, name: str, item: Key) -> Iterator[Steps]:
-    """Yield the steps to each object of a name that a section declares."""
-    for part in _lists(whole, name):
-        steps = object_path(whole, name, part, item, None)
-        if len(steps) == len((name, *part, item)):
-            yield steps
 
 
 def _declares(whole: Stack, name: str, item: Key | None, field: str) -> bool:
@@ -136,13 +121,12 @@ def _declares(whole: Stack, name: str, item: Key | None, field: str) -> bool:
     )
 
 
-def _names(whole: Stack, name: str) -> Iterator[str]:
-    """Yield the names of the objects that a section declares, of lists and mappings: anything else is an error."""
-    for part in _lists(whole, name):
-        names: Any = whole.sections[name]
-        for field in part:
-            names = names.get(field) if isinstance(names, dict) else None
-        yield from map(str, names if isinstance(names, list | dict) else ())
+def _names(whole: Stack, name: str) -> list[str]:
+    """Return the names of the objects that a section declares, of lists and mappings: anything else is an error."""
+    spec, section = whole.specs[name], whole.sections[name]
+    fields = [section.get(field) for field in spec.lists] if isinstance(section, dict) else []
+    named = [section] if spec.items else fields
+    return [str(each) for names in named if isinstance(names, list | dict) for each in names]
 
 
 def _same(collection: Collection, name: Key, item: Key) -> bool:
@@ -167,12 +151,7 @@ def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
 
 def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
-    items = whole.specs[exception.section].items
-    if items is None or exception.item is None:
-        locks: Iterable[Lock] = locks_of(whole)
-    else:
-        locks = locks_at(whole, (exception.section, exception.item))
-    covered = [lock for lock in locks if _covers(exception, lock, whole)]
+    covered = [lock for lock in locks_of(whole) if _covers(exception, lock, whole)]
     if covered:
         named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
@@ -185,7 +164,7 @@ def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
         return False
     spec, fields = whole.specs[section], exception.fields
     if spec.items is not None:
-        named = exception.item is None or _same(spec.items, inner[0], exception.item)
+        named = exception.item in {None, inner[0]}
         held = lock.value if isinstance(lock.value, dict) else {}
         return named and (not fields or any(field.partition(".")[0] in held for field in fields))
     if exception.item is not None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from reconciler import CONFIGURATION
 from reconciler.errors import ConfigurationError
-from reconciler.gitops.snapshot import Snapshot, is_as_then, snapshot
 from reconciler.manifests import Inputs, Manifests
+from reconciler.memory.snapshot import Snapshot, is_as_then, snapshot
 
 
 def committed(inputs: Inputs, now: Manifests) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model import endpoints
-from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.resource import Objects, Resource
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section
@@ -236,16 +236,16 @@ def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredSta
     )
 
 
-def stale_absences(planned: Iterable[ObjectLine], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
+def stale_absences(planned: Iterable[ObjectKey], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
     """Return the planned deletions by absence that must not be carried out any more, and why.
 
     Args:
-        planned: the lines that the plan deletes.
+        planned: the objects that the plan deletes.
         inventory: as it is now, before the first write.
         last: what was applied last, by that list.
     """
     gone = "the inventory no longer lists it: plan again"
-    stale = {line.key: last.obstacle or (gone if line.key not in inventory.objects else "") for line in planned}
+    stale = {key: last.obstacle or (gone if key not in inventory.objects else "") for key in planned}
     return {key: why for key, why in stale.items() if why}
 
 

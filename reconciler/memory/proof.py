@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.gitops.revision import Revision, read_revision
-from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, Manifests
 from reconciler.manifests.project_sets import Discovered, Member, by_group
-from reconciler.model.absence import SHORT_SHA_LENGTH, is_declared
-from reconciler.model.inventory import ObjectLine
+from reconciler.memory.absence import SHORT_SHA_LENGTH, is_declared
+from reconciler.memory.inventory import ObjectLine
+from reconciler.memory.revision import Revision, read_revision
+from reconciler.memory.snapshot import snapshot
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Identity, Level, Target
 

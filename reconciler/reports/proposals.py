@@ -14,8 +14,8 @@ from hashlib import sha1, sha256
 from urllib.parse import quote, urlencode
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound
-from reconciler.gitops.keeping import Board, Keeper, Record, Result, as_stored, own_user, project_path, until_certain
 from reconciler.model.protocols import Json, Request
+from reconciler.reports.keeping import Board, Keeper, Record, Result, as_stored, own_user, project_path, until_certain
 
 BYTE_ORDER_MARK = "\ufeff".encode()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from shutil import which
 
 from reconciler.errors import OutputFailed, ReconcilerError
-from reconciler.gitops.apply_log import KilledRun
+from reconciler.memory.apply_log import KilledRun
 from reconciler.system.files import append_line, naming, open_own, replacing
 from reconciler.system.processes import git, repository
 

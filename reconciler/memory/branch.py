@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.errors import InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.apply_log import Apply, read_apply
-from reconciler.gitops.remotes import Person
+from reconciler.memory.apply_log import Apply, read_apply
+from reconciler.memory.remotes import Person
 
 if TYPE_CHECKING:
     import subprocess

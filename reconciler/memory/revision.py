@@ -13,11 +13,11 @@ from typing import Any
 
 from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
-from reconciler.gitops.snapshot import Snapshot, is_as_then, object_id
 from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
+from reconciler.memory.snapshot import Snapshot, is_as_then, object_id
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
 from reconciler.system.checkout import in_ci
@@ -54,7 +54,10 @@ class Revision:
 
     def with_discovered(self, discovered: Discovered, paths: Mapping[Target, str]) -> "Revision":
         """Return the revision with all sets applied; see `Manifests.with_discovered`."""
-        manifests, files, warnings = _read(self.then, self.inputs, self._files, self._values, (discovered, paths))
+        known = discovered, paths
+        manifests, files, warnings = _read(
+            self.then, self.inputs, self._files, self._values, manifests=self.manifests, known=known
+        )
         return replace(self, manifests=manifests, warnings=(*self.warnings, *warnings), _files=files)
 
 
@@ -139,9 +142,20 @@ def _read(
     inputs: Inputs,
     files: Mapping[str, bytes | tuple[Document, ...]],
     values: Mapping[str, Any] | None,
+    *,
+    manifests: Manifests | None = None,
     known: tuple[Discovered, Mapping[Target, str]] | None = None,
 ) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
-    """Return the manifests in some files, the files without those that are not valid, and a warning about these."""
+    """Return the manifests in some files, the files without those that are not valid, and a warning about these.
+
+    Args:
+        then: the revision.
+        inputs: what the manifests are read from.
+        files: of all manifests.
+        values: of templates.
+        manifests: what the files declare, if they were read before.
+        known: the members of groups, and the paths of targets that are named by ID.
+    """
     around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
     warnings: list[str] = []
     while True:
@@ -150,7 +164,7 @@ def _read(
             for name, content in files.items()
         }
         try:
-            manifests = read_contents(
+            manifests = manifests or read_contents(
                 contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, around=around
             )
             return (manifests.with_discovered(*known) if known else manifests), files, tuple(warnings)
@@ -159,6 +173,7 @@ def _read(
             shown = {name: {escaped(f"{then.revision}:{name}"), escaped(name)} for name in files}
             broken = [name for name, paths in shown.items() if paths & wrong] or [*files]
             files = {name: content for name, content in files.items() if name not in broken}
+            manifests = None
             warnings.append(_warning(then, f"files with errors there are left out: {', '.join(broken)}", errors))
 
 

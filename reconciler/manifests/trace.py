@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill
 from reconciler.manifests.sources import Location, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.placeholders import Placeholders, fill
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec
 from reconciler.model.targets import Key
 
 Trace = Mapping[Steps, Sequence["Declaration"]]
@@ -42,7 +40,7 @@ class Declaration(NamedTuple):
 
 
 def declarations(stack: Stack, steps: Steps) -> Sequence[Declaration]:
-    """Return who declares the value at some steps of a target's spec, lowest first: the last one has won."""
+    """Return the declarations of the value at some steps of a target's spec, lowest first: the last one has won."""
     section, *inner = steps
     if section in {PRUNE, UNMANAGED}:
         return [*(_prunings if section == PRUNE else _unmanaged)(stack, inner)]
@@ -65,7 +63,7 @@ def find(stack: Stack, steps: Steps, *, key: bool = False) -> tuple[Layer, Locat
 
 @lru_cache(maxsize=1024)  # accept asks for the sections of one target after those of all others
 def trace(stack: Stack, section: str) -> Trace:
-    """Return who declares each value of a section; an entry of a list of names has its name for a number."""
+    """Return the declarations of each value of a section; an entry of a list of names has its name for a number."""
     merged: dict[Steps, list[Declaration]] = {}
     for layer in stack.layers:
         if section in layer.sections:
@@ -75,7 +73,7 @@ def trace(stack: Stack, section: str) -> Trace:
 
 
 def traced(layer: Layer, spec: SectionSpec, values: Placeholders | None) -> Mapping[Steps, Declaration]:
-    """Return what a layer declares in a section, by the steps to it in the spec of a target with these values."""
+    """Return a layer's declarations in a section, by the steps to them in the spec of a target with these values."""
     return _traced(layer, spec, None if values is None or layer.normalized is not None else tuple(values.items()))
 
 
@@ -116,7 +114,7 @@ def _entry(entry: Any) -> str:
 
 
 def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
-    """Yield who declares `prune`, or its entry of a number in the merged list."""
+    """Yield the declarations of `prune`, or of its entry of a number in the merged list."""
     for layer in stack.layers:
         if layer.prune is not None and not inner:
             yield Declaration(layer, (PRUNE,), layer.prune)
@@ -164,7 +162,7 @@ def object_path(stack: Stack, section: str, part: Steps, name: Key | None, field
 
 @lru_cache(maxsize=16)
 def _listed(stack: Stack, steps: Steps) -> Mapping[str, int]:
-    """Return where a merged list has an entry, by the entry in lower case; the first of equal ones."""
+    """Return the index of each entry of a merged list, by the entry in lower case; the first of equal ones."""
     here: Any = stack.sections
     for step in steps:
         here = here[step]

@@ -11,8 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError, InventoryUnreadable
-from reconciler.gitops.remotes import Login, Remote
-from reconciler.model.inventory import COMMIT_SHA
+from reconciler.memory.inventory import COMMIT_SHA
+from reconciler.memory.remotes import Login, Remote
 from reconciler.system.processes import CONFIG_KEY, CONFIG_VALUE, HARMLESS_GIT_SETTINGS, inherited
 from reconciler.system.terminal import escaped
 
