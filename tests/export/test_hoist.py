@@ -199,8 +199,9 @@ def test_a_profile_that_is_there_is_used_as_it_is(cli_runner: CliRunner) -> None
     [
         ("job_token_scope", "{job_token_scope: {groups: [acme/none]}}"),
         ("notification_settings", "{notification_settings: {notification_email: ada@example.com}}"),
+        ("milestones", "{milestones: {}, epics: {}}"),
     ],
-    ids=["what a document cannot take back", "what only a user has"],
+    ids=["what a document cannot take back", "what only a user has", "what only a group has"],
 )
 def test_a_profile_that_does_not_go_with_what_is_live_is_left_alone(
     cli_runner: CliRunner, section: str, spec: str
