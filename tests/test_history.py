@@ -92,7 +92,7 @@ API, GROUPS = ALL[0], ALL[2]
 
 def ages(history: History, *of: tuple[Place, str]) -> list[int | None]:
     """Return the days from noon at which differences were first seen; None for those that are gone."""
-    since = history.since()
+    since = history.first_seen()
     found = [since.get(fingerprint(difference(*each))) for each in of]
     return [None if moment is None else (moment - NOON).days for moment in found]
 
@@ -143,7 +143,7 @@ def test_over_any_runs_a_difference_keeps_its_first_moment_until_a_run_looks_and
         for mark, place in now.items():
             places_of[mark] = place
             expected.setdefault(mark, at)
-        assert history.since() == expected
+        assert history.first_seen() == expected
         assert load_history(save_history(history), EMPTY.service) == history
         assert with_run(history, saved) == history
         assert history.runs[-1].changes + history.runs[-1].problems == len(expected)
@@ -222,11 +222,11 @@ def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
         history = with_run(history, run(NOON + number * DAY, Seen({API: names}), ALL))
     assert history
     assert [((each.at - NOON).days, each.changes) for each in history.runs] == [(2, 5), (3, 7), (4, 9)]
-    assert len(history.since()) == 5
+    assert len(history.first_seen()) == 5
     assert ages(history, (API, "0"), (API, "4"), (API, "8")) == [0, 2, None]
     for days, left in ((93, 5), (95, 0)):
         later = run(NOON + timedelta(days=days), Seen({}), ALL[3:4], narrowed=True)
-        assert len(with_run(history, later).since()) == left
+        assert len(with_run(history, later).first_seen()) == left
 
 
 def test_a_history_holds_addresses_and_no_values() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.document.checksum import with_checksum
-from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
+from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, with_findings
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.prepare import declared_again
 from reconciler.errors import PlanRefused
@@ -75,7 +75,7 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     prospect = Prospect(run, seen, (old,))
     apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
     remarks = ("1 object no longer declared stays",)
-    saved = saying(replace(sample(), inventory=prospect, applies=(apply,)), Finding(None, "stays", *remarks))
+    saved = with_findings(replace(sample(), inventory=prospect, applies=(apply,)), Finding(None, "stays", *remarks))
     text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):

@@ -1,6 +1,6 @@
 """The one type for plans and reports: a head, what was looked at, and a flat list of items. Pure.
 
-The engine ends where a document is written; whatever shows or tells something begins here. Begin with `RunDocument`.
+The engine ends where a document is written; text, pages, notes and metrics are made from it. Begin with `RunDocument`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ PLAN: Final = "reconciler.plan/v4"
 REPORT: Final = "reconciler.report/v4"
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How far the clocks of two machines may be apart."""
+"""The clocks of two machines may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class PastApply:
 
     @classmethod
     def of(cls, apply: Apply) -> "PastApply":
-        """Return an apply of the log as documents have it."""
+        """Return an entry of the apply log in the form of documents."""
         return cls(
             apply.id,
             apply.when,
@@ -214,7 +214,7 @@ class RunDocument(Head):
 
     @property
     def is_part(self) -> bool:
-        """Whether other shards of the same run are about other targets."""
+        """Whether the document is about one of several shards."""
         return self.shard is not None and self.shard.total > 1
 
     @property
@@ -243,7 +243,7 @@ class RunDocument(Head):
 
     @cached_property
     def eventful(self) -> frozenset[Target]:
-        """The targets of which a report says more than that they were in order."""
+        """The targets with an item that a report shows; targets that were merely in order are left out."""
         return frozenset(target for target, items in self.by_target.items() if any(map(_is_event, items)))
 
     @property
@@ -253,7 +253,7 @@ class RunDocument(Head):
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of the changes; nothing in a plan."""
+        """The outcomes of the changes; nothing in a plan."""
         return (item for item in self.items if isinstance(item, Outcome))
 
     @property
@@ -267,7 +267,7 @@ class RunDocument(Head):
 
     @property
     def remarks(self) -> list[str]:
-        """The sentences about the run, without those of possible renames."""
+        """The sentences about the run, without possible renames."""
         return [
             advised(item.reason, item.fix)
             for item in self.items
@@ -289,8 +289,10 @@ class RunDocument(Head):
         """Why `apply` will refuse the plan, unless it is given other limits; nothing of a report."""
         if not self.is_plan:
             return ()
-        held = {(seen.target, section): number for seen in self.targets for section, number in seen.sections.items()}
-        return tuple(refusals(self.changes, held, self.limits, self.shard.total if self.shard else 1))
+        object_counts = {
+            (seen.target, section): number for seen in self.targets for section, number in seen.sections.items()
+        }
+        return tuple(refusals(self.changes, object_counts, self.limits, self.shard.total if self.shard else 1))
 
     @property
     def complete(self) -> bool:
@@ -299,19 +301,19 @@ class RunDocument(Head):
 
     @property
     def finish(self) -> str:
-        """The command that does what an apply did not do; an apply needs its report in the file `report.json`."""
+        """The command that does the unfinished changes; for an apply, `report.json` must be its report."""
         if self.reverts:
             return f"{join(revert_words(self.reverts))} --yes"
         return "reconciler apply --retry-failed report.json"
 
 
 def is_difference(item: Item) -> bool:
-    """Return whether an item is a change, what became of one, or something that `drift` counts."""
+    """Return whether an item is a change, an outcome, or a finding that `drift` counts."""
     return code_of(item.code).drifts if isinstance(item, Finding) else not isinstance(item, Keep)
 
 
 def is_remark(finding: Finding) -> bool:
-    """Tell whether a finding has no form of its own: whatever shows it always, shows its sentence."""
+    """Return whether a finding has no layout of its own, and is always shown by its sentence."""
     code = code_of(finding.code)
     return not code.own_form and code.shown == "always"
 
@@ -322,13 +324,13 @@ def _is_event(item: Item) -> bool:
     )
 
 
-def saying(document: RunDocument, *findings: Finding) -> RunDocument:
-    """Return a document that says more about its run."""
+def with_findings(document: RunDocument, *findings: Finding) -> RunDocument:
+    """Return a document with further findings about its run."""
     return replace(document, items=(*document.items, *findings))
 
 
 def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, max_age: timedelta) -> None:
-    """Refuse a plan that is for another service, or too old.
+    """Refuse a plan for another service, or one that is too old.
 
     Raises:
         PlanRefused: says what to do instead.
@@ -348,7 +350,7 @@ def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, ma
 
 
 def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
-    """Refuse a document that was made later than the clocks of two machines may differ.
+    """Refuse a document whose time lies further in the future than clocks may differ.
 
     Raises:
         PlanRefused: it was.
@@ -360,8 +362,8 @@ def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
 
 
 def is_about(service: str, api_url: str) -> bool:
-    """Whether two spellings of a URL are those of one service."""
-    return _place(service) == _place(api_url)
+    """Return whether two URLs are spellings of one service's URL."""
+    return _normalised(service) == _normalised(api_url)
 
 
 def utc(time: datetime) -> str:
@@ -369,8 +371,8 @@ def utc(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _place(api_url: str) -> tuple[str, str, str]:
-    """Return what two spellings of one service's URL have in common."""
+def _normalised(api_url: str) -> tuple[str, str, str]:
+    """Return the parts of a URL that all spellings of one service have in common."""
     parts = urlsplit(api_url)
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
 

@@ -1,4 +1,4 @@
-"""How much of a document is shown, and how: what a command's options say to every format."""
+"""How much of a document is shown, and how: the options of a command that concern its formats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

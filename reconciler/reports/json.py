@@ -56,13 +56,13 @@ def plan(saved: RunDocument, _style: Style) -> str:
     return save(saved)
 
 
-def report(done: RunDocument, _style: Style) -> str:
+def report(report: RunDocument, _style: Style) -> str:
     """Return the apply report, as it is saved."""
-    return save(done)
+    return save(report)
 
 
 def comparison(comparison: Comparison, _style: Style) -> str:
-    """Return what has changed between two plans or reports."""
+    """Return the differences between two plans or reports."""
     stored = StoredComparison.of_comparison(comparison)
     return json.dumps(TypeAdapter(StoredComparison).dump_python(stored, mode="json"), indent=2) + "\n"
 
@@ -82,13 +82,13 @@ def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int]
 
 
 class Findings(Protocol):
-    """What the doctor found."""
+    """A diagnosis."""
 
     @property
     def content(self) -> Mapping[str, Json]:
-        """It, as JSON."""
+        """The diagnosis as JSON."""
 
 
 def diagnosis(diagnosis: Findings, _style: Style) -> str:
-    """Return what the doctor found."""
+    """Return the diagnosis of `doctor`."""
     return json.dumps(diagnosis.content, indent=2) + "\n"
