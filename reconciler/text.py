@@ -391,8 +391,8 @@ def _summary_lines(document: RunDocument, text: str, style: Style) -> list[str]:
     return shown.split("\n")
 
 
-def _each_line(role: str, style: Style, phrase: re.Match[str]) -> str:
-    return "\n".join(_painted(line, role, style) for line in phrase[0].split("\n"))
+def _each_line(role: str, style: Style, match: re.Match[str]) -> str:
+    return "\n".join(_painted(line, role, style) for line in match[0].split("\n"))
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:

@@ -18,7 +18,7 @@ from reconciler.model.item import Create, Finding, problem_at
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
-from reconciler.reports.history import History, load_history, save_history, until, with_run
+from reconciler.reports.history import History, load_history, save_history, with_run, without_future
 from reconciler.schema import schema_of
 from tests.building import KINDS, SectionPlan, target_plan
 from tests.render.hostile import EVIL
@@ -203,14 +203,14 @@ def test_a_clock_that_was_wrong_once_leaves_no_trace() -> None:
     history = with_run(None, run(NOON, Seen({API: "a"}), ALL))
     spoilt = with_run(history, run(NOON + 4000 * DAY, Seen({API: "ab"}), ALL))
     now = NOON + DAY
-    after = until(spoilt, now)
+    after = without_future(spoilt, now)
     assert (after.runs, ages(after, (API, "a"), (API, "b"))) == (history.runs, [0, None])
     assert [each.seen for each in after.differences] == [now]
     after = with_run(after, run(now, Seen({API: "b"}), ALL))
     assert ages(after, (API, "a"), (API, "b")) == [None, 1]
     assert [each.at for each in after.runs] == [NOON, now]
     soon = with_run(history, run(now, Seen({API: "ab"}), ALL))
-    assert until(soon, now - timedelta(minutes=5)) == soon  # clocks differ a little
+    assert without_future(soon, now - timedelta(minutes=5)) == soon  # clocks differ a little
 
 
 def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

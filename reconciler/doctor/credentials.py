@@ -67,17 +67,19 @@ JOB_TOKEN = Token(
 )
 
 
-def check_service(reader: Reader, api_url: str, today: Callable[[], date], *, exposed: bool = False) -> ServiceCheck:
+def check_service(
+    reader: Reader, api_url: str, current_day: Callable[[], date], *, exposed: bool = False
+) -> ServiceCheck:
     """Check the service and the token; stop at a response after which further requests are useless.
 
     Args:
         reader: the service.
         api_url: its URL.
-        today: returns the day that expiry is compared with; called after the first requests.
+        current_day: returns the day that expiry is compared with; called after the first requests.
         exposed: whether the token is sent unencrypted.
     """
     warning = DoctorFinding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
-    checked = _check(reader, api_url, today)
+    checked = _check(reader, api_url, current_day)
     return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
 
 
@@ -91,7 +93,7 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
         yield DoctorFinding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
 
-def _check(reader: Reader, api_url: str, today: Callable[[], date]) -> ServiceCheck:
+def _check(reader: Reader, api_url: str, current_day: Callable[[], date]) -> ServiceCheck:
     record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:
@@ -108,7 +110,7 @@ def _check(reader: Reader, api_url: str, today: Callable[[], date]) -> ServiceCh
         return ServiceCheck(api_url, token=token, findings=(reached,))
     owner, fields = _ask(reader, OWNER), record if isinstance(record, dict) else {}
     caller = caller_of(owner if isinstance(owner, dict) else {}, fields, reader)
-    token = _token(record, owner, caller, today())
+    token = _token(record, owner, caller, current_day())
     if isinstance(response, ServiceError):
         return ServiceCheck(
             api_url,
@@ -172,9 +174,9 @@ def _refused(error: Unauthorized) -> Token:
     return Token(findings=(DoctorFinding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
 
 
-def _token(record: Json | ServiceError, user: Json | ServiceError, caller: Caller, today: date) -> Token:
+def _token(record: Json | ServiceError, owner_record: Json | ServiceError, caller: Caller, today: date) -> Token:
     fields: Mapping[str, Json] = record if isinstance(record, dict) else {}
-    owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
+    owner: Mapping[str, Json] = owner_record if isinstance(owner_record, dict) else {}
     scopes = _strings(fields.get("scopes"))
     token = Token(
         kind=_kind(record, owner),

@@ -139,17 +139,17 @@ def _push(names: Collection[str], record: Json, *, all_known: bool) -> DoctorFin
     return DoctorFinding(Verdict.WARNING if all_known and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
 
 
-def _pipeline_variables(role: Json) -> DoctorFinding:
+def _pipeline_variables(minimum_role: Json) -> DoctorFinding:
     """Return a finding on the role that may set variables of pipelines, and so see the tokens."""
-    if role == "developer":
+    if minimum_role == "developer":
         said = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
         remedy = f"allow only Maintainers, as the minimum role for pipeline variables, under {WHERE}"
         return DoctorFinding(Verdict.WARNING, "pipeline variables", said, remedy)
-    if not isinstance(role, str):
+    if not isinstance(minimum_role, str):
         return DoctorFinding(
             Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it"
         )
-    who = "nobody" if role == "no_one_allowed" else f"only the role {role} and above"
+    who = "nobody" if minimum_role == "no_one_allowed" else f"only the role {minimum_role} and above"
     return DoctorFinding(Verdict.OK, "pipeline variables", f"{who} may set them")
 
 
@@ -206,14 +206,14 @@ def _components_and_images(reader: Reader, configuration: str) -> Iterator[Docto
         yield _published("image", f"image {version}", project, listed, is_there=version in tags)
 
 
-def _published(about: str, name: str, project: str, response: object, *, is_there: bool) -> DoctorFinding:
+def _published(check_name: str, name: str, project: str, response: object, *, is_there: bool) -> DoctorFinding:
     """Return a finding on a version, by the service's response."""
     if isinstance(response, ServiceError) and not isinstance(response, NotFound):
-        return DoctorFinding(Verdict.UNKNOWN, about, f"{project}: {response}")
+        return DoctorFinding(Verdict.UNKNOWN, check_name, f"{project}: {response}")
     if isinstance(response, NotFound) or not is_there:
         remedy = "push its tag there, so that the pipeline of that project publishes it"
-        return DoctorFinding(Verdict.ERROR, about, f"{project} has no {name}, or the token cannot see it", remedy)
-    return DoctorFinding(Verdict.OK, about, f"{project} has the {name}")
+        return DoctorFinding(Verdict.ERROR, check_name, f"{project} has no {name}, or the token cannot see it", remedy)
+    return DoctorFinding(Verdict.OK, check_name, f"{project} has the {name}")
 
 
 def _ask(ask: Callable[[str], Json], path: str) -> Json | ServiceError:

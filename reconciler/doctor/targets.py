@@ -184,10 +184,10 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
 
-def _absent_target(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Obstacle) -> TargetState:
+def _absent_target(target: DesiredTarget, planned: TargetPlan, absence: ToCreate | Obstacle) -> TargetState:
     """Return the state of a target that does not exist, or is not planned."""
-    if isinstance(absent, Obstacle):
-        verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Permission.NO
+    if isinstance(absence, Obstacle):
+        verdict, said, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
     else:
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (

@@ -69,9 +69,9 @@ def with_checksum(content: Mapping[str, Json]) -> str:
     return f"{_indented_json({**ordered, 'checksum': _digest(content)})}\n"
 
 
-def _indented_json(value: Json, start: str = "\n") -> str:
+def _indented_json(value: Json, line_start: str = "\n") -> str:
     """Return the same text as `json.dumps` with an indent of 2, in a fraction of its time and memory."""
-    inner = f"{start}  "
+    inner = f"{line_start}  "
     match value:
         case str():
             return encode_basestring_ascii(value)
@@ -79,9 +79,9 @@ def _indented_json(value: Json, start: str = "\n") -> str:
             members = [
                 f"{inner}{encode_basestring_ascii(name)}: {_indented_json(item, inner)}" for name, item in value.items()
             ]
-            return f"{{{','.join(members)}{start}}}"
+            return f"{{{','.join(members)}{line_start}}}"
         case list() if value:
-            return f"[{','.join([inner + _indented_json(item, inner) for item in value])}{start}]"
+            return f"[{','.join([inner + _indented_json(item, inner) for item in value])}{line_start}]"
     return json.dumps(value)
 
 
@@ -147,12 +147,12 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _check_format(format_: str, named: Json) -> None:
+def _check_format(format_: str, actual: Json) -> None:
     """Raise unless a document names the expected format; the error names the format that it has."""
-    if named == format_:
+    if actual == format_:
         return
     stem, version = format_.split("/v")
-    other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", named) if isinstance(named, str) else None
+    other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", actual) if isinstance(actual, str) else None
     if other is None:
         raise _no_such_document(format_, f": it does not say that its format is {format_}")
     if f"reconciler.{other[1]}" == stem:
@@ -160,9 +160,9 @@ def _check_format(format_: str, named: Json) -> None:
         newer = (len(other[2]), other[2]) > (len(version), version)
         maker, advice = ("a newer", "update this one") if newer else ("an older", "make it again")
         raise (PlanRefused if newer else Outdated)(
-            f"{_definite_name(format_)} was made by {maker} reconciler: its format is {named}, not {format_}; {advice}"
+            f"{_definite_name(format_)} was made by {maker} reconciler: its format is {actual}, not {format_}; {advice}"
         )
-    raise _no_such_document(format_, f" but {DOCUMENT_NAMES.get(other[1], 'something else')}: its format is {named}")
+    raise _no_such_document(format_, f" but {DOCUMENT_NAMES.get(other[1], 'something else')}: its format is {actual}")
 
 
 def _no_such_document(format_: str, reason: str) -> PlanRefused:

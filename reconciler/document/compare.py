@@ -43,7 +43,7 @@ NO_FINGERPRINTS: Fingerprints = MappingProxyType({})
 
 FORMAT: Final = "reconciler.comparison/v1"
 
-Subject = tuple[object, ...]
+SubjectKey = tuple[object, ...]
 """A value that two entries share if they are about the same object, or the same field that is a problem."""
 
 
@@ -190,12 +190,12 @@ class Line:
 
     Attributes:
         entry: the change, outcome or problem.
-        subject: see `Subject`.
+        subject: see `SubjectKey`.
         facts: the live and the declared values, the status of an outcome, or the reason of a problem.
     """
 
     entry: Entry
-    subject: Subject
+    subject: SubjectKey
     facts: Fields
 
     @property
@@ -232,11 +232,11 @@ def fingerprint(entry: Entry) -> str:
     return _digest(_subject(entry), _facts(entry))
 
 
-def _digest(subject: Subject, facts: Fields) -> str:
-    return sha256(json.dumps([subject, facts], sort_keys=True).encode()).hexdigest()[:16]
+def _digest(subject_key: SubjectKey, fields: Fields) -> str:
+    return sha256(json.dumps([subject_key, fields], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _subject(entry: Entry) -> Subject:
+def _subject(entry: Entry) -> SubjectKey:
     address = address_of(entry)
     is_problem = isinstance(entry, Finding) and code_of(entry.code).drifts
     sort = ("problem", entry.field) if isinstance(entry, Finding) and is_problem else ("change", None)
@@ -272,7 +272,7 @@ def compare(old: RunDocument, new: RunDocument) -> Comparison:
     Entries about the same object are compared with each other; where several objects share a name, equal entries are
     paired first.
     """
-    unmatched: dict[Subject, list[Line]] = defaultdict(list)
+    unmatched: dict[SubjectKey, list[Line]] = defaultdict(list)
     for line in lines_of(old):
         unmatched[line.subject].append(line)
     same, changed = 0, []
@@ -299,11 +299,11 @@ def compare(old: RunDocument, new: RunDocument) -> Comparison:
     )
 
 
-def _difference(line: Line, earlier: Line | None) -> Difference:
-    if earlier is None:
+def _difference(line: Line, old_line: Line | None) -> Difference:
+    if old_line is None:
         return Difference(line.entry, "new", None, line.facts)
-    places = tuple(_values(earlier.facts, line.facts))
-    return Difference(line.entry, "different", earlier.facts, line.facts, places)
+    places = tuple(_values(old_line.facts, line.facts))
+    return Difference(line.entry, "different", old_line.facts, line.facts, places)
 
 
 def _values(before: Fields, after: Fields) -> Iterator[Place]:
@@ -315,13 +315,13 @@ def _values(before: Fields, after: Fields) -> Iterator[Place]:
             yield Place(name, was, now)
 
 
-def earlier_fingerprints(earlier: RunDocument, present: RunDocument) -> Counter[str]:
+def earlier_fingerprints(old: RunDocument, new: RunDocument) -> Counter[str]:
     """Return the fingerprints of an earlier plan in the sections that the present plan has too.
 
     A run of some targets or sections, or of one shard, did not look at other sections: their entries are not gone.
     """
-    sections = {(seen.target.identity, name) for seen in present.targets for name in ("", *seen.sections)}
-    addresses = ((line, address_of(line.entry)) for line in lines_of(earlier))
+    sections = {(seen.target.identity, name) for seen in new.targets for name in ("", *seen.sections)}
+    addresses = ((line, address_of(line.entry)) for line in lines_of(old))
     return Counter(line.fingerprint for line, where in addresses if (where.target.identity, where.section) in sections)
 
 
@@ -382,9 +382,9 @@ def _take(item: Item, unmatched: Counter[str], unmatched_unchanged: Counter[str]
     return True
 
 
-def _is_rename_elsewhere(item: Item, created: set[str]) -> bool:
+def _is_rename_elsewhere(item: Item, sections_with_creations: set[str]) -> bool:
     """Return whether an item is a possible rename in a section in which nothing new is created."""
-    return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in created
+    return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in sections_with_creations
 
 
 def _places(entries: Iterable[Entry]) -> frozenset[tuple[Target, str]]:

@@ -419,10 +419,10 @@ def _spellings(text: str, placeholder: str) -> list[tuple[str, str]]:
     return [(spelling, placeholder) for spelling in spellings if spelling]
 
 
-def _replaced(text: str, words: Iterable[tuple[str, str]]) -> str:
+def _replaced(text: str, placeholders: Iterable[tuple[str, str]]) -> str:
     """Return text with placeholders for whole words."""
     pieces = [text]  # every second one is a placeholder
-    for word, placeholder in words:
+    for word, placeholder in placeholders:
         if word in text:
             split = [
                 [piece] if index % 2 else _split_at_words(piece, word, placeholder)

@@ -111,15 +111,15 @@ def plan_of(document: RunDocument) -> Plan:
     return Plan(tuple(TargetPlan.of(seen, document.by_target[seen.target]) for seen in document.targets))
 
 
-def canary_of(run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
+def canary_of(canary_run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
     """Return the canary of a run, as reports have it; None without one."""
-    if run is None or selector is None:
+    if canary_run is None or selector is None:
         return None
     return Canary(
         selector,
-        tuple(map(str, run.targets)),
-        sum(1 for target in plan.targets if target.target in run.targets for _ in target.changes),
-        "verified" if run.in_order else "not in order",
-        run.started_at.replace(microsecond=0),
-        run.finished_at.replace(microsecond=0),
+        tuple(map(str, canary_run.targets)),
+        sum(1 for target in plan.targets if target.target in canary_run.targets for _ in target.changes),
+        "verified" if canary_run.in_order else "not in order",
+        canary_run.started_at.replace(microsecond=0),
+        canary_run.finished_at.replace(microsecond=0),
     )

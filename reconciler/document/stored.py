@@ -536,25 +536,25 @@ def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
     return read_checked(text, wanted, read, _content, computed=("summary",), ignored=("refusals",))
 
 
-def _seen(stored: StoredTarget) -> Seen:
-    target = Target(stored["level"], stored["ref"])
-    if (target.ref is None) != (target.level in PATHLESS) or str(target) != stored["target"]:
-        raise PlanRefused(f"damaged: {stored['target']!r} is no target of the level {target.level}")
+def _seen(stored_target: StoredTarget) -> Seen:
+    target = Target(stored_target["level"], stored_target["ref"])
+    if (target.ref is None) != (target.level in PATHLESS) or str(target) != stored_target["target"]:
+        raise PlanRefused(f"damaged: {stored_target['target']!r} is no target of the level {target.level}")
     return Seen(
         target,
-        stored["sections"],
-        stored["id"],
-        stored["labels"],
-        stored["origin"],
-        stored.get("path"),
+        stored_target["sections"],
+        stored_target["id"],
+        stored_target["labels"],
+        stored_target["origin"],
+        stored_target.get("path"),
         tuple(
             DeclaredException(
                 own["section"], own["until"], own["reason"], own["item"], tuple(own["fields"]), own["origin"]
             )
-            for own in stored.get("exceptions", ())
+            for own in stored_target.get("exceptions", ())
         ),
-        stored.get("importing", False),
-        stored.get("arriving", ""),
+        stored_target.get("importing", False),
+        stored_target.get("arriving", ""),
     )
 
 

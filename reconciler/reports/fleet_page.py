@@ -397,9 +397,9 @@ def _worst_first(team: Team) -> tuple[bool, float, int, str]:
     return not team.name, team.share.percent, -team.changes - team.problems, team.name
 
 
-def _group_depth(rows: Sequence[Row]) -> int:
+def _group_depth(matrix_rows: Sequence[Row]) -> int:
     """Return the number of path steps that name a group: one, or two if the first step is the same everywhere."""
-    return 1 if len({_group(row, 1) for row in rows if "/" in _path(row)}) > 1 else 2
+    return 1 if len({_group(row, 1) for row in matrix_rows if "/" in _path(row)}) > 1 else 2
 
 
 def _group(row: Row, depth: int) -> str:

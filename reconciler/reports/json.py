@@ -67,13 +67,14 @@ def comparison(comparison: Comparison, _style: Style) -> str:
     return json.dumps(TypeAdapter(StoredComparison).dump_python(stored, mode="json"), indent=2) + "\n"
 
 
-def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
+def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
     content = Validation(
         format="reconciler.validation/v1",
-        valid=all(fault.severity != "error" for fault in faults),
+        valid=all(diagnostic.severity != "error" for diagnostic in diagnostics),
         faults=tuple(
-            ManifestFault(fault.path, fault.line, fault.column, fault.severity, fault.message) for fault in faults
+            ManifestFault(diagnostic.path, diagnostic.line, diagnostic.column, diagnostic.severity, diagnostic.message)
+            for diagnostic in diagnostics
         ),
         documents=documents,
         targets=sum(documents.get(level, 0) for level in Level),
@@ -89,6 +90,6 @@ class Findings(Protocol):
         """The diagnosis as JSON."""
 
 
-def diagnosis(diagnosis: Findings, _style: Style) -> str:
+def diagnosis(findings: Findings, _style: Style) -> str:
     """Return the diagnosis of `doctor`."""
-    return json.dumps(diagnosis.content, indent=2) + "\n"
+    return json.dumps(findings.content, indent=2) + "\n"

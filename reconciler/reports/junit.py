@@ -86,7 +86,7 @@ def _of_shard(shard: Shard | None) -> str:
     return f", shard {shard}" if shard else ""
 
 
-def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) -> Element:
+def _case(seen: Seen, items: Sequence[Item], failure_lines: list[str], trouble: str) -> Element:
     """Return the test of one target."""
     name = _valid(str(seen.target))
     case = Element("testcase", {"classname": f"reconciler.{seen.target.level}", "name": name})
@@ -99,10 +99,10 @@ def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) 
     ]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)
-    if failures:
+    if failure_lines:
         # some readers show either the failure or the errors of a test, mostly the failure: it has the problems too
         also = f", {counted(len(problems), 'problem')}" if problems else ""
-        _add(case, "failure", f"{counted(len(failures), 'object')} {trouble}{also}", [*failures, *problems])
+        _add(case, "failure", f"{counted(len(failure_lines), 'object')} {trouble}{also}", [*failure_lines, *problems])
     return case
 
 
@@ -111,7 +111,7 @@ def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
 
 
 def _document(
-    name: str, cases: list[Element], remarks: Sequence[str], time: datetime, duration: timedelta = timedelta()
+    name: str, cases: list[Element], lines: Sequence[str], time: datetime, duration: timedelta = timedelta()
 ) -> str:
     """Put the tests into a suite with their numbers."""
     numbers = {
@@ -123,7 +123,7 @@ def _document(
     root = Element("testsuites", numbers)
     suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(time)})
     suite.extend(cases)
-    _add_output(suite, remarks)
+    _add_output(suite, lines)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 

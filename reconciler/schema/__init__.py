@@ -301,9 +301,9 @@ def _spec(document: str, kinds: Kinds) -> Schema:
     }
 
 
-def _section(kind: Kind, levels: Collection[Level]) -> Schema:
+def _section(kind: Kind, document_levels: Collection[Level]) -> Schema:
     """Return the schema of a section of targets of these levels, with an example."""
-    own_levels = [level for level in kind.models if level in levels]
+    own_levels = [level for level in kind.models if level in document_levels]
     references = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_name(kind, level) for level in own_levels)]
     return {
         "title": kind.name.replace("_", " ").capitalize(),

@@ -73,8 +73,8 @@ def plan(saved: RunDocument, style: Style) -> str:
         refusals=refusal_notes(saved),
         notes=notes,
         facts=[compared_with(saved), costs_and_counts(saved)],
-        kinds=cards.PLAN_CARDS,
-        numbers=table(parts_of(saved)[0].items, PLAN_COLUMNS),
+        card_kinds=cards.PLAN_CARDS,
+        number_table=table(parts_of(saved)[0].items, PLAN_COLUMNS),
         commands=_command_scope(saved),
     )
 
@@ -93,8 +93,8 @@ def report(report: RunDocument, style: Style) -> str:
             written,
             f"{requests_made(report)} made.{' Waited ' * bool(waited)}{', '.join(waited)}{'.' * bool(waited)}",
         ],
-        kinds=cards.kinds_of_report(report),
-        numbers=table(report.items, REPORT_COLUMNS),
+        card_kinds=cards.kinds_of_report(report),
+        number_table=table(report.items, REPORT_COLUMNS),
         commands="wide" if report.reverts else "retry",
     )
 
@@ -112,8 +112,8 @@ def _page(
     verdict: PageVerdict,
     style: Style,
     *,
-    kinds: Sequence[CardKind],
-    numbers: Table,
+    card_kinds: Sequence[CardKind],
+    number_table: Table,
     commands: str,
     **values: object,
 ) -> str:
@@ -123,13 +123,13 @@ def _page(
         run_document: the plan or the report.
         verdict: its summary in a sentence.
         style: has the grouping of cards, and the links to the service, the manifests and the pipeline.
-        kinds: the kinds of cards, in the order of the page.
-        numbers: the numbers by section.
+        card_kinds: the kinds of cards, in the order of the page.
+        number_table: the numbers by section.
         commands: `none` for a plan that may not come from manifests, `retry` for a report, `wide` for a plan about all
             that the manifests declare and for a whole revert, else `narrow`.
         values: see the templates.
     """
-    decisions, links = cards.decisions(run_document, kinds, style), links_of(run_document, style)
+    decisions, links = cards.decisions(run_document, card_kinds, style), links_of(run_document, style)
     sizes = Counter[str]()
     for card in decisions:
         sizes[card.kind] += len(card.entries)
@@ -143,17 +143,17 @@ def _page(
         time=utc(run_document.time),
         verdict=verdict,
         reach=reach_text([seen.target for seen in run_document.targets], run_document.changes),
-        tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
-        columns=[(column, SIGNS[column], column) for column in numbers.columns],
-        rows=numbers.rows,
-        totals=[sum(column) for column in zip(*(row for _, row in numbers.rows), strict=True)],
+        tiles=[(kind, sizes[kind.name]) for kind in card_kinds if sizes[kind.name] or kind.name in ALWAYS],
+        columns=[(column, SIGNS[column], column) for column in number_table.columns],
+        rows=number_table.rows,
+        totals=[sum(column) for column in zip(*(row for _, row in number_table.rows), strict=True)],
         whole=WHOLE_TARGET,
         cards=decisions,
         few=CARDS_WITHOUT_SCRIPT,
         context=[*links.context],
         data={
             **cards.data(decisions, links),
-            "kinds": {kind.name: asdict(kind) for kind in kinds},
+            "kinds": {kind.name: asdict(kind) for kind in card_kinds},
             "matrix": cells(worst_first(matrix(run_document))),
             "commands": commands,
             "revert": revert_words(run_document.reverts),

@@ -146,7 +146,7 @@ class Decision:
     groups: Sequence["Decision"] = ()
 
 
-def decisions(document: RunDocument, kinds: Sequence[CardKind], style: Style) -> list[Decision]:
+def decisions(document: RunDocument, card_kinds: Sequence[CardKind], style: Style) -> list[Decision]:
     """Return the cards of a plan or a report, in the order of their kinds."""
     # one decision is one card, for one target as for thousands
     min_targets = inf if style.group_by == "target" else 1
@@ -155,7 +155,7 @@ def decisions(document: RunDocument, kinds: Sequence[CardKind], style: Style) ->
     }
     parts = (card for part in parts_of(document) for card in _part_cards(part, min_targets, object_counts))
     put_back = map(_restored_card, document.findings("restored") if document.restored_since else ())
-    order = {kind.name: number for number, kind in enumerate(kinds)}
+    order = {kind.name: number for number, kind in enumerate(card_kinds)}
     return sorted(chain(parts, put_back), key=lambda card: (order[card.kind], -len(card.entries)))
 
 

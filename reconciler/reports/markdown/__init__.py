@@ -235,12 +235,12 @@ def _cell(section: str) -> str:
 
 
 def _list(
-    noun: str, blocks: Iterable[Block[Entry]], words: Callable[[EntryGroup[Any]], str], links: Links
+    noun: str, blocks: Iterable[Block[Entry]], line_of: Callable[[EntryGroup[Any]], str], links: Links
 ) -> NoteBlock:
     """Return a block with a line for each group and for each single entry."""
     groups = [(block.targets, group) for block in blocks for group in block.ranked]
     lines = (
-        f"- {_target_text(targets, links)}: {words(group)}{_origin(group, links)}\n{_all_targets(targets)}"
+        f"- {_target_text(targets, links)}: {line_of(group)}{_origin(group, links)}\n{_all_targets(targets)}"
         for targets, group in groups
     )
     return NoteBlock(noun, tuple(lines), counted(sum(len(group.entries) for _, group in groups), noun))
