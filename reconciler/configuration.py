@@ -50,6 +50,7 @@ def _matching(pattern: str, requirement: str) -> Callable[[Any], str]:
 
 
 def _in_flight(value: Any) -> Any:
+    # not `isinstance`: a bool is an int in Python, and `true` is no number of requests
     if value == "auto" or (type(value) is int and 1 <= value <= MAX_IN_FLIGHT):
         return value
     raise ValueError(f"must be auto, or a whole number from 1 to {MAX_IN_FLIGHT}, without quotes")

@@ -387,6 +387,7 @@ def _summary_lines(document: RunDocument, text: str, style: Style) -> list[str]:
     for phrase, role in {f"{first}{colon}": "target", **summary_phrases(document)}.items():
         words = r"\s".join(map(re.escape, phrase.split()))
         colour = partial(_each_line, ROLES.get(role, role), style)
+        # `1 to create` must not match within `11 to create` or `2,001 to create`
         shown = re.sub(rf"(?<![\w,]){words}", colour, shown, count=1)
     return shown.split("\n")
 

@@ -80,6 +80,7 @@ MOST_NAMELESS = 102
 
 NAMED = (
     "accept",
+    "doctor",
     "document",
     "engine",
     "export",
@@ -88,6 +89,7 @@ NAMED = (
     "model",
     "reports",
     "sandbox",
+    "schema",
     "service",
     "system",
 )

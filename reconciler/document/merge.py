@@ -47,6 +47,7 @@ def _combined(documents: Sequence[RunDocument]) -> RunDocument:
     items = [item for seen in targets for item in items_of.get(seen.target, ())]
     return replace(
         documents[0],
+        # the oldest: `--max-age` must count for each part
         created_at=min(document.created_at for document in documents),
         requests_made=sum(document.requests_made for document in documents),
         shard=None,

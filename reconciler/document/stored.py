@@ -519,6 +519,7 @@ def load_report(text: str, kinds: Kinds) -> RunDocument:
 def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
     def read(content: dict[str, Json]) -> RunDocument:
         lists = {name: content.pop(name) for name in ("targets", "items") if name in content}
+        # back to JSON: in strict mode, pydantic takes dates, enums and tuples only from JSON
         head = _heads().validate_json(json.dumps(content), context=kinds)
         listed = _lists().validate_json(json.dumps(lists), strict=True)
         targets = tuple(map(_seen, listed["targets"]))

@@ -224,6 +224,7 @@ def _points(trend: Sequence[PastRun]) -> Iterator[Point]:
     """Yield the points of the trend; none if there is nothing to compare."""
     height = 100 - _scale_start(trend)
     for run in trend if len(trend) > 1 else ():
+        # the times of runs differ, since a history has one run of each time
         x = 100 * (run.at - trend[0].at) / (trend[-1].at - trend[0].at)
         y = 100 * (100 - run.share.percent) / height
         yield Point(x, y, f"{_moment(run.at)}: {_percent(run.share.percent)}")

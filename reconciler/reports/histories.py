@@ -48,6 +48,7 @@ class Histories:
         now = {**self._before, **texts}
         if now == self._before:
             return ""
+        # written as git objects: the index and the work tree of the job stay as they are
         entries = ((name, self._written(["--stdin"], text)) for name, text in now.items())
         tree = "".join(f"100644 blob {blob}\t{name}\0" for name, blob in entries)
         made = self.repository.run(["mktree", "-z"], tree.encode()).stdout.decode().strip()
