@@ -81,7 +81,7 @@ COLOURS = {
     "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1", "origin": "2",
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
-"""ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
+"""ANSI numbers. A colour repeats a marker or a word, and never replaces it."""
 
 ROLES: Mapping[str, str] = {
     Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
@@ -165,7 +165,7 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
 
 
 def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
-    """Return the findings about service, token and targets, and what the runs will cost.
+    """Return the findings about service, token and targets, and the estimated cost of the runs.
 
     Sections that are in order have a line for all targets; with `--verbose`, a line for each target.
     """

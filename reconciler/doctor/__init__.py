@@ -1,4 +1,4 @@
-"""The doctor: whether token, service and manifests are ready, and what runs will cost.
+"""The doctor: whether token, service and manifests are ready, and the estimated cost of runs.
 
 `check_service` checks the token and the service, `check_targets` the sections of a plan. Both take a `Reader`, which
 has no write methods.

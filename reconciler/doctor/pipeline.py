@@ -41,7 +41,7 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class PipelineProject:
-    """The project whose pipelines are checked.
+    """The project of the pipelines.
 
     Attributes:
         path: its full path.

@@ -1,4 +1,4 @@
-"""The one type for plans and reports: a head, what was looked at, and a flat list of items. Pure.
+"""The one type for plans and reports: a head, the targets of the run, and a flat list of items. Pure.
 
 The engine ends where a document is written; text, pages, notes and metrics are made from it. Begin with `RunDocument`.
 """
@@ -124,7 +124,7 @@ class BaselineShare:
         changes: number of changes.
         problems: number of problems.
         changed: the targets and sections of these changes.
-        troubled: those of these problems.
+        troubled: the targets and sections of these problems.
         unmanaged: number of unmanaged objects, which are no drift.
         gone: how many changes and problems of the baseline the plan has no more.
     """
@@ -144,7 +144,7 @@ class BaselineShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """What stands once in a document: where, when and how a plan was made, and the run that carried it out."""
+    """The facts about a run: the service, time and options of its plan, and the apply that carried it out."""
 
     __pydantic_config__ = DOCUMENT
 
@@ -198,9 +198,10 @@ class RunDocument(Head):
 
     Attributes:
         targets: the instance, then the user, then groups, then projects.
-        items: by target and section, as they are carried out; those about the run come last. In a report an outcome
-            stands for each change.
-        known: what was left out because a baseline has it too; None for a whole plan. No file has it.
+        items: by target and section, in the order of an apply; items about the run come last. A report has outcomes in
+            place of changes.
+        known: the number of items that were left out because a baseline has them too; None for a whole plan. No file
+            has it.
     """
 
     targets: tuple[Seen, ...] = ()
@@ -333,7 +334,7 @@ def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, ma
     """Refuse a plan for another service, or one that is too old.
 
     Raises:
-        PlanRefused: says what to do instead.
+        PlanRefused: the plan is refused; the message has the fix.
     """
     made_at = saved.created_at
     if not is_about(saved.service, api_url):

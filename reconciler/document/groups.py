@@ -41,7 +41,7 @@ from reconciler.model.wording import counted
 GROUP_FROM_TARGETS = 3
 """Equal changes of so many targets are shown once, unless `--group-by` says otherwise."""
 GROUP_FROM_PROBLEMS = 2
-"""The same for problems, whose texts are long."""
+"""Equal problems of so many targets are shown once: their texts are long."""
 
 PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
 

@@ -86,7 +86,7 @@ class Places:
     def of(
         cls, environ: Mapping[str, str], settings: Mapping[str, Any], kinds: Kinds, *, root: str, folder: str
     ) -> Self:
-        """Return the places that the variables of a CI job name, and for missing ones those of `reconciler.yaml`."""
+        """Return the places by the variables of a CI job; for a missing variable, by the keys of `reconciler.yaml`."""
         project, number = environ.get("CI_MERGE_REQUEST_PROJECT_URL"), environ.get("CI_MERGE_REQUEST_IID")
         return cls(
             web_url=settings.get("web_url", ""),
@@ -145,7 +145,7 @@ class Links:
             yield Fact("Pipeline", f"#{self.pipeline.rpartition('/')[2]}", self.pipeline)
 
     def target(self, target: Target) -> str | None:
-        """Return the page of a group or a project; None for others, a group by its ID, and what does not exist."""
+        """Return the page of a group or a project; None for other levels, a group by its ID, and a missing target."""
         web_path = self._web_path(target)
         if web_path is None and target.level is Level.PROJECT and isinstance(target.ref, int):
             web_path = f"projects/{target.ref}"

@@ -49,8 +49,8 @@ class Table:
     """Numbers by section.
 
     Attributes:
-        columns: what is counted.
-        rows: the sections that have any of it, by name, with their numbers.
+        columns: the counted words.
+        rows: the sections with a number above zero, by name, with their numbers.
     """
 
     columns: tuple[str, ...]
@@ -63,7 +63,7 @@ class DocumentPart:
 
     Attributes:
         name: the heading; empty for none.
-        items: in the order of the document, without those about the run.
+        items: in the order of the document, without items about the run.
     """
 
     name: PartName

@@ -604,7 +604,7 @@ def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDia
 
 
 def expiry_notes(saved: RunDocument) -> Iterator[str]:
-    """Yield the exceptions that have expired, and those that expire within two weeks."""
+    """Yield the number of expired exceptions, and of exceptions that expire within two weeks."""
     today = saved.created_at.date()
     exceptions = [exception for seen in saved.targets for exception in seen.exceptions]
     for words, ended in (("has expired", True), ("expires within two weeks", False)):

@@ -127,6 +127,7 @@ def _report(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
         if is_open and Counter(memory.marks) == Counter(drift.now.marks):
             return {}
         assigned = _ids((issue or {}).get("assignees"))
+        # `assignee_ids` replaces the list: people who are assigned already, by hand too, are sent again
         more = [number for name in drift.assignees(memory) for number in ids_of(name) if number not in assigned]
         return {
             **({"title": drift.title} if issue is None else {} if is_open else {"state_event": "reopen"}),

@@ -129,5 +129,5 @@ def _document(
 
 
 def _valid(text: str) -> str:
-    """Return text of one or more lines without what XML cannot hold."""
+    """Return text of one or more lines without characters that XML cannot hold."""
     return NO_XML.sub(lambda character: f"\\u{ord(character[0]):04x}", escaped_lines(text))

@@ -37,7 +37,7 @@ def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), local_r
     Args:
         applies: the latest first.
         killed: the latest first.
-        local_reports: the full IDs of applies whose report is in this clone; their lines say so.
+        local_reports: the full IDs of applies whose report is in this clone.
     """
     unfinished = "".join(f"{_killed(run)}\n" for run in killed)
     if not applies:

@@ -1,7 +1,7 @@
 """The decision page: one HTML file that loads nothing and runs no script but its own.
 
 Begin with `plan` and `report`. Verdict, notes and numbers are HTML; the cards are JSON, from which `page.js` builds
-those that are looked at.
+the visible ones.
 """
 
 from collections import Counter
