@@ -402,7 +402,7 @@ class _Rows:
         self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
 
     def of(self, card: Decision) -> list[list[int]]:
-        """Return the rows of a card, one for each entry; on a card of several groups they end with the group's number."""
+        """Return the rows of a card, one for each entry; if it has several groups, they end with the group's number."""
         if card.groups:
             return [
                 [*row, number]
