@@ -132,7 +132,7 @@ def table(items: Iterable[Item], columns: tuple[str, ...]) -> Table:
 
 
 def totals(items: Iterable[Item]) -> Counter[str]:
-    """Return the numbers of some items by word alone; see `numbers_of`."""
+    """Return the numbers of some items by word alone; see `counts_by_section`."""
     numbers = Counter[str]()
     for (_, word), number in counts_by_section(items).items():
         numbers[word] += number

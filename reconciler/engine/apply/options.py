@@ -1,7 +1,7 @@
 """The options of an apply, what ends it early, and what it notes of its writes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.item import Change, Outcome, Status
-from reconciler.model.plan import Plan, TargetPlan, arranged
+from reconciler.model.plan import TargetPlan, arranged
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
@@ -37,22 +37,6 @@ class Fate:
     def outcome(self, change: Change) -> Outcome:
         """Return the outcome of a change that is not carried out for this reason."""
         return Outcome(change, self.status, self.reason)
-
-
-def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list[TargetPlan]:
-    """Return targets with their outcomes, those of the changes that were left out included.
-
-    Args:
-        targets: with the outcomes of the changes that were carried out.
-        left: other changes of the same plan.
-        fate: what became of these.
-    """
-    by_target = {target.target: target for target in targets}
-    for target in (own for own in left.targets if own.changes):
-        skipped, begun = target.with_changes(fate.outcome), by_target.get(target.target)
-        parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
-        by_target[target.target] = joined(target, parts)
-    return list(by_target.values())
 
 
 def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
@@ -214,6 +198,7 @@ class ApplyOptions:
         verify: whether what was changed is read again afterwards.
         recheck: whether what will be changed is read again before, and refused as stale if it has moved: for a plan
             that comes from a file.
+        stale: why deletions are not carried out any more, by target, section, part and ID.
         deliver: where values of created tokens go; None where none is created.
         stop: ends the run.
         write_log: keeps intents and results.
@@ -227,6 +212,7 @@ class ApplyOptions:
 
     verify: bool = True
     recheck: bool = False
+    stale: Mapping[tuple[Target, str, str, int | None], str] = field(default_factory=dict)
     deliver: TokenSink | None = None
     stop: Stop = field(default_factory=Stop)
     write_log: WriteLog = field(default_factory=NoWriteLog)
