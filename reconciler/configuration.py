@@ -1,4 +1,4 @@
-"""`reconciler.yaml`: its keys as a model, and its errors with their places."""
+"""`reconciler.yaml`: its keys (`Configuration`), and `read_configuration`, whose errors have their places."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -35,24 +35,25 @@ RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
 VALUE = "^[^=]+$"
 
 
-MOST_IN_FLIGHT = 64
+MAX_IN_FLIGHT = 64
 
 
-def _matching(pattern: str, words: str) -> Callable[[Any], str]:
-    """Return a validator of text that matches a pattern; its error says what the value must be."""
+def _matching(pattern: str, requirement: str) -> Callable[[Any], str]:
+    """Return a validator of text that matches a pattern; its error is the requirement."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise ValueError(words)
+            raise ValueError(requirement)
         return value
 
     return check
 
 
 def _in_flight(value: Any) -> Any:
-    if value == "auto" or (type(value) is int and 1 <= value <= MOST_IN_FLIGHT):
+    # not `isinstance`: a bool is an int in Python, and `true` is no number of requests
+    if value == "auto" or (type(value) is int and 1 <= value <= MAX_IN_FLIGHT):
         return value
-    raise ValueError(f"must be auto, or a whole number from 1 to {MOST_IN_FLIGHT}, without quotes")
+    raise ValueError(f"must be auto, or a whole number from 1 to {MAX_IN_FLIGHT}, without quotes")
 
 
 def _duration(value: Any) -> str:
@@ -95,7 +96,7 @@ WebAddress = Annotated[
 InFlight = Annotated[
     Any,
     PlainValidator(_in_flight),
-    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MOST_IN_FLIGHT}]}),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MAX_IN_FLIGHT}]}),
 ]
 
 
@@ -103,7 +104,7 @@ def day(value: Any) -> date:
     """Return a day as YAML has it: a date, or text such as `2026-12-01`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a day.
     """
     try:
         return date.fromisoformat(str(value))
@@ -275,21 +276,24 @@ def read_configuration(path: Path) -> dict[str, Any]:
     """Return the keys of a configuration file with their values.
 
     Raises:
-        ConfigurationError: with all errors, each with its place. No line of the file is shown: it may hold a token.
+        ConfigurationError: with all errors, each with its place.
     """
     try:
         source = open_source(str(path))
         given = read_mapping(source)
         Configuration.model_validate(given)
     except ManifestErrors as errors:
-        raise _refused(replace(diagnostic, source="") for diagnostic in errors.diagnostics) from None
+        # no line of the file is shown: someone may have written a token into it
+        raise _configuration_error(replace(diagnostic, source="") for diagnostic in errors.diagnostics) from None
     except ValidationError as error:
         document = Document(source, 0, 1, given)
-        raise _refused(_located(diagnostic, document) for diagnostic in diagnose(error, given, Configuration)) from None
+        raise _configuration_error(
+            _located(diagnostic, document) for diagnostic in diagnose(error, given, Configuration)
+        ) from None
     return given
 
 
-def _refused(errors: Iterable[LocatedDiagnostic]) -> ConfigurationError:
+def _configuration_error(errors: Iterable[LocatedDiagnostic]) -> ConfigurationError:
     return ConfigurationError("\n".join(str(error) for error in sorted(errors)))
 
 

@@ -1,4 +1,4 @@
-"""Text for people: one line a change, in a fixed order, so that `diff` can compare two runs."""
+"""Text for people: a line for each change, in a fixed order, so that `diff` can compare two runs. Begin with `plan`."""
 
 import re
 from collections import Counter
@@ -19,25 +19,25 @@ from reconciler.document.style import Style
 from reconciler.document.wording import (
     MARKERS,
     access_notes,
-    alike,
     archived_left_out,
+    author_text,
     baseline_note,
     canary_notes,
-    compared,
-    comparison_in_a_line,
+    changed_lines,
+    compared_documents,
+    comparison_summary,
     details,
     difference_words,
+    excepted_change,
     excepted_note,
+    group_subject,
+    group_threshold,
+    grouped_differences,
     headline,
-    held_back,
-    in_a_line,
-    label,
-    least,
     limit_notes,
     listed_documents,
-    losses,
-    not_of_this_change,
-    phrases_of,
+    object_label,
+    other_changes_heading,
     plan_cost,
     predicate,
     reason_of,
@@ -47,12 +47,12 @@ from reconciler.document.wording import (
     restored_heading,
     restored_text,
     revert_notes,
-    rewritten,
     status_text,
-    subject,
-    waits,
+    summary_line,
+    summary_phrases,
+    verbose_notes,
+    waiting_times,
     warned_once,
-    who,
 )
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.codes import code_of, place_of
@@ -63,76 +63,81 @@ from reconciler.model.wording import advised, counted
 from reconciler.system.terminal import escaped
 
 NUMBER_WIDTH = 69
-"""How wide the number of targets is made, so that their names are one column."""
+"""The width of the number of targets, so that their names are in one column."""
 
 LABEL_WIDTH = 42
-"""How wide a label is made, so that what follows is one column."""
+"""The width of a label, so that the following text is in one column."""
 
 LABEL_INDENT = 4
-"""How many columns are before a label: the marker and the blanks around it."""
+"""The columns before a label: the marker and the blanks around it."""
 
 FINDING_WIDTH = 42
-"""The same for the subjects of the doctor's findings."""
+"""The width of the subjects of the doctor's findings."""
 
 FINDING_INDENT = 11
-"""How many columns are before them: the verdict and the blanks around it."""
+"""The columns before such a subject: the verdict and the blanks around it."""
 
 COLOURS = {
     "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1", "origin": "2",
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
-"""ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
+"""ANSI numbers. A colour repeats a marker or a word, and never replaces it."""
 
 ROLES: Mapping[str, str] = {
     Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
 }  # fmt: skip
-"""The roles of what is not done."""
+"""The colour roles of unfinished changes."""
 
 
 def plan(saved: RunDocument, style: Style) -> str:
     """Return the changes and problems of each target that has any, and the plan in numbers.
 
-    Of a plan without changes and problems that a baseline has not, a line says so, and one tells of new access.
+    A plan with no new changes or problems has a line that says so, and a line about new access.
     """
     access = [] if style.quiet else [*access_notes(saved)]
     if saved.known is not None and saved.is_empty:
-        notes = [*([f"{in_a_line(saved)}."] if saved.known.total else []), *access]
-        return "".join(f"{line}\n" for line in (*_put_back(saved, style), *_noted(notes, style)))
+        notes = [*([f"{summary_line(saved)}."] if saved.known.total else []), *access]
+        return "".join(f"{line}\n" for line in (*_restored_lines(saved, style), *_noted(notes, style)))
     first, *others = parts_of(saved)
-    lines = _part(first, style)
-    apart = not_of_this_change(saved.changes) if saved.since else ""
-    if apart:
-        lines += [_painted(line, "target", style) for line in _folded(apart, style)]
+    lines = _part_lines(first, style)
+    heading = other_changes_heading(saved.changes) if saved.since else ""
+    if heading:
+        lines += [_painted(line, "target", style) for line in _folded(heading, style)]
     for part in () if style.quiet else others:
         lines += [f"{part.name.capitalize()}:"] if len(others) > 1 else []
-        lines += _part(part, style)
-    lines += _put_back(saved, style)
+        lines += _part_lines(part, style)
+    lines += _restored_lines(saved, style)
     notes = [*rename_notes(saved), *saved.remarks, *revert_notes(saved)]
     lines += _noted([*notes, *filter(None, [baseline_note(saved)]), *limit_notes(saved)], style)
     lines += [_painted(line, "error", style) for line in _noted(refusal_notes(saved), style)]
     lines += _noted(access, style)
-    held = "" if style.quiet or style.verbose else excepted_note(saved)
-    lines += _noted([f"{held} (-v shows them)"] if held else [], style)
+    excepted = "" if style.quiet or style.verbose else excepted_note(saved)
+    lines += _noted([f"{excepted} (-v shows them)"] if excepted else [], style)
     cost = plan_cost(saved)
-    return "\n".join([*lines, *_summary(saved, f"{in_a_line(saved)}. {cost}", style)]) + "\n"
+    return "\n".join([*lines, *_summary_lines(saved, f"{summary_line(saved)}. {cost}", style)]) + "\n"
 
 
-def report(done: RunDocument, style: Style) -> str:
-    """Return what became of each change, and the report in numbers."""
+def report(report: RunDocument, style: Style) -> str:
+    """Return the outcome of each change, and the report in numbers."""
     lines: list[str] = []
-    for part in parts_of(done):
-        lines += _part(part, style)
-        lines += _noted(canary_notes(done), style) if part.name == "canary" and not style.quiet else []
-    lines += _noted([*done.remarks, *revert_notes(done)], style)
-    waited = [*waits(done)]
+    for part in parts_of(report):
+        lines += _part_lines(part, style)
+        lines += _noted(canary_notes(report), style) if part.name == "canary" and not style.quiet else []
+    lines += _noted([*report.remarks, *revert_notes(report)], style)
+    waited = [*waiting_times(report)]
     end = f" Waited {', '.join(waited)}." if waited else ""
-    return "\n".join([*lines, *_summary(done, f"{in_a_line(done)}. {requests_made(done)} made.{end}", style)]) + "\n"
+    return (
+        "\n".join(
+            [*lines, *_summary_lines(report, f"{summary_line(report)}. {requests_made(report)} made.{end}", style)]
+        )
+        + "\n"
+    )
 
 
 def comparison(comparison: Comparison, style: Style) -> str:
-    """Return what is new, gone or different in each target, and the comparison in numbers."""
+    """Return the new, gone and different entries of each target, and the comparison in numbers."""
     lines: list[str] = []
-    for targets, differences in [] if style.quiet else alike(comparison, least(style)):
+    for targets, differences in [] if style.quiet else grouped_differences(comparison, group_threshold(style)):
         several = len(targets) > 1
         name = _painted(escaped(str(targets[0])), "target", style)
         lines += _heading(*headline(targets), style) if several else [name]
@@ -140,7 +145,7 @@ def comparison(comparison: Comparison, style: Style) -> str:
             marker, subject, facts = difference_words(difference)
             head = f"{difference.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"
             lines += _folded("  ".join(filter(None, [head, ", ".join(facts)])), style, indent=2)
-    lines += _folded(f"{compared(comparison)}: {comparison_in_a_line(comparison)}.", style)
+    lines += _folded(f"{compared_documents(comparison)}: {comparison_summary(comparison)}.", style)
     return "\n".join(lines) + "\n"
 
 
@@ -160,60 +165,58 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
 
 
 def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
-    """Return the findings about service, token and targets, and what the runs will cost.
+    """Return the findings about service, token and targets, and the estimated cost of the runs.
 
-    Of what is well in the targets, there is a line for each section; with `--verbose`, one for each of each target.
+    Sections that are in order have a line for all targets; with `--verbose`, a line for each target.
     """
-    lines = _checked(f"service {diagnosis.service.url}", map(_check, diagnosis.service.findings), style)
-    lines += _checked("token", map(_check, diagnosis.token.findings), style)
-    lines += _checked("manifests", map(_check, diagnosis.manifests), style)
-    lines += _checked("pipeline", map(_check, diagnosis.pipeline), style)
+    lines = _titled(f"service {diagnosis.service.url}", map(_check, diagnosis.service.findings), style)
+    lines += _titled("token", map(_check, diagnosis.token.findings), style)
+    lines += _titled("manifests", map(_check, diagnosis.manifests), style)
+    lines += _titled("pipeline", map(_check, diagnosis.pipeline), style)
     if style.verbose:
-        lines += [line for state in diagnosis.targets for line in _checked(str(state.target), _checks(state), style)]
+        lines += [line for state in diagnosis.targets for line in _titled(str(state.target), _checks(state), style)]
     else:
-        lines += _together(diagnosis.targets, style)
+        lines += _target_lines(diagnosis.targets, style)
     counts = diagnosis.counts
     numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
     lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown{archived_left_out(diagnosis.archived)}.", style)
     if diagnosis.costs is not None:
-        lines += _folded(_costs(diagnosis.costs), style)
+        lines += _folded(_costs_text(diagnosis.costs), style)
     return "\n".join(lines) + "\n"
 
 
-def _part(part: DocumentPart, style: Style) -> list[str]:
-    """Return what several targets have in common, then what is left of each target, and what is unmanaged there.
-
-    Where a person is asked, deletions stand together at the end, in the same order: next to the question.
-    """
+def _part_lines(part: DocumentPart, style: Style) -> list[str]:
+    """Return the lines of a part: equal entries of several targets, then the other entries of each target."""
     sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
     sorts += ["excepted"] if style.verbose and not style.quiet else []
     entries = entries_of(part.items, *sorts)
-    stays = _stays(part.items, style)
-    blocks = grouped(entries, least(style))
+    finding_lines = _finding_lines(part.items, style)
+    blocks = grouped(entries, group_threshold(style))
+    # where a person is asked to confirm, deletions come last: next to the question
     if not style.deletions_last:
-        return _joined(_parts(blocks, stays, style), style)
-    first, last = (_only(blocks, deletions=deletions) for deletions in (False, True))
-    return _joined(chain(_parts(first, stays, style), _parts(last, {}, style)), style)
+        return _joined(_parts(blocks, finding_lines, style), style)
+    first, last = (_split_deletions(blocks, deletions=deletions) for deletions in (False, True))
+    return _joined(chain(_parts(first, finding_lines, style), _parts(last, {}, style)), style)
 
 
-def _stays(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
-    """Return by target what is said of what stays as it is: without `--verbose`, only what must always be known."""
+def _finding_lines(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
+    """Return by target the lines of findings; without `--verbose`, only those that are always shown."""
     own: dict[Target, list[Finding]] = {}
     for item in items:
-        said = own.setdefault(target_of(item), [])
-        if isinstance(item, Finding) and _is_said(item, style):
-            said.append(item)
+        findings = own.setdefault(target_of(item), [])
+        if isinstance(item, Finding) and _has_line(item, style):
+            findings.append(item)
     return {
         target: [
             line
-            for finding in sorted(said, key=lambda finding: place_of(finding.code))
+            for finding in sorted(findings, key=lambda finding: place_of(finding.code))
             for line in _finding(finding, style)
         ]
-        for target, said in own.items()
+        for target, findings in own.items()
     }
 
 
-def _is_said(finding: Finding, style: Style) -> bool:
+def _has_line(finding: Finding, style: Style) -> bool:
     """Return whether a finding has a line below the entries of its target."""
     shown = code_of(finding.code).shown
     is_entry = finding.code in {"problem", "excepted", "restored"}
@@ -226,8 +229,8 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
     yield from _entry(code_of(finding.code).sign, about, facts, style, escaped(finding.origin))
 
 
-def _only(blocks: Iterable[Block[Entry]], *, deletions: bool) -> list[Block[Entry]]:
-    """Return the deletions of some blocks alone, or all the rest."""
+def _split_deletions(blocks: Iterable[Block[Entry]], *, deletions: bool) -> list[Block[Entry]]:
+    """Return the blocks with only their deletions, or with everything else."""
     parts = [
         replace(
             block,
@@ -242,8 +245,8 @@ def _noted(notes: Iterable[str], style: Style) -> list[str]:
     return [line for note in notes for line in _folded(escaped(note), style)]
 
 
-def _put_back(saved: RunDocument, style: Style) -> list[str]:
-    """Return what was changed and put back, under its heading."""
+def _restored_lines(saved: RunDocument, style: Style) -> list[str]:
+    """Return the changes that were put back, under their heading."""
     put_back = [*saved.findings("restored")]
     heading = restored_heading(len(put_back), saved.restored_since)
     if not heading:
@@ -252,33 +255,33 @@ def _put_back(saved: RunDocument, style: Style) -> list[str]:
     for target, own in groupby(() if style.quiet else put_back, lambda restored: address_of(restored).target):
         lines.append(_painted(escaped(str(target)), "target", style))
         for restored in own:
-            lines += _entry("=", label(address_of(restored)), (restored_text(restored),), style)
+            lines += _entry("=", object_label(address_of(restored)), (restored_text(restored),), style)
     return lines
 
 
 def _joined(parts: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
-    """Return headings with their lines; one that is the same as that above is left out.
+    """Return headings with their lines; a heading that repeats the previous one is left out.
 
-    On a terminal a blank line stands between what targets have.
+    On a terminal, a blank line separates the targets.
     """
     lines: list[str] = []
-    above: list[str] = []
-    for heading, below in parts:
-        if heading != above:
+    previous: list[str] = []
+    for heading, own in parts:
+        if heading != previous:
             lines += [*([""] if lines and style.width is not None else []), *heading]
-        lines += below
-        above = heading
+        lines += own
+        previous = heading
     return lines
 
 
 def _parts(
     blocks: Iterable[Block[Entry]], more: Mapping[Target, Sequence[str]], style: Style
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the heading and the lines of what targets have in common, then of each target, with its further lines.
+    """Yield the heading and the lines of each group of targets, then of each single target.
 
     On a terminal, the first heading says how to see the targets that it does not name.
     """
-    alone: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
+    by_target: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
     unnamed: set[Target] = set()
     hint = "" if style.width is None or style.group_by else "; --group-by target shows each"
     for block in blocks:
@@ -288,16 +291,16 @@ def _parts(
             yield _heading(number, f"{names}{hint}", style), lines
             hint = ""
         else:
-            alone[block.targets[0]] = lines
-            unnamed |= {*block.targets} if all(_is_of_the_run(group.sample) for group in block.groups) else set()
-    for target, own in alone.items():
-        below = [*own, *more.get(target, ())]
-        if below:
-            yield [] if target in unnamed else [_painted(escaped(str(target)), "target", style)], below
+            by_target[block.targets[0]] = lines
+            unnamed |= {*block.targets} if all(_is_about_run(group.sample) for group in block.groups) else set()
+    for target, own in by_target.items():
+        lines = [*own, *more.get(target, ())]
+        if lines:
+            yield [] if target in unnamed else [_painted(escaped(str(target)), "target", style)], lines
 
 
-def _is_of_the_run(entry: Entry) -> bool:
-    """Return whether an entry is about all targets, as an inventory that cannot be read: no target is its heading."""
+def _is_about_run(entry: Entry) -> bool:
+    """Return whether an entry is about all targets, such as an unreadable inventory: it has no target as a heading."""
     address = address_of(entry)
     return address.target.level is Level.INSTANCE and not address.section
 
@@ -317,16 +320,16 @@ def _heading(number: str, names: str, style: Style) -> list[str]:
 def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
     """Yield the lines of equal entries of several targets, or of one entry."""
     sample = group.sample
-    about = subject(group)
+    about = group_subject(group)
     longest = inf if style.verbose else SHOWN_VALUE_LENGTH
     match sample:
         case Finding(code="excepted"):
-            known = (*held_back(sample, longest), reason_of(sample))
+            known = (*excepted_change(sample, longest), reason_of(sample))
             yield from _entry("=", about, known, style, escaped(group.origin))
             return
         case Finding():
-            told = reason_of(sample) if _is_of_the_run(sample) else f"{about}: {reason_of(sample)}"
-            yield from _entry("!", told, (), style, escaped(group.origin))
+            text = reason_of(sample) if _is_about_run(sample) else f"{about}: {reason_of(sample)}"
+            yield from _entry("!", text, (), style, escaped(group.origin))
             return
         case Outcome():
             role = ROLES.get(sample.status, "")
@@ -337,10 +340,10 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
             )
             if not sample.address.section:
                 about, facts = f"{about} ({', '.join(facts)})", ()
-            facts = tuple(filter(None, (*facts, who(group.entries))))
+            facts = tuple(filter(None, (*facts, author_text(group.entries))))
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
-        for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
+        for line in () if isinstance(sample, Outcome) else (*verbose_notes(sample), *changed_lines(sample)):
             yield from _folded(line, style, indent=6)
         for change in map(subject_of, group.entries):
             yield from () if isinstance(change, Finding) else _requests(change)
@@ -355,18 +358,17 @@ def _entry(
 ) -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
-    The facts are in the colour of their role, if they have one. The origin stands five blanks later; on a terminal it
-    is dimmed, and ends each line in the last column. What is too wide stands below, a line each: the origin, or the
-    facts as well.
+    The facts have the colour of their role. The origin follows after five blanks; on a terminal it is dimmed, and ends
+    in the last column. If the line is too wide, the origin is on a line of its own, and so is each fact if need be.
     """
     room = " " * max(2, LABEL_WIDTH - len(subject)) if facts else ""
-    told = ", ".join(facts)
+    joined = ", ".join(facts)
     at_end = f"     {origin}" if origin else ""
-    left = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{told}")
-    if left >= 0:
-        start = f"  {_painted(f'{marker} {subject}', marker, style)}{room}{_painted(told, role, style)}"
-        blanks = "" if style.width is None else " " * (int(left) - len(at_end))
-        end = f"{blanks}{_painted(at_end, 'origin', style)}" if origin and left >= len(at_end) else ""
+    free = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{joined}")
+    if free >= 0:
+        start = f"  {_painted(f'{marker} {subject}', marker, style)}{room}{_painted(joined, role, style)}"
+        blanks = "" if style.width is None else " " * (int(free) - len(at_end))
+        end = f"{blanks}{_painted(at_end, 'origin', style)}" if origin and free >= len(at_end) else ""
         yield f"{start}{end}"
     else:
         for line in _folded(f"{marker} {subject}", style, indent=2):
@@ -374,27 +376,28 @@ def _entry(
         for fact in facts:
             for line in _folded(fact, style, indent=8):
                 yield line.replace(line.strip(), _painted(line.strip(), role, style))
-    if origin and left < len(at_end):
+    if origin and free < len(at_end):
         yield from (_painted(line, "origin", style) for line in _folded(origin, style, indent=8))
 
 
-def _summary(document: RunDocument, text: str, style: Style) -> list[str]:
-    """Fold a summary, and paint its first words and its numbers by their roles."""
+def _summary_lines(document: RunDocument, text: str, style: Style) -> list[str]:
+    """Return the folded lines of a summary; its first words and its numbers have the colours of their roles."""
     shown = "\n".join(_folded(text, style))
     first, colon, _ = text.partition(":")
-    for phrase, role in {f"{first}{colon}": "target", **phrases_of(document)}.items():
+    for phrase, role in {f"{first}{colon}": "target", **summary_phrases(document)}.items():
         words = r"\s".join(map(re.escape, phrase.split()))
         colour = partial(_each_line, ROLES.get(role, role), style)
+        # `1 to create` must not match within `11 to create` or `2,001 to create`
         shown = re.sub(rf"(?<![\w,]){words}", colour, shown, count=1)
     return shown.split("\n")
 
 
-def _each_line(role: str, style: Style, phrase: re.Match[str]) -> str:
-    return "\n".join(_painted(line, role, style) for line in phrase[0].split("\n"))
+def _each_line(role: str, style: Style, match: re.Match[str]) -> str:
+    return "\n".join(_painted(line, role, style) for line in match[0].split("\n"))
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
-    """Break a line that is too wide between words, and indent what follows a little more."""
+    """Return the lines of a text that is broken between words; continuation lines are indented."""
     first, others = " " * indent, " " * (indent and indent + 2)
     if style.width is None or indent + len(text) <= style.width:
         return [first + text]
@@ -409,7 +412,7 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
 
 
 def _diagnostics(diagnostics: Iterable[LocatedDiagnostic], style: Style) -> Iterator[str]:
-    """Yield the lines of diagnostics; of many equal ones, such as those of one lock, all but the first in short."""
+    """Yield the lines of diagnostics; equal ones, such as those of one lock, in short after the first."""
     equal: dict[str, list[LocatedDiagnostic]] = {}
     shown = list(diagnostics)
     for diagnostic in shown:
@@ -443,53 +446,54 @@ def _check(finding: DoctorFinding) -> Check:
 def _checks(target: TargetState) -> Iterator[Check]:
     yield from map(_check, target.findings)
     for section in target.sections:
-        yield from _section(section, told=not target.findings)
+        yield from _section_checks(section, is_explained=bool(target.findings))
 
 
-def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
-    """Count what is well, by section; show once what is found alike in several targets, and then the rest of each."""
-    well = Counter[Check]()
+def _target_lines(targets: Sequence[TargetState], style: Style) -> list[str]:
+    """Return the lines of the targets: numbers of sections in order, equal findings once, then each other finding."""
+    in_order = Counter[Check]()
     alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
     for state in targets:
         for verdict, about, said in _checks(state):
             if verdict is Verdict.OK:
-                well[verdict, about, said] += 1
+                in_order[verdict, about, said] += 1
             else:
+                # texts of requests name the target: without its path, one refusal of many targets is one line
                 place = state.target.url
                 everywhere = said.replace(place, f"{state.level}s/<path>/") if place else said
                 places = alike.setdefault((state.level, (verdict, about, everywhere)), {})
                 places[state.target] = verdict, about, said
     counts = [
-        (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in well.items()
+        (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in in_order.items()
     ]
-    lines = _checked("sections", sorted(counts, key=itemgetter(1)), style)
+    lines = _titled("sections", sorted(counts, key=itemgetter(1)), style)
     groups: dict[tuple[Target, ...], list[Check]] = {}
-    alone: dict[Target, list[Check]] = {state.target: [] for state in targets}
+    by_target: dict[Target, list[Check]] = {state.target: [] for state in targets}
     for (_, check), places in alike.items():
         if len(places) < GROUP_FROM_TARGETS:
             for target, own in places.items():
-                alone[target].append(own)
+                by_target[target].append(own)
         else:
             groups.setdefault(tuple(places), []).append(check)
-    for those, checks in sorted(groups.items(), key=lambda group: (-len(group[0]), *map(str, group[0]))):
-        number, which = headline(those)
-        lines += _checked(f"{number} ({which})", checks, style)
-    for target, checks in alone.items():
-        lines += _checked(str(target), checks, style)
+    for several, checks in sorted(groups.items(), key=lambda group: (-len(group[0]), *map(str, group[0]))):
+        number, names = headline(several)
+        lines += _titled(f"{number} ({names})", checks, style)
+    for target, checks in by_target.items():
+        lines += _titled(str(target), checks, style)
     return lines
 
 
-def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
-    """Yield a section, unless the findings of its target say it all, and its findings."""
+def _section_checks(section: SectionState, *, is_explained: bool) -> Iterator[Check]:
+    """Yield the check of a section, unless the findings of its target explain it, and its findings."""
     why = advised(section.said, section.remedy)
-    if told or why or section.read != "no":
+    if not is_explained or why or section.read != "no":
         said = f"read: {section.read}, write: {section.write}"
         yield section.verdict, section.section, f"{said}: {why}" if why else said
     yield from (_check(finding) for finding in section.findings)
 
 
-def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
-    """Put a title above its findings, a line each; the text of a finding that is too wide stands below."""
+def _titled(title: str, checks: Iterable[Check], style: Style) -> list[str]:
+    """Return a title and its checks, a line each; a text that is too wide is below."""
     lines = []
     for verdict, about, said in checks:
         if style.quiet and verdict is Verdict.OK:
@@ -504,18 +508,18 @@ def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
     return [_painted(escaped(title), "target", style), *lines] if lines else []
 
 
-def _costs(costs: Costs) -> str:
+def _costs_text(costs: Costs) -> str:
     plan, apply = costs.plan, costs.apply
     return (
-        f"A plan: {counted(plan.requests, 'request')}, {_about(plan.seconds)}. "
+        f"A plan: {counted(plan.requests, 'request')}, {_duration_text(plan.seconds)}. "
         f"Applying it: {counted(costs.changes, 'change')} by {counted(apply.requests, 'request')} more, "
-        f"{_about(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms per response, "
+        f"{_duration_text(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms per response, "
         f"{counted(costs.concurrency, 'request')} at once."
     )
 
 
-def _about(seconds: float) -> str:
-    """Return a time for people."""
+def _duration_text(seconds: float) -> str:
+    """Return a duration in words."""
     if seconds < 1:
         return "less than a second"
     whole = round(seconds)

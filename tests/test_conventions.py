@@ -82,6 +82,7 @@ MOST_NAMELESS = 102
 
 NAMED = (
     "accept",
+    "doctor",
     "document",
     "engine",
     "export",
@@ -90,6 +91,7 @@ NAMED = (
     "model",
     "reports",
     "sandbox",
+    "schema",
     "service",
     "system",
 )

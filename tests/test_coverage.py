@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.document.compare import marks, news_of
+from reconciler.document.compare import fingerprints_of, new_in
 from reconciler.document.document import RunDocument
 from reconciler.document.merge import merge_reports
 from reconciler.document.plans import make_report
@@ -179,7 +179,7 @@ def test_a_damaged_target_that_is_in_order_is_refused() -> None:
 
 def test_what_a_baseline_has_too_is_still_no_order() -> None:
     saved = plan()
-    news = news_of(saved, marks(saved))
+    news = new_in(saved, fingerprints_of(saved))
     assert news.is_empty
     # of what a baseline has too, it is known that it differs, not how
     assert shown(matrix(news)) == {

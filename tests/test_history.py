@@ -18,7 +18,7 @@ from reconciler.model.item import Create, Finding, problem_at
 from reconciler.model.shards import Shard
 from reconciler.model.targets import Address, Level, Target
 from reconciler.reports import history as histories
-from reconciler.reports.history import History, load_history, save_history, until, with_run
+from reconciler.reports.history import History, load_history, save_history, with_run, without_future
 from reconciler.schema import schema_of
 from tests.building import KINDS, SectionPlan, target_plan
 from tests.render.hostile import EVIL
@@ -92,7 +92,7 @@ API, GROUPS = ALL[0], ALL[2]
 
 def ages(history: History, *of: tuple[Place, str]) -> list[int | None]:
     """Return the days from noon at which differences were first seen; None for those that are gone."""
-    since = history.since()
+    since = history.first_seen()
     found = [since.get(fingerprint(difference(*each))) for each in of]
     return [None if moment is None else (moment - NOON).days for moment in found]
 
@@ -143,7 +143,7 @@ def test_over_any_runs_a_difference_keeps_its_first_moment_until_a_run_looks_and
         for mark, place in now.items():
             places_of[mark] = place
             expected.setdefault(mark, at)
-        assert history.since() == expected
+        assert history.first_seen() == expected
         assert load_history(save_history(history), EMPTY.service) == history
         assert with_run(history, saved) == history
         assert history.runs[-1].changes + history.runs[-1].problems == len(expected)
@@ -203,14 +203,14 @@ def test_a_clock_that_was_wrong_once_leaves_no_trace() -> None:
     history = with_run(None, run(NOON, Seen({API: "a"}), ALL))
     spoilt = with_run(history, run(NOON + 4000 * DAY, Seen({API: "ab"}), ALL))
     now = NOON + DAY
-    after = until(spoilt, now)
+    after = without_future(spoilt, now)
     assert (after.runs, ages(after, (API, "a"), (API, "b"))) == (history.runs, [0, None])
     assert [each.seen for each in after.differences] == [now]
     after = with_run(after, run(now, Seen({API: "b"}), ALL))
     assert ages(after, (API, "a"), (API, "b")) == [None, 1]
     assert [each.at for each in after.runs] == [NOON, now]
     soon = with_run(history, run(now, Seen({API: "ab"}), ALL))
-    assert until(soon, now - timedelta(minutes=5)) == soon  # clocks differ a little
+    assert without_future(soon, now - timedelta(minutes=5)) == soon  # clocks differ a little
 
 
 def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,11 +222,11 @@ def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
         history = with_run(history, run(NOON + number * DAY, Seen({API: names}), ALL))
     assert history
     assert [((each.at - NOON).days, each.changes) for each in history.runs] == [(2, 5), (3, 7), (4, 9)]
-    assert len(history.since()) == 5
+    assert len(history.first_seen()) == 5
     assert ages(history, (API, "0"), (API, "4"), (API, "8")) == [0, 2, None]
     for days, left in ((93, 5), (95, 0)):
         later = run(NOON + timedelta(days=days), Seen({}), ALL[3:4], narrowed=True)
-        assert len(with_run(history, later).since()) == left
+        assert len(with_run(history, later).first_seen()) == left
 
 
 def test_a_history_holds_addresses_and_no_values() -> None:

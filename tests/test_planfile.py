@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.document.checksum import with_checksum
-from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, saying
+from reconciler.document.document import PastApply, RunDocument, refuse_unless_current, with_findings
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.prepare import declared_again
 from reconciler.errors import PlanRefused
@@ -83,7 +83,7 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     judged = tuple(replace(target, digest="1:9f", again=date(2027, 3, 2), done=True) for target in sample().targets)
     kept = Keep(Address(API, "milestones", "milestones", "milestone", "1.0"), 31)
     saved = replace(sample(), inventory=basis, applies=(apply,), targets=judged, items=(kept, *sample().items))
-    saved = saying(saved, Finding(None, "stays", *remarks))
+    saved = with_findings(saved, Finding(None, "stays", *remarks))
     text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):

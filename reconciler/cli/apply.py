@@ -475,7 +475,7 @@ def _canary_of(saved: "RunDocument", canary: str | None) -> "frozenset[Target]":
 
 
 def _ask(saved: "RunDocument", output: OutputOptions) -> None:
-    from reconciler.document.wording import deletions_in_words
+    from reconciler.document.wording import deletions_text
     from reconciler.reports import render_plan
 
     if not is_terminal(sys.stdin):
@@ -483,7 +483,7 @@ def _ask(saved: "RunDocument", output: OutputOptions) -> None:
     text = render_plan(saved, "text", style_of(output, sys.stderr))
     click.echo(text, err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
-    deletions = deletions_in_words(saved.changes)
+    deletions = deletions_text(saved.changes)
     if deletions and text.count("\n") > get_terminal_size().lines:
         click.confirm(f"This plan is longer than the screen, and {deletions}. Delete them?", abort=True, err=True)
 

@@ -107,7 +107,7 @@ def refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> in
 
 def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
     """Return what an issue tells about a plan."""
-    from reconciler.document.compare import marks
+    from reconciler.document.compare import fingerprints_of
     from reconciler.document.document import utc
     from reconciler.document.style import Style
     from reconciler.reports.issue import DriftIssue, Memory
@@ -118,7 +118,7 @@ def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
     put_back = restored(saved, Style(links=links_of))
     settings: Mapping[str, Responsible] = configured().get("issue", {})
     return DriftIssue(
-        Memory(time, marks(saved)),
+        Memory(time, fingerprints_of(saved)),
         partial(_issue_text, saved),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
@@ -128,7 +128,7 @@ def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
 
 def _issue_text(saved: "RunDocument", before: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
-    from reconciler.document.compare import news_of
+    from reconciler.document.compare import new_in
     from reconciler.document.document import utc
     from reconciler.document.style import Style
     from reconciler.reports import render_plan
@@ -140,7 +140,7 @@ def _issue_text(saved: "RunDocument", before: "Memory") -> str:
         f"Live settings differ from the manifests. {origin} reconciler updates this issue in place, and closes it when "
         "everything is in order."
     ]
-    news = news_of(saved, before.marks)
+    news = new_in(saved, before.marks)
     if before.marks and not news.is_empty:
         new = replace(news, known=None)
         parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
@@ -149,9 +149,9 @@ def _issue_text(saved: "RunDocument", before: "Memory") -> str:
 
 def _assignees(saved: "RunDocument", responsible: "Responsible", before: "Memory") -> Sequence[str]:
     """Return the usernames of those who are responsible for targets in which something is new."""
-    from reconciler.document.compare import news_of
+    from reconciler.document.compare import new_in
 
-    news = news_of(saved, before.marks)
+    news = new_in(saved, before.marks)
     labels = [seen.labels for seen in news.targets if seen.target in news.differing]
     owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))

@@ -97,7 +97,7 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
     """
     from reconciler.document.document import utc
     from reconciler.reports import fleet
-    from reconciler.reports.history import History, is_ahead, load_history, save_history, until, with_run
+    from reconciler.reports.history import History, is_ahead, load_history, save_history, with_run, without_future
 
     file = history_of(page)
     if not is_replaced(page):
@@ -112,7 +112,7 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
             advice = f"{page} was not written; move the file away to begin a new history"
             raise OutputFailed(f"{file}: {error}; {advice}") from error
         empty = History(service=saved.service)
-        known = until(past or empty, now)
+        known = without_future(past or empty, now)
         if past and known != past:
             moments = [*(run.at for run in past.runs), *(each.seen for each in past.differences)]
             LOG.warning(

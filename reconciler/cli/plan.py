@@ -171,7 +171,7 @@ def drift(
     RECONCILER_NOTE_TOKEN.
     """
     from reconciler.cli.planning import draw
-    from reconciler.document.compare import left_alone_in, news_of, seen_before
+    from reconciler.document.compare import earlier_fingerprints, new_in, unchanged_fingerprints
     from reconciler.document.wording import access_notes, with_reasons
     from reconciler.reports import render_plan
 
@@ -200,7 +200,9 @@ def drift(
             who_after=who_after,
             restored_after=since if restored else None,
         )
-    news = saved if before is None else news_of(saved, seen_before(before, saved), left_alone_in(before))
+    news = (
+        saved if before is None else new_in(saved, earlier_fingerprints(before, saved), unchanged_fingerprints(before))
+    )
     saved, news = with_reasons(saved), with_reasons(news)
 
     def write(format_: str, style: "Style") -> str:

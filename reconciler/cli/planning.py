@@ -20,7 +20,7 @@ from reconciler.cli.progress import watched
 from reconciler.cli.settings import grace_of, limits_of, read_file
 from reconciler.cli.sources import check_sections, revision, run_selection, select, warn_of_manifests
 from reconciler.cli.stored import naming_document, read_report
-from reconciler.document.document import PastApply, RunDocument, is_about, saying
+from reconciler.document.document import PastApply, RunDocument, is_about, with_findings
 from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
 from reconciler.engine.basis import successions, with_basis
@@ -95,7 +95,7 @@ def draw(
     remarks = (*planned.absences.remarks, *successions(planned))
     said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
-        saying(drawn, *said),
+        with_findings(drawn, *said),
         shard=run.scope.shard,
         since=past.then.revision if past else "",
         archived=len(planned.archived_left_out),

@@ -1,6 +1,7 @@
-"""The doctor: whether token, service and manifests are ready, and what runs will cost.
+"""The doctor: whether token, service and manifests are ready, and the estimated cost of runs.
 
-It is handed a `Reader`, which has no write methods.
+`check_service` checks the token and the service, `check_targets` the sections of a plan. Both take a `Reader`, which
+has no write methods.
 """
 
 from collections.abc import Sequence
@@ -48,15 +49,17 @@ __all__ = [
 ]
 
 
-def costs_of(context: CheckContext, reads: int, *, latency: float, concurrency: int, apart: float) -> Costs:
+def costs_of(context: CheckContext, reads: int, *, latency: float, concurrency: int, interval: float) -> Costs:
     """Return the estimated costs of a plan of some targets, and of its apply.
 
     Args:
         context: the targets, and their plan.
         reads: the number of requests of a plan.
-        latency: see `estimate`; so are the others.
+        latency: see `estimate`.
+        concurrency: see `estimate`.
+        interval: see `estimate`.
     """
-    estimated = partial(estimate, latency=latency, concurrency=concurrency, apart=apart)
+    estimated = partial(estimate, latency=latency, concurrency=concurrency, interval=interval)
     return Costs(
         plan=estimated([1] * reads),
         apply=estimated(chains_of_apply(context.plan, context.checked.run.kinds)),
@@ -66,22 +69,22 @@ def costs_of(context: CheckContext, reads: int, *, latency: float, concurrency: 
     )
 
 
-def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:
-    """Estimate the time of requests, of which some are made in parallel.
+def estimate(chains: Sequence[int], latency: float, concurrency: int, interval: float) -> Estimate:
+    """Return the estimated time of requests, of which chains run in parallel.
 
     Args:
         chains: the numbers of requests that are made one after the other; chains run in parallel.
         latency: seconds for one response.
         concurrency: chains in flight at most.
-        apart: seconds between two requests, by `--rate`.
+        interval: seconds between two requests, by `--rate`.
     """
     requests = sum(chains)
     rounds = max(max(chains, default=0), requests / concurrency)
-    return Estimate(requests, max(latency * rounds, apart * requests))
+    return Estimate(requests, max(latency * rounds, interval * requests))
 
 
 def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
-    """Return the number of requests of each target: its changes, and the reads before and after them."""
+    """Return the number of requests of each changing target: its changes, and the reads before and after them."""
     chains = [_chain(target, kinds) + len(reread_sections(target, kinds)) for target in plan.targets]
     return [chain for chain in chains if chain]
 
@@ -89,9 +92,9 @@ def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
 def _chain(target: TargetPlan, kinds: Kinds) -> int:
     changes = list(target.changes)
     if target.creation is not None:
-        # A look before it is created, and each part before and after its changes.
+        # one read before the target is created, and one of each part before and after its changes
         parts = {(change.address.section, change.address.part) for change in changes if change.address.section}
         return sum(len(change.requests) for change in changes) + 1 + 2 * len(parts)
-    before = repeatable(changes, kinds)
-    reads = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
+    repeated = repeatable(changes, kinds)
+    reads = [{(change.address.section, change.address.part) for change in some} for some in (repeated, changes)]
     return sum(len(change.requests) for change in changes) + sum(map(len, reads))

@@ -1,4 +1,4 @@
-"""The service and the token: three requests show whether the service can be used, and what the token may do."""
+"""The service and the token: three requests show whether both can be used. Begin with `check_service`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
 
 SOON = 14
-"""Days before its expiry from which a token should be renewed."""
+"""Days before its expiry from which a token has a warning."""
 
 _WORDS = (
     "ai_features admin_mode create_runner k8s_proxy manage_runner read_api read_observability read_registry "
@@ -35,7 +35,7 @@ _WORDS = (
 )
 
 LESSER = frozenset(_WORDS.split())
-"""Scopes that do not allow writing through the API; `read_api` alone of them allows reading."""
+"""Scopes that do not allow writing through the API; of these, only `read_api` allows reading."""
 
 BOT = re.compile(r"(project|group)_[0-9]+_bot.*")
 """Usernames of the bots behind project and group access tokens."""
@@ -67,22 +67,24 @@ JOB_TOKEN = Token(
 )
 
 
-def check_service(reader: Reader, api_url: str, today: Callable[[], date], *, exposed: bool = False) -> ServiceCheck:
-    """Check the service and the token; ask no further once a response rules everything else out.
+def check_service(
+    reader: Reader, api_url: str, current_day: Callable[[], date], *, exposed: bool = False
+) -> ServiceCheck:
+    """Check the service and the token; stop at a response after which further requests are useless.
 
     Args:
         reader: the service.
         api_url: its URL.
-        today: returns the day by which expiry is judged, once the service was asked.
+        current_day: returns the day that expiry is compared with; called after the first requests.
         exposed: whether the token is sent unencrypted.
     """
     warning = DoctorFinding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
-    checked = _check(reader, api_url, today)
+    checked = _check(reader, api_url, current_day)
     return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
 
 
 def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
-    """Yield what is wrong with RECONCILER_READ_TOKEN, by a check of the service with it."""
+    """Yield an error if the service refuses RECONCILER_READ_TOKEN, and a warning if that token may write."""
     name = "RECONCILER_READ_TOKEN"
     if reading.token.writes is Permission.YES:
         said = "may write, and everybody who can push a branch can read it"
@@ -91,7 +93,7 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
         yield DoctorFinding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
 
-def _check(reader: Reader, api_url: str, today: Callable[[], date]) -> ServiceCheck:
+def _check(reader: Reader, api_url: str, current_day: Callable[[], date]) -> ServiceCheck:
     record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:
@@ -99,26 +101,26 @@ def _check(reader: Reader, api_url: str, today: Callable[[], date]) -> ServiceCh
     reached = DoctorFinding(Verdict.OK, "reachable", "yes")
     if isinstance(record, Unauthorized):
         return ServiceCheck(api_url, token=_refused(record), findings=(reached,))
-    answer = _ask(reader, "version")
-    obstacle = _obstacle(answer, api_url) or _no_api(record, answer, api_url)
+    response = _ask(reader, "version")
+    obstacle = _obstacle(response, api_url) or _no_api(record, response, api_url)
     if obstacle:
         return ServiceCheck(api_url, findings=(obstacle,))
-    if isinstance(answer, Unauthorized):
-        token = JOB_TOKEN if isinstance(record, Refused) else _refused(answer)
+    if isinstance(response, Unauthorized):
+        token = JOB_TOKEN if isinstance(record, Refused) else _refused(response)
         return ServiceCheck(api_url, token=token, findings=(reached,))
     owner, fields = _ask(reader, OWNER), record if isinstance(record, dict) else {}
     caller = caller_of(owner if isinstance(owner, dict) else {}, fields, reader)
-    token = _token(record, owner, caller, today())
-    if isinstance(answer, ServiceError):
+    token = _token(record, owner, caller, current_day())
+    if isinstance(response, ServiceError):
         return ServiceCheck(
             api_url,
             token=token,
-            findings=(reached, DoctorFinding(Verdict.UNKNOWN, "version", f"not reported: {answer}")),
+            findings=(reached, DoctorFinding(Verdict.UNKNOWN, "version", f"not reported: {response}")),
         )
-    enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
+    enterprise = response.get("enterprise") if isinstance(response.get("enterprise"), bool) else None
     edition = {True: "Enterprise Edition", False: "Community Edition", None: "edition not reported"}[enterprise]
-    version = DoctorFinding(Verdict.OK, "version", f"{answer['version']}, {edition}")
-    return ServiceCheck(api_url, answer["version"], enterprise, token, (reached, version))
+    version = DoctorFinding(Verdict.OK, "version", f"{response['version']}, {edition}")
+    return ServiceCheck(api_url, response["version"], enterprise, token, (reached, version))
 
 
 def _ask(reader: Reader, path: str) -> Json | ServiceError:
@@ -128,28 +130,28 @@ def _ask(reader: Reader, path: str) -> Json | ServiceError:
         return error
 
 
-def _obstacle(answer: Json | ServiceError, api_url: str) -> DoctorFinding | None:
-    """Return why the service cannot be used, if a response says so."""
-    match answer:
+def _obstacle(response: Json | ServiceError, api_url: str) -> DoctorFinding | None:
+    """Return the error that a response means for the service as a whole, if any."""
+    match response:
         case Unreachable():
             return DoctorFinding(
-                Verdict.ERROR, "reachable", f"{answer.failure.summary}: {answer.reason}", answer.remedy
+                Verdict.ERROR, "reachable", f"{response.failure.summary}: {response.reason}", response.remedy
             )
         case Moved():
             remedy = "set the URL to the target of the redirect, ending in /api/v4"
-            return DoctorFinding(Verdict.ERROR, "api", answer.reason, remedy)
+            return DoctorFinding(Verdict.ERROR, "api", response.reason, remedy)
         case BadAnswer():
-            return DoctorFinding(Verdict.ERROR, "api", f"not an API: {answer.reason}", _better_url(api_url))
+            return DoctorFinding(Verdict.ERROR, "api", f"not an API: {response.reason}", _better_url(api_url))
         case Forbidden() | NotFound() | Refused() | Unauthorized():
             return None
         case ServiceError():
-            remedy = _over_tls(api_url) if isinstance(answer, AnswerLost) else ""
-            return DoctorFinding(Verdict.ERROR, "api", f"not usable now: {answer}", remedy or "try again later")
+            remedy = _over_tls(api_url) if isinstance(response, AnswerLost) else ""
+            return DoctorFinding(Verdict.ERROR, "api", f"not usable now: {response}", remedy or "try again later")
     return None
 
 
 def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: str) -> DoctorFinding | None:
-    """Return that there is no API, if neither response is that of an API."""
+    """Return an error if neither response comes from an API."""
     if isinstance(version, NotFound | Refused) and isinstance(record, ServiceError):
         return DoctorFinding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
     if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
@@ -172,9 +174,9 @@ def _refused(error: Unauthorized) -> Token:
     return Token(findings=(DoctorFinding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
 
 
-def _token(record: Json | ServiceError, user: Json | ServiceError, caller: Caller, today: date) -> Token:
+def _token(record: Json | ServiceError, owner_record: Json | ServiceError, caller: Caller, today: date) -> Token:
     fields: Mapping[str, Json] = record if isinstance(record, dict) else {}
-    owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
+    owner: Mapping[str, Json] = owner_record if isinstance(owner_record, dict) else {}
     scopes = _strings(fields.get("scopes"))
     token = Token(
         kind=_kind(record, owner),
@@ -189,7 +191,8 @@ def _token(record: Json | ServiceError, user: Json | ServiceError, caller: Calle
 
 
 def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
-    """Return the type: only a user's tokens have a record, and a bot's username shows what the bot was made for."""
+    """Return the type of a token."""
+    # the record of a token does not name its type: OAuth tokens have no record, and a bot's username names its purpose
     if isinstance(record, Refused):
         return TokenKind.OAUTH
     if not isinstance(record, dict) or not isinstance(owner.get("bot"), bool):
@@ -248,7 +251,7 @@ def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Permission:
 
 
 def _strings(value: Json) -> tuple[str, ...] | None:
-    return tuple(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else None
+    return tuple(value) if isinstance(value, list) and all(isinstance(entry, str) for entry in value) else None
 
 
 def _day(value: Json) -> date | None:

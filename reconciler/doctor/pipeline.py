@@ -1,4 +1,4 @@
-"""The pipelines of a project: whether its variables, branch and environment, and what it includes, are there."""
+"""The pipelines of a project: its variables, branch, environment, components and images. See `check_pipeline`."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -22,9 +22,9 @@ class Variable:
     """A variable that the jobs need.
 
     Attributes:
-        name: of it.
+        name: its name.
         protected: whether only jobs of protected branches may have it.
-        without: what happens without it; empty if that is an error.
+        without: the consequence of its absence; empty if that is an error.
     """
 
     name: str
@@ -41,14 +41,14 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class PipelineProject:
-    """The project whose pipelines are checked.
+    """The project of the pipelines.
 
     Attributes:
         path: its full path.
         configuration: the text of its `.gitlab-ci.yml`; empty if there is none.
-        branch: of the inventory; empty if there is no inventory.
-        environment: that the jobs deploy to.
-        known: the variables that this process has: in a job, those of the job.
+        branch: the branch of the inventory; empty if there is no inventory.
+        environment: the environment of the deploying jobs.
+        known: the names of environment variables of this process: in a job, they include the variables of the job.
     """
 
     path: str
@@ -59,14 +59,14 @@ class PipelineProject:
 
 
 def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[DoctorFinding, ...]:
-    """Check what the pipelines of a project need, by one request for each thing."""
+    """Check the needs of the pipelines of a project, by one request each."""
     return tuple(_findings(reader, project))
 
 
 def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[DoctorFinding]:
-    """Yield a warning if the service says that everybody who may push can change the inventory.
+    """Yield a warning if everybody who may push can change the inventory.
 
-    There is none where there is no branch yet, or the token does not see the project.
+    No warning if the branch does not exist yet, or the token does not see the project.
     """
     shown = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}")
     if isinstance(shown, dict) and shown.get("protected") is False:
@@ -84,26 +84,26 @@ def _findings(reader: Reader, project: PipelineProject) -> Iterator[DoctorFindin
         )
         return
     listed = _ask(reader.pages, f"{path}/variables")
-    variables = {each.get("key"): each for each in listed} if isinstance(listed, list) else None
+    variables = {variable.get("key"): variable for variable in listed} if isinstance(listed, list) else None
     if variables is None:
         yield DoctorFinding(Verdict.UNKNOWN, "variables", f"not shown: {listed}", "a Maintainer's token can see them")
     for variable in VARIABLES:
         yield _variable(variable, variables, project.known)
     if project.branch:
         names = {*project.known, *(variables or ())}
-        yield _push(names, record, whole=variables is not None)
+        yield _push(names, record, all_known=variables is not None)
         yield _branch(reader, path, project.branch)
-    yield _overruling(record.get("ci_pipeline_variables_minimum_override_role"))
+    yield _pipeline_variables(record.get("ci_pipeline_variables_minimum_override_role"))
     environment = _ask(reader.get, f"{path}/protected_environments/{quote(project.environment, safe='')}")
     yield _environment(environment, project.environment)
-    yield from _pieces(reader, project.configuration)
+    yield from _components_and_images(reader, project.configuration)
 
 
 def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> DoctorFinding:
-    """Return whether a variable is there, and given to the jobs that need it and to no others."""
+    """Return a finding about a variable: whether it is set, for the right jobs only."""
     record = (variables or {}).get(variable.name)
     if record is not None:
-        return _given(variable, record)
+        return _protection(variable, record)
     if variable.name in known:
         return DoctorFinding(Verdict.OK, variable.name, "set")
     if variables is None:
@@ -113,8 +113,8 @@ def _variable(variable: Variable, variables: dict[str, Json] | None, known: Coll
     return DoctorFinding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
 
 
-def _given(variable: Variable, record: Json) -> DoctorFinding:
-    """Return whether a variable of the project is given to the right jobs."""
+def _protection(variable: Variable, record: Json) -> DoctorFinding:
+    """Return a finding about a variable of the project: whether the right jobs get it, masked."""
     if bool(record.get("protected")) != variable.protected:
         said, remedy = "protected: merge requests do not get it", "take the protection off"
         if variable.protected:
@@ -127,8 +127,8 @@ def _given(variable: Variable, record: Json) -> DoctorFinding:
     )
 
 
-def _push(names: Collection[str], record: Json, *, whole: bool) -> DoctorFinding:
-    """Return whether some token may push the inventory."""
+def _push(names: Collection[str], record: Json, *, all_known: bool) -> DoctorFinding:
+    """Return a finding on the token that pushes the inventory."""
     if PUSH_TOKEN in names:
         return DoctorFinding(Verdict.OK, "push", f"with {PUSH_TOKEN}")
     allowed = record.get("ci_push_repository_for_job_token_allowed")
@@ -136,28 +136,26 @@ def _push(names: Collection[str], record: Json, *, whole: bool) -> DoctorFinding
         return DoctorFinding(Verdict.OK, "push", "with the job token")
     remedy = f"set {PUSH_TOKEN}, or allow the job token to push under Settings > CI/CD > Job token permissions"
     said = "only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory"
-    return DoctorFinding(Verdict.WARNING if whole and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
+    return DoctorFinding(Verdict.WARNING if all_known and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
 
 
-def _overruling(role: Json) -> DoctorFinding:
-    """Return whether people who may not see the tokens can set variables of the pipelines that have them."""
-    if role == "developer":
+def _pipeline_variables(minimum_role: Json) -> DoctorFinding:
+    """Return a finding on the role that may set variables of pipelines, and so see the tokens."""
+    if minimum_role == "developer":
         said = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
         remedy = f"allow only Maintainers, as the minimum role for pipeline variables, under {WHERE}"
         return DoctorFinding(Verdict.WARNING, "pipeline variables", said, remedy)
-    if not isinstance(role, str):
+    if not isinstance(minimum_role, str):
         return DoctorFinding(
             Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it"
         )
-    who = "nobody" if role == "no_one_allowed" else f"only the role {role} and above"
+    who = "nobody" if minimum_role == "no_one_allowed" else f"only the role {minimum_role} and above"
     return DoctorFinding(Verdict.OK, "pipeline variables", f"{who} may set them")
 
 
 def _branch(reader: Reader, path: str, branch: str) -> DoctorFinding:
-    """Return whether the branch is protected, be it by a wildcard or by a rule of a group.
-
-    The branch itself knows best; before the first apply has made it, there are only the rules of the project.
-    """
+    """Return a finding on the protection of the branch, by a wildcard or by a rule of a group too."""
+    # the record of the branch counts rules of groups too; before the first apply there is no branch, only the rules
     shown = _ask(reader.get, f"{path}/repository/branches/{quote(branch, safe='')}")
     listed = _ask(reader.pages, f"{path}/protected_branches")
     rules = [rule for rule in listed if _covers(rule, branch)] if isinstance(listed, list) else []
@@ -175,47 +173,47 @@ def _branch(reader: Reader, path: str, branch: str) -> DoctorFinding:
 
 
 def _covers(rule: Json, branch: str) -> bool:
-    """Whether a rule is about a branch; `*` in its name stands for any text."""
+    """Return whether a rule is about a branch; `*` in its name matches any text."""
     name = str(rule.get("name"))
     return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
-def _environment(answer: Json | ServiceError, environment: str) -> DoctorFinding:
-    match answer:
+def _environment(response: Json | ServiceError, environment: str) -> DoctorFinding:
+    match response:
         case NotFound():
             said = f"{environment} is not protected: everybody who may merge may start apply"
             return DoctorFinding(
                 Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)"
             )
         case ServiceError():
-            return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {answer}")
+            return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {response}")
     return DoctorFinding(Verdict.OK, "environment", f"{environment} is protected")
 
 
-def _pieces(reader: Reader, configuration: str) -> Iterator[DoctorFinding]:
-    """Yield whether the components and the images that a configuration names are there."""
+def _components_and_images(reader: Reader, configuration: str) -> Iterator[DoctorFinding]:
+    """Yield a finding for each component and each image that a configuration names: whether its version exists."""
     components = dict.fromkeys(COMPONENT.findall(configuration))
     if not components:
         said = "no .gitlab-ci.yml here names a component of this service"
         yield DoctorFinding(Verdict.UNKNOWN, "component", said, "reconciler init writes one")
     for project, version in components:
         tag = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/tags/{quote(version, safe='')}")
-        yield _piece("component", f"tag {version}", project, tag, is_there=True)
+        yield _published("component", f"tag {version}", project, tag, is_there=True)
     for project, version in dict.fromkeys(IMAGE.findall(configuration)):
         listed = _ask(reader.pages, f"projects/{quote(project, safe='')}/registry/repositories?tags=true")
         images = listed if isinstance(listed, list) else []
-        tags = {tag.get("name") for each in images for tag in each.get("tags", ())}
-        yield _piece("image", f"image {version}", project, listed, is_there=version in tags)
+        tags = {tag.get("name") for image in images for tag in image.get("tags", ())}
+        yield _published("image", f"image {version}", project, listed, is_there=version in tags)
 
 
-def _piece(about: str, name: str, project: str, answer: object, *, is_there: bool) -> DoctorFinding:
-    """Return whether the project of the components has something, by the service's answer."""
-    if isinstance(answer, ServiceError) and not isinstance(answer, NotFound):
-        return DoctorFinding(Verdict.UNKNOWN, about, f"{project}: {answer}")
-    if isinstance(answer, NotFound) or not is_there:
+def _published(check_name: str, name: str, project: str, response: object, *, is_there: bool) -> DoctorFinding:
+    """Return a finding on a version, by the service's response."""
+    if isinstance(response, ServiceError) and not isinstance(response, NotFound):
+        return DoctorFinding(Verdict.UNKNOWN, check_name, f"{project}: {response}")
+    if isinstance(response, NotFound) or not is_there:
         remedy = "push its tag there, so that the pipeline of that project publishes it"
-        return DoctorFinding(Verdict.ERROR, about, f"{project} has no {name}, or the token cannot see it", remedy)
-    return DoctorFinding(Verdict.OK, about, f"{project} has the {name}")
+        return DoctorFinding(Verdict.ERROR, check_name, f"{project} has no {name}, or the token cannot see it", remedy)
+    return DoctorFinding(Verdict.OK, check_name, f"{project} has the {name}")
 
 
 def _ask(ask: Callable[[str], Json], path: str) -> Json | ServiceError:

@@ -1,7 +1,7 @@
-"""The targets: whether each section can be read and written.
+"""The targets: whether each section can be read and written. Begin with `check_targets`.
 
 A section that only its writers can read needs no further request. The record of a target is read only if it explains a
-refusal, or shows whether the rest can be written.
+refusal, or shows whether other sections can be written.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ from reconciler.model.state import DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
 
 Record = ProjectRecord | ServiceError | Obstacle
-"""The record of a target, or why there is none; or why nothing of the target is visible."""
+"""The record of a target, the error of reading it, or the obstacle that hides the whole target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class CheckContext:
     """The targets of a check, and the facts known before it.
 
     Attributes:
-        checked: what was read of them; see `engine.plan.checked`.
+        checked: their plan and live state; see `engine.plan.checked`.
         service: the service and the token.
         plan: for these targets, with its problems.
-        moved: the projects that have moved and are not written to, each with the reason.
+        moved: the moved projects, which are not written to, each with the reason.
         read_only: whether only reading is checked.
     """
 
@@ -76,15 +76,15 @@ class CheckContext:
         return replace(self.service.token.caller, enterprise=self.service.enterprise)
 
     def needs(self, section: Section) -> Needs:
-        """Return what a section needs to be read and written."""
+        """Return the needs of a section for reading and writing."""
         return self.checked.run.kinds[section.kind].needs
 
 
 def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> CheckContext:
-    """Return what is known of the targets of a run, in a check of them.
+    """Return the context of a check of the targets of a run.
 
     Args:
-        checked: what was read of them; see `engine.plan.checked`.
+        checked: their plan and live state; see `engine.plan.checked`.
         service: the service and the token.
         read_only: whether only reading is checked.
     """
@@ -99,16 +99,16 @@ def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> C
 
 
 def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
-    """Return what can be read and written of each section of each target.
+    """Return the permissions to read and to write each section of each target.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    unseen = {each.target: each for each in context.targets if context.live.shows_nothing_of(each)}
-    hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}
-    explained = {each.target for each in context.targets if _record_would_explain(each, context)}
-    writing = {each.target for each in context.targets if _role_would_tell(each, context)}
-    asked = [each.target for each in context.targets if each.target in hidden | explained | writing]
+    unseen = {target.target: target for target in context.targets if context.live.shows_nothing_of(target)}
+    hidden = {target for target, desired in unseen.items() if _is_visible_if_it_exists(desired, context)}
+    explained = {target.target for target in context.targets if _needs_record(target, context)}
+    writing = {target.target for target in context.targets if _needs_role(target, context)}
+    asked = [target.target for target in context.targets if target.target in hidden | explained | writing]
 
     def ask(target: Target, reader: Reader) -> Record:
         if target in hidden:
@@ -134,14 +134,14 @@ def check_lists(manifests: Manifests) -> Iterator[DoctorFinding]:
         )
 
 
-def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
-    """Whether a group or project that exists would show something, in any edition of the service."""
+def _is_visible_if_it_exists(target: DesiredTarget, context: CheckContext) -> bool:
+    """Return whether some section of an existing group or project would be visible, in any edition of the service."""
     licensed = all(context.needs(section).licensed for section in target.sections)
     return target.target.ref is not None and not (licensed and not context.service.enterprise)
 
 
-def _record_would_explain(target: DesiredTarget, context: CheckContext) -> bool:
-    """Whether the record is worth a request to explain a refusal."""
+def _needs_record(target: DesiredTarget, context: CheckContext) -> bool:
+    """Return whether the record can explain a refusal, so that it is worth a request."""
     if target.target.identity in context.live.absent:
         return False
     refused = [
@@ -152,8 +152,8 @@ def _record_would_explain(target: DesiredTarget, context: CheckContext) -> bool:
     return record_would_tell(target.target, refused)
 
 
-def _role_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
-    """Whether the role is worth a request, since who can read need not be able to write."""
+def _needs_role(target: DesiredTarget, context: CheckContext) -> bool:
+    """Return whether the role is worth a request: not everybody who can read may write."""
     if target.target.identity in context.live.absent or target.target in context.moved:
         return False
     writing = not context.read_only and context.service.token.writes is not Permission.NO
@@ -164,7 +164,7 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     fault, level = None, str(target.target.level)
     absent = context.live.absent.get(target.target.identity)
     if absent is not None:
-        return _not_there(target, planned, absent)
+        return _absent_target(target, planned, absent)
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
@@ -184,10 +184,10 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
 
-def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Obstacle) -> TargetState:
-    """Return what is known of a target that does not exist, or is not planned."""
-    if isinstance(absent, Obstacle):
-        verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Permission.NO
+def _absent_target(target: DesiredTarget, planned: TargetPlan, absence: ToCreate | Obstacle) -> TargetState:
+    """Return the state of a target that does not exist, or is not planned."""
+    if isinstance(absence, Obstacle):
+        verdict, said, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
     else:
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
@@ -215,12 +215,14 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
         why: Obstacle | None = why_unread(refusal, unread[0].reason)
     else:
         read = Permission.YES
-        write, why = _writing(section, record, context)
+        write, why = _write_permission(section, record, context)
     return SectionState(section.kind, read, write, "" if why is None else why.reason, "" if why is None else why.remedy)
 
 
-def _writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Permission, Obstacle | None]:
-    """Return whether a section that was read could be written."""
+def _write_permission(
+    section: Section, record: Record | None, context: CheckContext
+) -> tuple[Permission, Obstacle | None]:
+    """Return the permission to write a section that was read, with the obstacle."""
     token, where = context.service.token, section.target.address
     if context.read_only:
         return Permission.UNASKED, None
@@ -231,7 +233,7 @@ def _writing(section: Section, record: Record | None, context: CheckContext) -> 
             where, "the token may only read", "use one with the scope api, or add --read-only"
         )
     if section.target.level in context.needs(section).readers:
-        obstacle = _obstacle_to_writing(section, record, context)
+        obstacle = _write_obstacle(section, record, context)
         if obstacle is not None:
             return obstacle
     if token.writes is Permission.UNKNOWN:
@@ -239,10 +241,10 @@ def _writing(section: Section, record: Record | None, context: CheckContext) -> 
     return Permission.YES, None
 
 
-def _obstacle_to_writing(
+def _write_obstacle(
     section: Section, record: Record | None, context: CheckContext
 ) -> tuple[Permission, Obstacle] | None:
-    """Return why a caller who can read cannot write, or that this is unknown."""
+    """Return the obstacle to writing for a caller who can read, or that it is unknown; None if there is none."""
     needs, where = context.needs(section), section.target.address
     if not isinstance(record, ProjectRecord):
         source = "role in the group" if section.target.level is Level.GROUP else "project's record"

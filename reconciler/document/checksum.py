@@ -1,7 +1,8 @@
-"""Documents that are kept and read again: JSON of a named format, with a checksum, so that an edited one is noticed.
+"""Documents that are kept and read again: JSON of a named format, with a checksum that shows edits.
 
-A document is a dataclass, written and read by pydantic; the docstrings of its attributes are the descriptions in its
-JSON schema.
+`with_checksum` writes the text of a document; `read_checked` refuses a text that was edited or comes from another
+version. A document is a dataclass, written and read by pydantic; the docstrings of its attributes are the descriptions
+in its JSON schema.
 """
 
 import json
@@ -29,7 +30,7 @@ DOCUMENT = ConfigDict(
 `schema` adds the descriptions: reading them from the source takes a tenth of a second.
 """
 
-CALLED = {
+DOCUMENT_NAMES = {
     "history": "a history of drift",
     "plan": "a saved plan",
     "report": "an apply report",
@@ -42,8 +43,8 @@ WRITTEN_BY = {
 }
 """The commands that write a document."""
 
-ALTERNATIVES = frozenset({"create", "update", "delete", "keep", "said", "str", "int"})
-"""Steps of pydantic's paths that tell which alternative it tried."""
+UNION_MEMBERS = frozenset({"create", "update", "delete", "keep", "said", "str", "int"})
+"""Steps of pydantic's error paths that name a member of a union; the file has no such keys."""
 
 MEANINGS = {
     "missing": "is missing",
@@ -61,151 +62,156 @@ MEANINGS = {
 def with_checksum(content: Mapping[str, Json]) -> str:
     """Return the text of a document: its content, and its checksum.
 
-    It is ASCII, everything else escaped: safe to show on any terminal. Long lists stand below the rest.
+    The text is ASCII, all other characters are escaped: safe to show on any terminal.
     """
+    # lists come last: whoever opens a plan of megabytes sees its head first
     ordered = dict(sorted(content.items(), key=lambda item: isinstance(item[1], list)))
-    return f"{_indented({**ordered, 'checksum': _digest(content)})}\n"
+    return f"{_indented_json({**ordered, 'checksum': _digest(content)})}\n"
 
 
-def _indented(value: Json, start: str = "\n") -> str:
-    """Return what `json.dumps` with an indent of 2 returns, in a fraction of its time and memory."""
-    inner = f"{start}  "
+def _indented_json(value: Json, line_start: str = "\n") -> str:
+    """Return the same text as `json.dumps` with an indent of 2, in a fraction of its time and memory."""
+    inner = f"{line_start}  "
     match value:
         case str():
             return encode_basestring_ascii(value)
         case dict() if value:
             members = [
-                f"{inner}{encode_basestring_ascii(name)}: {_indented(item, inner)}" for name, item in value.items()
+                f"{inner}{encode_basestring_ascii(name)}: {_indented_json(item, inner)}" for name, item in value.items()
             ]
-            return f"{{{','.join(members)}{start}}}"
+            return f"{{{','.join(members)}{line_start}}}"
         case list() if value:
-            return f"[{','.join([inner + _indented(item, inner) for item in value])}{start}]"
+            return f"[{','.join([inner + _indented_json(item, inner) for item in value])}{line_start}]"
     return json.dumps(value)
 
 
 def read_checked(
     text: str,
-    wanted: str,
-    read: Callable[[dict[str, Json]], Shape],
-    written: Callable[[Shape], Mapping[str, Json]],
+    format_: str,
+    parse: Callable[[dict[str, Json]], Shape],
+    content_of: Callable[[Shape], Mapping[str, Json]],
     *,
     computed: Collection[str] = (),
-    free: Collection[str] = (),
+    ignored: Collection[str] = (),
 ) -> Shape:
-    """Return the document in a text with a checksum.
+    """Parse a text that `with_checksum` wrote, and return the document.
 
     Args:
-        text: what `with_checksum` returned.
-        wanted: its format, such as `reconciler.plan/v4`.
-        read: takes the content without the checksum, and raises `ValidationError` where that is not as it should be.
-        written: returns the content that a document would be written with.
-        computed: the keys that are not read: they must be there, with the values that would be written.
-        free: the keys that are not read, and may be anything.
+        text: the text of the document.
+        format_: the expected format, such as `reconciler.plan/v4`.
+        parse: returns the document for its content without the checksum; raises `ValidationError` if it is invalid.
+        content_of: returns the content that would be written for a document.
+        computed: the keys that `parse` does not get; their values must be those that would be written.
+        ignored: the keys that are neither parsed nor compared.
 
     Raises:
-        PlanRefused: it is no JSON, of another format or version, edited, or not as this reconciler would write it.
+        PlanRefused: the text is not JSON, has another format or version, was edited, or differs from the text that
+            this reconciler would write.
     """
-    content = _read(text, wanted)
-    _expect(wanted, content.get("format"))
+    content = _read(text, format_)
+    # the format first: a document of another version gets the error that names its version, whatever its checksum
+    _check_format(format_, content.get("format"))
     claimed = content.pop("checksum", None)
     if claimed != _digest(content):
         fault = "has no checksum" if claimed is None else "was edited after it was saved: its checksum does not match"
-        raise PlanRefused(f"{_the(wanted)} {fault}; make it again")
+        raise PlanRefused(f"{_definite_name(format_)} {fault}; make it again")
     try:
-        document = read({name: value for name, value in content.items() if name not in (*computed, *free)})
+        # a checksum proves only that nobody edited by accident: anyone can compute one, so the content is checked too
+        document = parse({name: value for name, value in content.items() if name not in (*computed, *ignored)})
     except ValidationError as error:
-        raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
-    expected = {name: value for name, value in written(document).items() if name not in free}
-    compared = {name: value for name, value in content.items() if name not in free}
+        raise PlanRefused(f"{_definite_name(format_)} is damaged: {'; '.join(_faults(error))}") from error
+    expected = {name: value for name, value in content_of(document).items() if name not in ignored}
+    compared = {name: value for name, value in content.items() if name not in ignored}
     differences = [f"{name} is missing" for name in computed if name not in content]
     differences += _differences(compared, expected)
     if differences:
-        raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(differences)}")
+        raise PlanRefused(f"{_definite_name(format_)} is damaged: {'; '.join(differences)}")
     return document
 
 
-def _read(text: str, wanted: str) -> dict[str, Json]:
+def _read(text: str, format_: str) -> dict[str, Json]:
     try:
         content = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         what = "HTML, not JSON" if text.lstrip().startswith("<") else "not JSON"
-        raise _no_such_document(wanted, f": line {error.lineno}, column {error.colno} is {what}") from error
+        raise _no_such_document(format_, f": line {error.lineno}, column {error.colno} is {what}") from error
     except (ValueError, RecursionError) as error:
-        raise _no_such_document(wanted, ": not JSON that can be read") from error
+        raise _no_such_document(format_, ": not JSON that can be read") from error
     if not isinstance(content, dict):
-        raise _no_such_document(wanted, ": the JSON is not an object")
+        raise _no_such_document(format_, ": the JSON is not an object")
     return content
 
 
 def _refuse(constant: str) -> None:
-    """Python reads NaN and Infinity; JSON has none."""
+    """Raise for NaN and Infinity, which Python's parser accepts and JSON does not have."""
     raise ValueError(constant)
 
 
-def _expect(wanted: str, named: Json) -> None:
-    """Refuse any other format, and say what it is instead."""
-    if named == wanted:
+def _check_format(format_: str, actual: Json) -> None:
+    """Raise unless a document names the expected format; the error names the format that it has."""
+    if actual == format_:
         return
-    stem, version = wanted.split("/v")
-    other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", named) if isinstance(named, str) else None
+    stem, version = format_.split("/v")
+    other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", actual) if isinstance(actual, str) else None
     if other is None:
-        raise _no_such_document(wanted, f": it does not say that its format is {wanted}")
+        raise _no_such_document(format_, f": it does not say that its format is {format_}")
     if f"reconciler.{other[1]}" == stem:
+        # compared as text, shorter first: `int` refuses digits by the thousand, which a hostile file may have
         newer = (len(other[2]), other[2]) > (len(version), version)
         maker, advice = ("a newer", "update this one") if newer else ("an older", "make it again")
         raise (PlanRefused if newer else Outdated)(
-            f"{_the(wanted)} was made by {maker} reconciler: its format is {named}, not {wanted}; {advice}"
+            f"{_definite_name(format_)} was made by {maker} reconciler: its format is {actual}, not {format_}; {advice}"
         )
-    raise _no_such_document(wanted, f" but {CALLED.get(other[1], 'something else')}: its format is {named}")
+    raise _no_such_document(format_, f" but {DOCUMENT_NAMES.get(other[1], 'something else')}: its format is {actual}")
 
 
-def _no_such_document(wanted: str, reason: str) -> PlanRefused:
-    """Return the error for a text that is another document, or none, with the commands that write the right one."""
-    return PlanRefused(advised(f"not {_a(wanted)}{reason}", WRITTEN_BY.get(_stem(wanted), "")))
+def _no_such_document(format_: str, reason: str) -> PlanRefused:
+    """Return the error for a text of another format, with the command that writes the expected document."""
+    return PlanRefused(advised(f"not {_indefinite_name(format_)}{reason}", WRITTEN_BY.get(_stem(format_), "")))
 
 
 def _faults(error: ValidationError) -> Iterator[str]:
-    """Yield each fault with its place in the file, such as `targets[0].sections[1].section is missing`."""
+    """Yield each fault with its path in the file, such as `targets[0].sections[1].section is missing`."""
     for fault in error.errors(include_url=False, include_input=False):
         meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
-        yield f"{_place(step for step in fault['loc'] if step not in ALTERNATIVES)} {meaning}"
+        yield f"{_path_text(step for step in fault['loc'] if step not in UNION_MEMBERS)} {meaning}"
 
 
-def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Yield each place at which a document differs from how it would be written.
+def _differences(content: Json, expected: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """Yield each path at which a document differs from the text that would be written for it.
 
-    A key that is missing is none: an older reconciler did not know it, and its default was taken.
+    A missing key is no difference: an older reconciler did not know the key, and reading took its default.
     """
-    if content == written:
+    if content == expected:
         return
-    if isinstance(content, dict) and isinstance(written, dict):
-        for name in {**written, **content}:
-            if name not in written:
-                yield f"{_place((*path, name))} is not known here"
+    if isinstance(content, dict) and isinstance(expected, dict):
+        for name in {**expected, **content}:
+            if name not in expected:
+                yield f"{_path_text((*path, name))} is not known here"
             elif name in content:
-                yield from _differences(content[name], written[name], (*path, name))
-    elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
-        pairs = enumerate(zip(content, written, strict=True))
+                yield from _differences(content[name], expected[name], (*path, name))
+    elif isinstance(content, list) and isinstance(expected, list) and len(content) == len(expected):
+        pairs = enumerate(zip(content, expected, strict=True))
         yield from (difference for index, pair in pairs for difference in _differences(*pair, (*path, index)))
     else:
-        yield f"{_place(path)} should be {json.dumps(written)}"
+        yield f"{_path_text(path)} should be {json.dumps(expected)}"
 
 
-def _place(path: Iterable[str | int]) -> str:
+def _path_text(path: Iterable[str | int]) -> str:
     steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path)
     return "".join(steps).removeprefix(".")
 
 
-def _a(wanted: str) -> str:
-    return CALLED[_stem(wanted)]
+def _indefinite_name(format_: str) -> str:
+    return DOCUMENT_NAMES[_stem(format_)]
 
 
-def _stem(wanted: str) -> str:
-    return wanted.partition("/")[0].removeprefix("reconciler.")
+def _stem(format_: str) -> str:
+    return format_.partition("/")[0].removeprefix("reconciler.")
 
 
-def _the(wanted: str) -> str:
-    return "the " + _a(wanted).partition(" ")[2]
+def _definite_name(format_: str) -> str:
+    return "the " + _indefinite_name(format_).partition(" ")[2]
 
 
 def _digest(content: Mapping[str, Json]) -> str:

@@ -1,7 +1,7 @@
-"""Two documents compared: what is new, gone or different, and a plan without what is known already. Pure.
+"""Two documents compared, and a plan without the items that a baseline has too. Pure.
 
-Items are compared by fingerprints, which hold what a person would compare: neither the requests, nor where the
-manifests declare something, nor notes, nor fields that stay as they are.
+Serves `show --since` (`compare`) and `drift --baseline` (`new_in`). Items are compared by fingerprints of what a person
+would compare: without requests, places in the manifests, notes, and fields that do not change.
 """
 
 import json
@@ -43,7 +43,7 @@ NO_FINGERPRINTS: Fingerprints = MappingProxyType({})
 
 FORMAT: Final = "reconciler.comparison/v1"
 
-Subject = tuple[object, ...]
+SubjectKey = tuple[object, ...]
 """A value that two entries share if they are about the same object, or the same field that is a problem."""
 
 
@@ -189,23 +189,23 @@ class Line:
     """One change, outcome or problem, as it is compared.
 
     Attributes:
-        entry: it.
-        subject: see `Subject`.
-        facts: the values of an object now and as they will be, what became of it, or why there is a problem.
+        entry: the change, outcome or problem.
+        subject: see `SubjectKey`.
+        facts: the live and the declared values, the status of an outcome, or the reason of a problem.
     """
 
     entry: Entry
-    subject: Subject
+    subject: SubjectKey
     facts: Fields
 
     @property
-    def mark(self) -> str:
-        """See `fingerprint`."""
+    def fingerprint(self) -> str:
+        """The fingerprint of the entry; see `fingerprint`."""
         return _digest(self.subject, self.facts)
 
 
 def lines_of(document: RunDocument) -> Iterator[Line]:
-    """Yield what a document says of its targets: of each the changes, or what became of them; then the problems."""
+    """Yield the changes, outcomes and problems of a document by target; a target's problems come last."""
     problems: list[Line] = []
     last: Target | None = None
     for item in document.items:
@@ -222,21 +222,21 @@ def lines_of(document: RunDocument) -> Iterator[Line]:
     yield from problems
 
 
-def marks(document: RunDocument) -> Counter[str]:
-    """Return the fingerprints of the changes and problems of a document."""
-    return Counter(line.mark for line in lines_of(document))
+def fingerprints_of(document: RunDocument) -> Counter[str]:
+    """Return the number of changes and problems of a document by fingerprint."""
+    return Counter(line.fingerprint for line in lines_of(document))
 
 
 def fingerprint(entry: Entry) -> str:
-    """Return a short text that two entries share if a person would call them equal."""
+    """Return a short text that is the same for entries that a person would call equal."""
     return _digest(_subject(entry), _facts(entry))
 
 
-def _digest(subject: Subject, facts: Fields) -> str:
-    return sha256(json.dumps([subject, facts], sort_keys=True).encode()).hexdigest()[:16]
+def _digest(subject_key: SubjectKey, fields: Fields) -> str:
+    return sha256(json.dumps([subject_key, fields], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _subject(entry: Entry) -> Subject:
+def _subject(entry: Entry) -> SubjectKey:
     address = address_of(entry)
     is_problem = isinstance(entry, Finding) and code_of(entry.code).drifts
     sort = ("problem", entry.field) if isinstance(entry, Finding) and is_problem else ("change", None)
@@ -267,24 +267,27 @@ def _known(**facts: Json) -> Fields:
 
 
 def compare(old: RunDocument, new: RunDocument) -> Comparison:
-    """Return what has changed between two plans, or between two reports.
+    """Return the differences between two plans, or between two reports.
 
-    Changes, and problems, of the same object are compared with each other; equal ones first, where several are about
-    objects of one name.
+    Entries about the same object are compared with each other; where several objects share a name, equal entries are
+    paired first.
     """
-    left: dict[Subject, list[Line]] = defaultdict(list)
+    unmatched: dict[SubjectKey, list[Line]] = defaultdict(list)
     for line in lines_of(old):
-        left[line.subject].append(line)
-    same, others = 0, []
+        unmatched[line.subject].append(line)
+    same, changed = 0, []
+    # all equal lines are paired before any others, so that a line is not compared with the equal of another
     for line in lines_of(new):
-        equal = next((earlier for earlier in left[line.subject] if earlier.facts == line.facts), None)
+        equal = next((earlier for earlier in unmatched[line.subject] if earlier.facts == line.facts), None)
         if equal is None:
-            others.append(line)
+            changed.append(line)
         else:
-            left[line.subject].remove(equal)
+            unmatched[line.subject].remove(equal)
             same += 1
-    differences = [_difference(line, left[line.subject].pop(0) if left[line.subject] else None) for line in others]
-    gone = (line for lines in left.values() for line in lines)
+    differences = [
+        _difference(line, unmatched[line.subject].pop(0) if unmatched[line.subject] else None) for line in changed
+    ]
+    gone = (line for lines in unmatched.values() for line in lines)
     differences += [Difference(line.entry, "gone", line.facts, None) for line in gone]
     words = Counter(difference.news for difference in differences)
     return Comparison(
@@ -296,11 +299,11 @@ def compare(old: RunDocument, new: RunDocument) -> Comparison:
     )
 
 
-def _difference(line: Line, earlier: Line | None) -> Difference:
-    if earlier is None:
+def _difference(line: Line, old_line: Line | None) -> Difference:
+    if old_line is None:
         return Difference(line.entry, "new", None, line.facts)
-    places = tuple(_values(earlier.facts, line.facts))
-    return Difference(line.entry, "different", earlier.facts, line.facts, places)
+    places = tuple(_values(old_line.facts, line.facts))
+    return Difference(line.entry, "different", old_line.facts, line.facts, places)
 
 
 def _values(before: Fields, after: Fields) -> Iterator[Place]:
@@ -312,45 +315,45 @@ def _values(before: Fields, after: Fields) -> Iterator[Place]:
             yield Place(name, was, now)
 
 
-def seen_before(before: RunDocument, now: RunDocument) -> Counter[str]:
-    """Return the fingerprints of an earlier plan, as far as it is about sections that the present plan has too.
+def earlier_fingerprints(old: RunDocument, new: RunDocument) -> Counter[str]:
+    """Return the fingerprints of an earlier plan in the sections that the present plan has too.
 
-    A run of some targets or sections, or of one shard, knows nothing about the others: they are not gone.
+    A run of some targets or sections, or of one shard, did not look at other sections: their entries are not gone.
     """
-    places = {(seen.target.identity, name) for seen in now.targets for name in ("", *seen.sections)}
-    addresses = ((line, address_of(line.entry)) for line in lines_of(before))
-    return Counter(line.mark for line, where in addresses if (where.target.identity, where.section) in places)
+    sections = {(seen.target.identity, name) for seen in new.targets for name in ("", *seen.sections)}
+    addresses = ((line, address_of(line.entry)) for line in lines_of(old))
+    return Counter(line.fingerprint for line, where in addresses if (where.target.identity, where.section) in sections)
 
 
-def left_alone_in(document: RunDocument) -> Counter[str]:
+def unchanged_fingerprints(document: RunDocument) -> Counter[str]:
     """Return the fingerprints of the objects that a plan names and does not change."""
     return Counter(fingerprint(finding) for finding in document.findings("unmanaged", "widened"))
 
 
-def news_of(document: RunDocument, seen: Fingerprints, left_alone: Fingerprints = NO_FINGERPRINTS) -> RunDocument:
-    """Return what is new in a plan; its `known` counts the rest. Of equal changes, so many are known as were seen.
+def new_in(document: RunDocument, known: Fingerprints, known_unchanged: Fingerprints = NO_FINGERPRINTS) -> RunDocument:
+    """Return a plan without its known items; `known` of the result counts them.
 
     Args:
         document: the plan.
-        seen: the fingerprints of changes and problems.
-        left_alone: those of objects that are named and not changed.
+        known: the fingerprints of known changes and problems.
+        known_unchanged: the fingerprints of known objects that a plan names and does not change.
     """
-    left, alone = Counter(seen), Counter(left_alone)
-    known: list[Item] = []
+    unmatched, unmatched_unchanged = Counter(known), Counter(known_unchanged)
+    old: list[Item] = []
     new: list[Item] = []
     for item in document.items:
-        (known if _is_known(item, left, alone) else new).append(item)
+        (old if _take(item, unmatched, unmatched_unchanged) else new).append(item)
     created = {change.address.section for change in map(change_in, new) if isinstance(change, Create)}
     new = [item for item in new if not _is_rename_elsewhere(item, created)]
-    changes, problems = _changes_and_problems(known)
+    changes, problems = _changes_and_problems(old)
     new_changes, new_problems = _changes_and_problems(new)
     share = BaselineShare(
         len(changes),
         len(problems),
         changed=_places(changes) - _places(new_changes),
         troubled=_places(problems) - _places(new_problems),
-        unmanaged=sum(isinstance(item, Finding) and item.code == "unmanaged" for item in known),
-        gone=left.total(),
+        unmanaged=sum(isinstance(item, Finding) and item.code == "unmanaged" for item in old),
+        gone=unmatched.total(),
     )
     return replace(document, items=tuple(new), known=share)
 
@@ -361,26 +364,27 @@ def _changes_and_problems(items: Iterable[Item]) -> tuple[list[Entry], list[Entr
     return [entry for entry in entries if not isinstance(entry, Finding)], problems
 
 
-def _is_known(item: Item, left: Counter[str], alone: Counter[str]) -> bool:
-    """Return whether an item is among those that are left, from which it is taken then."""
+def _take(item: Item, unmatched: Counter[str], unmatched_unchanged: Counter[str]) -> bool:
+    """Remove an item's fingerprint from its counter; return whether the counter had it."""
     if isinstance(item, Keep) or is_about_run(item):
         return False
     if is_difference(item):
-        some = left
+        counter = unmatched
     elif isinstance(item, Finding) and item.code in ("unmanaged", "widened"):
-        some = alone
+        counter = unmatched_unchanged
     else:
         return False
-    mark = fingerprint(item)
-    if some[mark] <= 0:
+    key = fingerprint(item)
+    # counted, not just looked up: of two equal changes, a baseline with one of them leaves the other new
+    if counter[key] <= 0:
         return False
-    some[mark] -= 1
+    counter[key] -= 1
     return True
 
 
-def _is_rename_elsewhere(item: Item, created: set[str]) -> bool:
-    """Return whether an item tells of a possible rename in a section in which nothing new is created."""
-    return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in created
+def _is_rename_elsewhere(item: Item, sections_with_creations: set[str]) -> bool:
+    """Return whether an item is a possible rename in a section in which nothing new is created."""
+    return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in sections_with_creations
 
 
 def _places(entries: Iterable[Entry]) -> frozenset[tuple[Target, str]]:

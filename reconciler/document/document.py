@@ -1,6 +1,6 @@
-"""The one type for plans and reports: a head, what was looked at, and a flat list of items. Pure.
+"""The one type for plans and reports: a head, the targets of the run, and a flat list of items. Pure.
 
-The engine ends where a document is written; whatever shows or tells something begins here. Begin with `RunDocument`.
+The engine ends where a document is written; text, pages, notes and metrics are made from it. Begin with `RunDocument`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ PLAN: Final = "reconciler.plan/v4"
 REPORT: Final = "reconciler.report/v4"
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How far the clocks of two machines may be apart."""
+"""The clocks of two machines may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class PastApply:
 
     @classmethod
     def of(cls, apply: Apply) -> "PastApply":
-        """Return an apply of the log as documents have it."""
+        """Return an entry of the apply log in the form of documents."""
         return cls(
             apply.id,
             apply.when,
@@ -124,7 +124,7 @@ class BaselineShare:
         changes: number of changes.
         problems: number of problems.
         changed: the targets and sections of these changes.
-        troubled: those of these problems.
+        troubled: the targets and sections of these problems.
         unmanaged: number of unmanaged objects, which are no drift.
         gone: how many changes and problems of the baseline the plan has no more.
     """
@@ -144,7 +144,7 @@ class BaselineShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """What stands once in a document: where, when and how a plan was made, and the run that carried it out."""
+    """The facts about a run: the service, time and options of its plan, and the apply that carried it out."""
 
     __pydantic_config__ = DOCUMENT
 
@@ -198,9 +198,10 @@ class RunDocument(Head):
 
     Attributes:
         targets: the instance, then the user, then groups, then projects.
-        items: by target and section, as they are carried out; those about the run come last. In a report an outcome
-            stands for each change.
-        known: what was left out because a baseline has it too; None for a whole plan. No file has it.
+        items: by target and section, in the order of an apply; items about the run come last. A report has outcomes in
+            place of changes.
+        known: the number of items that were left out because a baseline has them too; None for a whole plan. No file
+            has it.
     """
 
     targets: tuple[Seen, ...] = ()
@@ -214,7 +215,7 @@ class RunDocument(Head):
 
     @property
     def is_part(self) -> bool:
-        """Whether other shards of the same run are about other targets."""
+        """Whether the document is about one of several shards."""
         return self.shard is not None and self.shard.total > 1
 
     @property
@@ -243,7 +244,7 @@ class RunDocument(Head):
 
     @cached_property
     def eventful(self) -> frozenset[Target]:
-        """The targets of which a report says more than that they were in order."""
+        """The targets with an item that a report shows; targets that were merely in order are left out."""
         return frozenset(target for target, items in self.by_target.items() if any(map(_is_event, items)))
 
     @property
@@ -253,7 +254,7 @@ class RunDocument(Head):
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of the changes; nothing in a plan."""
+        """The outcomes of the changes; nothing in a plan."""
         return (item for item in self.items if isinstance(item, Outcome))
 
     @property
@@ -267,7 +268,7 @@ class RunDocument(Head):
 
     @property
     def remarks(self) -> list[str]:
-        """The sentences about the run, without those of possible renames."""
+        """The sentences about the run, without possible renames."""
         return [
             advised(item.reason, item.fix)
             for item in self.items
@@ -289,8 +290,10 @@ class RunDocument(Head):
         """Why `apply` will refuse the plan, unless it is given other limits; nothing of a report."""
         if not self.is_plan:
             return ()
-        held = {(seen.target, section): number for seen in self.targets for section, number in seen.sections.items()}
-        return tuple(refusals(self.changes, held, self.limits, self.shard.total if self.shard else 1))
+        object_counts = {
+            (seen.target, section): number for seen in self.targets for section, number in seen.sections.items()
+        }
+        return tuple(refusals(self.changes, object_counts, self.limits, self.shard.total if self.shard else 1))
 
     @property
     def complete(self) -> bool:
@@ -299,19 +302,19 @@ class RunDocument(Head):
 
     @property
     def finish(self) -> str:
-        """The command that does what an apply did not do; an apply needs its report in the file `report.json`."""
+        """The command that does the unfinished changes; for an apply, `report.json` must be its report."""
         if self.reverts:
             return f"{join(revert_words(self.reverts))} --yes"
         return "reconciler apply --retry-failed report.json"
 
 
 def is_difference(item: Item) -> bool:
-    """Return whether an item is a change, what became of one, or something that `drift` counts."""
+    """Return whether an item is a change, an outcome, or a finding that `drift` counts."""
     return code_of(item.code).drifts if isinstance(item, Finding) else not isinstance(item, Keep)
 
 
 def is_remark(finding: Finding) -> bool:
-    """Tell whether a finding has no form of its own: whatever shows it always, shows its sentence."""
+    """Return whether a finding has no layout of its own, and is always shown by its sentence."""
     code = code_of(finding.code)
     return not code.own_form and code.shown == "always"
 
@@ -322,16 +325,16 @@ def _is_event(item: Item) -> bool:
     )
 
 
-def saying(document: RunDocument, *findings: Finding) -> RunDocument:
-    """Return a document that says more about its run."""
+def with_findings(document: RunDocument, *findings: Finding) -> RunDocument:
+    """Return a document with further findings about its run."""
     return replace(document, items=(*document.items, *findings))
 
 
 def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, max_age: timedelta) -> None:
-    """Refuse a plan that is for another service, or too old.
+    """Refuse a plan for another service, or one that is too old.
 
     Raises:
-        PlanRefused: says what to do instead.
+        PlanRefused: the plan is refused; the message has the fix.
     """
     made_at = saved.created_at
     if not is_about(saved.service, api_url):
@@ -348,7 +351,7 @@ def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, ma
 
 
 def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
-    """Refuse a document that was made later than the clocks of two machines may differ.
+    """Refuse a document whose time lies further in the future than clocks may differ.
 
     Raises:
         PlanRefused: it was.
@@ -360,8 +363,8 @@ def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
 
 
 def is_about(service: str, api_url: str) -> bool:
-    """Whether two spellings of a URL are those of one service."""
-    return _place(service) == _place(api_url)
+    """Return whether two URLs are spellings of one service's URL."""
+    return _normalised(service) == _normalised(api_url)
 
 
 def utc(time: datetime) -> str:
@@ -369,8 +372,8 @@ def utc(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _place(api_url: str) -> tuple[str, str, str]:
-    """Return what two spellings of one service's URL have in common."""
+def _normalised(api_url: str) -> tuple[str, str, str]:
+    """Return the parts of a URL that all spellings of one service have in common."""
     parts = urlsplit(api_url)
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
 

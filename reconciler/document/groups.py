@@ -1,7 +1,7 @@
-"""Equal changes, findings and outcomes of several targets, put together: one decision is shown once. Pure.
+"""Groups of equal changes, findings and outcomes of several targets: one decision is shown once. Pure.
 
-Two changes are equal if they do the same to objects of the same name. What depends on the target's own path counts as
-equal: it is shown as `<path>`, `<namespace>` and `<name>`.
+Text, notes and pages begin with `entries_of` and `grouped`. Two changes are equal if they do the same to objects of the
+same name. Values that differ only by the path of their target are equal; `<path>`, `<namespace>` or `<name>` is shown.
 """
 
 import json
@@ -39,17 +39,17 @@ from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 
 GROUP_FROM_TARGETS = 3
-"""Equal changes of so many targets are shown once, unless something else is asked for."""
+"""Equal changes of so many targets are shown once, unless `--group-by` says otherwise."""
 GROUP_FROM_PROBLEMS = 2
-"""The same for problems, whose texts are long."""
+"""Equal problems of so many targets are shown once: their texts are long."""
 
 PLACEHOLDERS = ("<path>", "<namespace>", "<name>")
 
 VARIES = "<varies>"
-"""Stands for a value that is lost and that is not the same everywhere."""
+"""Shown for a value that differs between equal entries, such as one that a deletion loses."""
 
 SHOWN_LOSSES = 3
-"""How many of the losses are told that only some of several deletions have."""
+"""How many losses are shown that only some of several deletions have."""
 
 SHOWN_ATTRIBUTES = ("before", "after", "renamed_from", "reason", "fix", "data")
 """The attributes of entries that people see, beside their names and notes."""
@@ -61,7 +61,7 @@ REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/
 """A request to a group or a project, as errors name it."""
 
 Subject = Change | Finding
-"""What an entry is about."""
+"""A change, or a finding: an entry without its outcome."""
 
 Entry = Subject | Outcome
 One_co = TypeVar("One_co", bound=Entry, covariant=True)
@@ -74,8 +74,8 @@ class EntryGroup(Generic[One_co]):
 
     Attributes:
         entries: at least one of each target, in the order of the plan.
-        sample: the first of them, with placeholders for what depends on its target.
-        others: how many objects of other names have the same reason.
+        sample: the first entry, with placeholders for the path of its target.
+        others: the number of objects of other names with the same reason.
     """
 
     entries: tuple[One_co, ...]
@@ -89,14 +89,14 @@ class EntryGroup(Generic[One_co]):
 
     @property
     def origin(self) -> str:
-        """Where the manifests declare the entries: the place of all, or the first and how many more there are."""
+        """The place in the manifests that declares the entries; of several, the first and the number of the others."""
         origins = list(dict.fromkeys(origin for entry in self.entries if (origin := subject_of(entry).origin)))
         return f"{origins[0]} and {len(origins) - 1} more" if len(origins) > 1 else "".join(origins)
 
 
 @dataclass(frozen=True, slots=True)
 class Block(Generic[One_co]):
-    """The groups that some targets share, or those that one target has alone.
+    """The groups that the same targets share, or the groups of a single target.
 
     Attributes:
         targets: several, or one.
@@ -112,60 +112,62 @@ class Block(Generic[One_co]):
         return sorted(self.groups, key=lambda group: rank(group.sample))
 
 
-def grouped(entries: Iterable[One], least: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
-    """Put together the entries that are equal for at least so many targets; problems, for `GROUP_FROM_PROBLEMS`.
+def grouped(entries: Iterable[One], min_targets: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
+    """Return the entries in blocks: equal ones of enough targets together, then the others of each target.
 
     Args:
         entries: in the order of the plan.
-        least: how many targets make a group; infinity for no groups.
+        min_targets: the number of targets that make a group; infinity for no groups. A group of problems, whose texts
+            are long, takes `GROUP_FROM_PROBLEMS`.
     """
     entries = tuple(entries)
-    return arranged(entries, () if isinf(least) else equal(entries), least)
+    return arranged(entries, () if isinf(min_targets) else equal_groups(entries), min_targets)
 
 
 def arranged(
-    entries: Iterable[One], groups: Iterable[EntryGroup[One]], least: float = GROUP_FROM_TARGETS
+    entries: Iterable[One], groups: Iterable[EntryGroup[One]], min_targets: float = GROUP_FROM_TARGETS
 ) -> tuple[Block[One], ...]:
-    """Put groups with the same targets into blocks, the largest first; then the rest of each target into one.
+    """Return blocks of groups that share their targets, the largest first; then a block for each single target.
 
     Args:
-        entries: those of the groups, in the order of the plan.
-        groups: see `equal`.
-        least: how many targets make a group; problems take `GROUP_FROM_PROBLEMS`.
+        entries: the entries of all groups, in the order of the plan.
+        groups: see `equal_groups`.
+        min_targets: see `grouped`.
     """
-    together: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
+    by_targets: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
     shared: set[int] = set()
-    for group in () if isinf(least) else groups:
+    for group in () if isinf(min_targets) else groups:
         targets = group.targets
-        fewest = min(least, GROUP_FROM_PROBLEMS) if _is_by_finding(group.sample) else least
+        fewest = min(min_targets, GROUP_FROM_PROBLEMS) if _is_finding_by_reason(group.sample) else min_targets
         if len(targets) >= fewest:
-            together.setdefault(targets, []).append(group)
+            by_targets.setdefault(targets, []).append(group)
             shared.update(map(id, group.entries))
     blocks = [
-        Block(targets, tuple(sorted(own, key=lambda group: rank(group.sample)))) for targets, own in together.items()
+        Block(targets, tuple(sorted(own, key=lambda group: rank(group.sample)))) for targets, own in by_targets.items()
     ]
     blocks.sort(key=lambda block: (-len(block.targets), [str(target) for target in block.targets]))
-    alone: dict[Target, list[EntryGroup[One]]] = {}
+    by_target: dict[Target, list[EntryGroup[One]]] = {}
     for entry in entries:
         if id(entry) not in shared:
-            alone.setdefault(address_of(entry).target, []).append(EntryGroup((entry,), entry))
-    return *blocks, *(Block((target,), tuple(own)) for target, own in alone.items())
+            by_target.setdefault(address_of(entry).target, []).append(EntryGroup((entry,), entry))
+    return *blocks, *(Block((target,), tuple(own)) for target, own in by_target.items())
 
 
-def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
-    """Return all entries, those that do the same in one group, in the order of their first entries.
+def equal_groups(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
+    """Return all entries in groups of equal ones, in the order of their first entries.
 
-    Entries do the same if their canonical forms are equal: with placeholders for the path, the namespace and the name
-    of their targets. Where all entries of one form have the same values, these count: others with them belong to it.
+    Entries are equal if their canonical forms are: with placeholders for the path, the namespace and the name of their
+    targets. If all entries of one form have the same values, entries of other forms with these values join them.
     """
-    owns = cache(_Placeholders)
+    # a plan has thousands of entries of few targets: each target's words are prepared once
+    placeholders_of = cache(_Placeholders)
     forms: dict[tuple[int, str], list[tuple[int, One]]] = {}
     spellings: dict[tuple[int, str], set[str]] = {}
     seen = Counter[tuple[Target, str]]()
     for position, entry in enumerate(entries):
         target, spelling = address_of(entry).target, _key(entry)
-        form = owns(target).canonical_key(entry, spelling)
-        # the second of two equal changes of one target is in another group than the first
+        form = placeholders_of(target).canonical_key(entry, spelling)
+        # a group has one entry of each target: of two equal changes of one target, the second begins another group
         seen[target, form] += not _is_by_reason(entry)
         place = seen[target, form], form
         forms.setdefault(place, []).append((position, entry))
@@ -176,13 +178,15 @@ def equal(entries: Iterable[One]) -> tuple[EntryGroup[One], ...]:
         together.setdefault(place if others else (place[0], spelling, "everywhere"), []).extend(members)
     groups = sorted((sorted(members, key=itemgetter(0)) for members in together.values()), key=lambda own: own[0][0])
     return tuple(
-        _group([entry for _, entry in members], lambda entry: owns(address_of(entry).target).canonical(entry))
+        _group(
+            [entry for _, entry in members], lambda entry: placeholders_of(address_of(entry).target).canonical(entry)
+        )
         for members in groups
     )
 
 
 def subject_of(entry: Entry) -> Subject:
-    """Return the change or the finding that an entry is about."""
+    """Return the change or the finding of an entry."""
     return entry.change if isinstance(entry, Outcome) else entry
 
 
@@ -199,7 +203,7 @@ def sort_of(entry: Entry) -> str:
 
 
 def entries_of(items: Iterable[Item], *sorts: str) -> list[Entry]:
-    """Return the changes and findings of some sorts, by target: first changes, then findings in the order of sorts.
+    """Return the changes and findings of some sorts by target; of each target changes come first.
 
     Args:
         items: in the order of a document.
@@ -214,7 +218,7 @@ def entries_of(items: Iterable[Item], *sorts: str) -> list[Entry]:
 
 
 def rank(entry: Entry) -> int:
-    """Return the position of an entry among those of the same targets: creations first, what is excepted last."""
+    """Return the sort key of an entry within its block: creations first, excepted changes last."""
     change = change_in(entry)
     if change is None:
         return len(ACTIONS) + (sort_of(entry) != "problem")
@@ -230,63 +234,63 @@ def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGrou
     is_spelt = len(names) == 1 or len(canonical_names) > 1
     address = address_of((entries if is_spelt else forms)[0])
     subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
-    sample = _with(forms[0], address, _agreed_values(subjects, shapes))
+    sample = _with_values(forms[0], address, _common_values(subjects, shapes))
     if isinstance(sample, Outcome):
-        sample = replace(sample, **_agreed_values(entries, forms))
+        sample = replace(sample, **_common_values(entries, forms))
     return EntryGroup(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
-def _agreed_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
-    """Return what people see of equal changes or findings, by attribute."""
+def _common_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
+    """Return the attributes that people see of equal entries: common values, or placeholders."""
     values: dict[str, Any] = {}
     for name in SHOWN_ATTRIBUTES:
         if hasattr(forms[0], name):
             own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
-            values[name] = _agreed_fields(own, canonical)
+            values[name] = _common_fields(own, canonical)
     if isinstance(forms[0], Create | Update | Delete):
-        values["notes"] = _agreed_notes([*changes_in(entries)], [*changes_in(forms)])
+        values["notes"] = _common_notes([*changes_in(entries)], [*changes_in(forms)])
     return values
 
 
-def _agreed_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
-    """Return what values agree in, field by field of mappings; see `_agreed`."""
+def _common_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return the common value of each field; see `_common_value`."""
     if not all(isinstance(form, Mapping) for form in forms):
-        return _agreed(values, forms)
+        return _common_value(values, forms)
     return {
-        field: _agreed_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))
+        field: _common_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))
         for field in forms[0]
     }
 
 
-def _agreed_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
-    """Return the notes of equal changes: those that all have, then their losses; of other notes those of the first."""
-    spelt, shaped = ([*map(_separating, some)] for some in (changes, forms))
+def _common_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
+    """Return the notes of equal changes."""
+    spelt, shaped = ([*map(_separating_notes, some)] for some in (changes, forms))
     others = (note for note in forms[0].notes if note.code != "loss" and not code_of(note.code).separates)
-    losses = (Note("loss", loss) for loss in _losses(changes, forms))
+    losses = (Note("loss", loss) for loss in _common_losses(changes, forms))
     return (*(spelt[0] if all(own == spelt[0] for own in spelt) else shaped[0]), *losses, *others)
 
 
-def _separating(change: Change) -> tuple[Note, ...]:
-    """Return the notes in which equal changes do not differ."""
+def _separating_notes(change: Change) -> tuple[Note, ...]:
+    """Return the notes that equal changes must share."""
     return tuple(Note(note.code, note.reason) for note in change.notes if code_of(note.code).separates)
 
 
-def _agreed(values: Sequence[Any], forms: Sequence[Any]) -> Any:
-    """Return a value that is the same everywhere, else its canonical form; `VARIES` where that differs as well."""
+def _common_value(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+    """Return the common value, else the common canonical form; `VARIES` if the forms differ too."""
     for some in (values, forms):
         if all(value == some[0] for value in some):
             return some[0]
     return VARIES
 
 
-def _is_by_finding(entry: Entry) -> bool:
-    """Return whether an entry is a finding whose reason says all that matters, whatever it is about."""
+def _is_finding_by_reason(entry: Entry) -> bool:
+    """Return whether an entry is a finding that is grouped by its reason alone."""
     return isinstance(entry, Finding) and code_of(entry.code).by_reason
 
 
 def _is_by_reason(entry: Entry) -> bool:
-    """Return whether the reason of an entry says all that matters, whatever it is about."""
-    return _is_by_finding(entry) or (isinstance(entry, Outcome) and not is_done(entry))
+    """Return whether an entry is grouped by its reason alone, whatever object it is about."""
+    return _is_finding_by_reason(entry) or (isinstance(entry, Outcome) and not is_done(entry))
 
 
 def _name(entry: Entry) -> object:
@@ -295,8 +299,8 @@ def _name(entry: Entry) -> object:
     return address.part, address.title, address.name, field
 
 
-def _with(entry: One, address: Address, values: Mapping[str, Any]) -> One:
-    """Return an entry with another address, and other values of what it is about."""
+def _with_values(entry: One, address: Address, values: Mapping[str, Any]) -> One:
+    """Return an entry with another address and with other values of its change or finding."""
     match entry:
         case Outcome():
             return cast("One", replace(entry, change=replace(entry.change, address=address, **values)))
@@ -306,8 +310,8 @@ def _with(entry: One, address: Address, values: Mapping[str, Any]) -> One:
             return cast("One", replace(entry, address=address, **values))
 
 
-def _losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
-    """Return the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
+def _common_losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
+    """Return the losses of equal deletions: common ones, then the most frequent others with their numbers."""
     spelt, shaped = ([sentences(change, "loss") for change in some] for some in (changes, forms))
     shared = dict.fromkeys(loss for loss in spelt[0] if all(loss in own for own in spelt))
     numbers = Counter(
@@ -325,12 +329,13 @@ def _losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
 
 
 class _Placeholders:
-    """What depends on the path of one target."""
+    """Replaces the parts of one target's path by placeholders."""
 
     def __init__(self, target: Target) -> None:
         path = target.ref if isinstance(target.ref, str) else ""
         namespace, _, name = path.rpartition("/")
         parts = [*_spellings(namespace, "<namespace>"), *_spellings(name, "<name>")]
+        # the longest first: the path contains the namespace and the name
         self._words = sorted([*_spellings(path, "<path>"), *parts], key=lambda word: -len(word[0]))
         self._ref = quote(str(target.ref), safe="")
         self._marks = {f"{target.level}s/", *(word for word, _ in parts)}
@@ -342,12 +347,14 @@ class _Placeholders:
             entry: the entry.
             spelling: its key as it is, see `_key`.
         """
+        # a value that has `<path>` in it would look like a replaced one
         if any(word in spelling for word in PLACEHOLDERS):
             return f"literal {spelling}"
+        # replacing is slow: it is skipped where no mark of the target occurs in the text
         return _key(self.canonical(entry)) if any(mark in spelling for mark in self._marks) else spelling
 
     def canonical(self, entry: One) -> One:
-        """Return an entry with placeholders, unless they would hide what changes."""
+        """Return an entry with placeholders, unless they would hide the difference between before and after."""
         match entry:
             case Outcome():
                 reason = self._text(self._in_reason(entry.reason))
@@ -362,7 +369,7 @@ class _Placeholders:
         return cast("One", form)
 
     def _change(self, change: Change) -> Change:
-        """Return a change with placeholders, unless they would hide what changes."""
+        """Return a change with placeholders, unless they would hide the difference between before and after."""
         address = self._address(change.address)
         notes = tuple(replace(note, reason=self._text(note.reason)) if note.reason else note for note in change.notes)
         match change:
@@ -406,23 +413,27 @@ def _hides(before: Json, after: Json) -> bool:
 
 
 def _spellings(text: str, placeholder: str) -> list[tuple[str, str]]:
-    """Return how something is spelt in values and URLs; patterns of protection rules have it in lower case."""
+    """Return the spellings of a text in values and URLs, each with a placeholder."""
+    # the registry's protection rules have the project's path in lower case; URLs have it percent-encoded
     spellings = dict.fromkeys(spelling for case in (text, text.lower()) for spelling in (case, quote(case, safe="")))
     return [(spelling, placeholder) for spelling in spellings if spelling]
 
 
-def _replaced(text: str, words: Iterable[tuple[str, str]]) -> str:
-    """Return text with placeholders for words that stand alone, the first ones first."""
+def _replaced(text: str, placeholders: Iterable[tuple[str, str]]) -> str:
+    """Return text with placeholders for whole words."""
     pieces = [text]  # every second one is a placeholder
-    for word, placeholder in words:
+    for word, placeholder in placeholders:
         if word in text:
-            split = [[piece] if index % 2 else _split(piece, word, placeholder) for index, piece in enumerate(pieces)]
+            split = [
+                [piece] if index % 2 else _split_at_words(piece, word, placeholder)
+                for index, piece in enumerate(pieces)
+            ]
             pieces = [piece for parts in split for piece in parts]
     return "".join(pieces)
 
 
-def _split(text: str, word: str, placeholder: str) -> list[str]:
-    """Return what lies between the places where a word stands alone, and its placeholder between any two."""
+def _split_at_words(text: str, word: str, placeholder: str) -> list[str]:
+    """Return the text around each whole word, with a placeholder between every two pieces."""
     pieces, begin, start = [], 0, text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -439,7 +450,7 @@ def _key(entry: Entry) -> str:
     about: list[Json] = [address.target.level, address.section]
     if isinstance(subject, Finding):
         about += [subject.code, subject.reason, subject.fix]
-        own = [] if _is_by_finding(subject) else [address.part, address.title, address.name, dict(subject.data)]
+        own = [] if _is_finding_by_reason(subject) else [address.part, address.title, address.name, dict(subject.data)]
         return json.dumps([*about, *own], sort_keys=True)
     about += [subject.action, address.part]
     if isinstance(entry, Outcome) and not is_done(entry):
@@ -450,5 +461,5 @@ def _key(entry: Entry) -> str:
     if isinstance(subject, Update):
         about += [dict(subject.before), subject.renamed_from]
     about.append(dict(subject.after))
-    about += [[note.code, note.reason] for note in _separating(subject)]
+    about += [[note.code, note.reason] for note in _separating_notes(subject)]
     return json.dumps(about, sort_keys=True)

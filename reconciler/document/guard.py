@@ -1,6 +1,6 @@
-"""The guard: reasons not to apply a plan. Pure.
+"""The guard: reasons not to apply a plan. Pure; begin with `refusals`.
 
-`plan` reports them before anything is applied, and `apply` refuses with the same words.
+`plan` reports the reasons before anything is applied, and `apply` refuses with the same words.
 """
 
 from collections import Counter
@@ -47,28 +47,28 @@ NO_LIMITS = Limits()
 
 def refusals(
     planned: Iterable[Change],
-    held: Mapping[tuple[Target, str], int | None],
+    object_counts: Mapping[tuple[Target, str], int | None],
     limits: Limits = NO_LIMITS,
     shards: int = 1,
 ) -> Iterator[str]:
-    """Yield each reason why `apply` refuses a plan, with what to type if it is meant.
+    """Yield each reason for which `apply` refuses a plan, with the option that permits it.
 
     Args:
         planned: all changes, in the order of the plan.
-        held: by target and section, the number of objects there when they were read; None if they were not.
-        limits: what is allowed.
-        shards: into how many the run is divided, if this is the plan of one that knows nothing of the others.
+        object_counts: by target and section, the number of objects that were read; None for an unread section.
+        limits: the limits of the run.
+        shards: the number of shards, if this is the plan of a single shard.
     """
     changes = list(planned)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
         yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
-    yield from _losses(changes, held, limits, shards)
+    yield from _excess_deletions(changes, object_counts, limits, shards)
     if not limits.sink:
-        yield from _lack_of_sink(changes)
+        yield from _undelivered_tokens(changes)
 
 
-def _losses(
-    changes: Sequence[Change], held: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
+def _excess_deletions(
+    changes: Sequence[Change], object_counts: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
 ) -> Iterator[str]:
     places = Counter(
         (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
@@ -82,7 +82,7 @@ def _losses(
         return
     lost = [
         f"{places[place]} of {number} entries of {place[1]} of {place[0]}"
-        for place, number in held.items()
+        for place, number in object_counts.items()
         if number and number >= MIN_GUARDED_OBJECTS and places[place] > MAX_DELETED_SHARE * number
     ]
     if lost:
@@ -94,12 +94,13 @@ def _losses(
         yield f"it deletes {lost[0]}{others}; {remedy}"
     elif deletes > MAX_UNGUARDED_DELETES:
         yield f"{loss}, more than {MAX_UNGUARDED_DELETES}; {remedy}"
+    # shards are planned side by side: together they may delete no more than an undivided run
     elif deletes > MAX_UNGUARDED_DELETES // shards:
         part = f"{MAX_UNGUARDED_DELETES // shards}, which is this shard's part of {MAX_UNGUARDED_DELETES}"
         yield f"{loss}, more than {part}; merge all plans, or {remedy}"
 
 
-def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:
+def _undelivered_tokens(changes: Sequence[Change]) -> Iterator[str]:
     created = [change for change in changes if isinstance(change, Create) and change.delivers]
     succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
     if created:

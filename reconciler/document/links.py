@@ -1,7 +1,7 @@
 """Links from a report: to the pages of the service, to the manifests at their commit, to the pipeline. Pure.
 
-The web addresses come from the variables of a CI job, then from `reconciler.yaml`. No link is guessed: where neither
-holds an address, there is none.
+The web addresses come from the variables of a CI job, then from `reconciler.yaml`. No link is guessed: without an
+address from either, there is no link. Begin with `Links`.
 """
 
 import os.path
@@ -19,12 +19,12 @@ from reconciler.model.kind import Kinds
 from reconciler.model.targets import Level, Target
 
 WEB_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(/[A-Za-z0-9._~%/+-]*)?"
-"""What reports link to: nothing in it means anything to Markdown or HTML, and it holds no password."""
+"""The addresses that reports link to. No character has a meaning in Markdown or HTML; no `user:password@`."""
 
 FULL_SHA = re.compile("[0-9a-f]{40,64}")
 
 OBJECT_PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
-"""What the page of an object may be, below that of its target."""
+"""The page of an object, relative to that of its target."""
 
 
 CONTEXT_VARIABLES = {
@@ -32,19 +32,19 @@ CONTEXT_VARIABLES = {
     "message": "CI_COMMIT_TITLE",
     "author": "CI_COMMIT_AUTHOR",
 }
-"""The variables of a CI job that say what it is about."""
+"""The variables of a CI job about its merge request and its commit."""
 
 E_MAIL = re.compile(r"\s*<[^<>]*>\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a page tells of its run.
+    """A fact about a run, as pages show it.
 
     Attributes:
-        name: what it is.
-        text: what is known of it.
-        url: where there is more; None for nowhere.
+        name: the caption, such as `Commit`.
+        text: the fact.
+        url: a page about it; None if there is none.
     """
 
     name: str
@@ -54,19 +54,19 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are, as far as it is known; what is unknown is empty.
+    """The web addresses and paths from which links are made; an unknown one is empty.
 
     Attributes:
         web_url: the web interface of the managed service, by `reconciler.yaml`.
         ci_api_url: the API of the service that runs the CI job.
-        ci_web_url: its web interface.
+        ci_web_url: the web interface of that service.
         repository_url: the web page of the project with the manifests.
         commit: of the manifests that are checked out.
         root: the absolute path of the repository.
         folder: the absolute path of the working directory, to which origins are relative.
         pipeline: the web page of the CI job's pipeline.
-        merge_request: that of its merge request.
-        told: what the CI job tells of its merge request and its commit, by the names of `TOLD`.
+        merge_request: the web page of the merge request that the pipeline is for.
+        captions: title, message and author from `CONTEXT_VARIABLES`, by their keys.
         pages: by section and level, see `Kind.pages`.
     """
 
@@ -79,14 +79,14 @@ class Places:
     folder: str = ""
     pipeline: str = ""
     merge_request: str = ""
-    told: Mapping[str, str] = field(default_factory=dict)
+    captions: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, Mapping[Level, str]] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, environ: Mapping[str, str], settings: Mapping[str, Any], kinds: Kinds, *, root: str, folder: str
     ) -> Self:
-        """Return what the variables of a CI job tell, and where they tell nothing, what `reconciler.yaml` does."""
+        """Return the places by the variables of a CI job; for a missing variable, by the keys of `reconciler.yaml`."""
         project, number = environ.get("CI_MERGE_REQUEST_PROJECT_URL"), environ.get("CI_MERGE_REQUEST_IID")
         return cls(
             web_url=settings.get("web_url", ""),
@@ -98,7 +98,7 @@ class Places:
             folder=folder,
             pipeline=environ.get("CI_PIPELINE_URL", ""),
             merge_request=f"{project}/-/merge_requests/{number}" if project and number else "",
-            told={name: environ.get(variable, "") for name, variable in CONTEXT_VARIABLES.items()},
+            captions={name: environ.get(variable, "") for name, variable in CONTEXT_VARIABLES.items()},
             pages={name: kind.pages for name, kind in kinds.items()},
         )
 
@@ -119,6 +119,7 @@ class Links:
         """Prepare the links of a plan or a report."""
         self._places = places
         is_ours = bool(places.ci_api_url) and is_about(document.service, places.ci_api_url)
+        # `web_url` of reconciler.yaml is only for jobs of another service, and for runs outside of CI
         self._web = web_address(places.ci_web_url if is_ours else places.web_url)
         self._repository = web_address(places.repository_url)
         self._commit = document.commit or places.commit
@@ -129,43 +130,43 @@ class Links:
 
     @property
     def context(self) -> Iterator[Fact]:
-        """What a CI job is about; outside of one, the commit of the manifests, if that is known."""
-        told = self._places.told
+        """The merge request, commit, author and pipeline of a CI job; outside of a job, the commit of the manifests."""
+        captions = self._places.captions
         if self.merge_request:
-            text = f"!{self.merge_request.rpartition('/')[2]} {told.get('title', '')}"
+            text = f"!{self.merge_request.rpartition('/')[2]} {captions.get('title', '')}"
             yield Fact("Merge request", text.strip(), self.merge_request)
         if FULL_SHA.fullmatch(self._commit):
             is_ours = self._commit == self._places.commit
-            text = f"{short(self._commit)} {told.get('message', '') if is_ours else ''}".strip()
+            text = f"{short(self._commit)} {captions.get('message', '') if is_ours else ''}".strip()
             yield Fact("Commit", text, self.commit(self._commit))
-            if is_ours and told.get("author"):
-                yield Fact("Author", E_MAIL.sub("", told["author"]))
+            if is_ours and captions.get("author"):
+                yield Fact("Author", E_MAIL.sub("", captions["author"]))
         if self.pipeline:
             yield Fact("Pipeline", f"#{self.pipeline.rpartition('/')[2]}", self.pipeline)
 
     def target(self, target: Target) -> str | None:
-        """Return the page of a group or a project; None for others, a group by its ID, and what does not exist."""
-        below = self._below(target)
-        if below is None and target.level is Level.PROJECT and isinstance(target.ref, int):
-            below = f"projects/{target.ref}"
-        return f"{self._web}/{below}" if self._web and below else None
+        """Return the page of a group or a project; None for other levels, a group by its ID, and a missing target."""
+        web_path = self._web_path(target)
+        if web_path is None and target.level is Level.PROJECT and isinstance(target.ref, int):
+            web_path = f"projects/{target.ref}"
+        return f"{self._web}/{web_path}" if self._web and web_path else None
 
     def settings(self, target: Target, section: str) -> str | None:
         """Return the page with the settings, or the objects, of a section."""
-        page, below = self._places.pages.get(section, {}).get(target.level), self._below(target)
-        if not self._web or page is None or ("{target}" in page and below is None):
+        page, web_path = self._places.pages.get(section, {}).get(target.level), self._web_path(target)
+        if not self._web or page is None or ("{target}" in page and web_path is None):
             return None
-        return f"{self._web}/{page.replace('{target}', below or '')}"
+        return f"{self._web}/{page.replace('{target}', web_path or '')}"
 
     def object(self, entry: Entry) -> str | None:
-        """Return the page of the object that an entry is about; None if it has none, or is deleted by now."""
+        """Return the page of the object of an entry; None if it has none, or was deleted."""
         subject = subject_of(entry)
         if not isinstance(subject, Update | Delete) or (isinstance(subject, Delete) and is_done(entry)):
             return None
-        below = self._below(subject.address.target)
+        web_path = self._web_path(subject.address.target)
         return (
-            f"{self._web}/{below}/{page}"
-            if self._web and below and OBJECT_PAGE.fullmatch(page := page_of(subject))
+            f"{self._web}/{web_path}/{page}"
+            if self._web and web_path and OBJECT_PAGE.fullmatch(page := page_of(subject))
             else None
         )
 
@@ -184,8 +185,8 @@ class Links:
             return None
         return f"{self._repository}/-/blob/{self._commit}/{quote(inner)}#L{line}"
 
-    def _below(self, target: Target) -> str | None:
-        """Return where a group or a project is, below the web interface; None if it does not exist or nobody knows."""
+    def _web_path(self, target: Target) -> str | None:
+        """Return the path of a group or project in the web interface; None if it does not exist or is unknown."""
         if target in self._missing:
             return None
         path = target.ref if isinstance(target.ref, str) else self._paths.get(target)
@@ -195,7 +196,7 @@ class Links:
 
 
 def _missing(document: RunDocument) -> Iterator[Target]:
-    """Yield the targets that do not exist yet: they have no pages."""
+    """Yield the targets that do not exist yet, and so have no pages."""
     for item in document.items:
         change = item.change if isinstance(item, Outcome) else item
         is_there = isinstance(item, Outcome) and item.may_be_done
@@ -204,5 +205,5 @@ def _missing(document: RunDocument) -> Iterator[Target]:
 
 
 def web_address(url: str) -> str | None:
-    """Return an address without a slash at its end; None if it is not one of the web."""
+    """Return a web address without a slash at its end; None for any other URL."""
     return url.rstrip("/") if re.fullmatch(WEB_ADDRESS, url) else None

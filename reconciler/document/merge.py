@@ -1,4 +1,4 @@
-"""The plans, or the reports, of shards merged into one. Pure."""
+"""The plans, or the reports, of shards merged into one: `merge_plans` and `merge_reports`. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,79 +17,81 @@ Thing = TypeVar("Thing")
 
 
 def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) -> RunDocument:
-    """Return the plans of shards as one. It is as old as the oldest of them.
+    """Return the plans of all shards as one plan, which is as old as the oldest of them.
 
     Args:
         parts: by the name of the file, at least one.
-        limits: what is allowed for the whole; what was allowed for a part says nothing of the whole.
+        limits: the limits of the whole plan; the limits of its parts are dropped.
 
     Raises:
-        PlanRefused: they are not parts of one whole.
+        PlanRefused: they are not the shards of one run.
     """
-    _check(parts)
+    _check_parts(parts)
     plans = list(parts.values())
     return replace(
-        _together(plans),
+        _combined(plans),
         limits=limits,
         narrowed=any(plan.narrowed in (True, None) for plan in plans),
-        inventory=_merged(parts),
+        inventory=_merged_inventory(parts),
         applies=max((plan.applies for plan in plans if plan.applies is not None), key=len, default=None),
     )
 
 
-def _together(documents: Sequence[RunDocument]) -> RunDocument:
-    """Return what plans and reports of shards have in common, and all their targets and items."""
-    own: dict[object, list[Item]] = {}
+def _combined(documents: Sequence[RunDocument]) -> RunDocument:
+    """Return the first document with the targets and items of all, and their numbers added up."""
+    items_of: dict[object, list[Item]] = {}
     for document in documents:
-        for target, several in groupby(document.items, key=_place):
-            own.setdefault(target, []).extend(several)
+        for target, several in groupby(document.items, key=_target_or_run):
+            items_of.setdefault(target, []).extend(several)
     targets = sorted((seen for document in documents for seen in document.targets), key=lambda seen: seen.target.order)
-    items = [item for seen in targets for item in own.get(seen.target, ())]
+    items = [item for seen in targets for item in items_of.get(seen.target, ())]
     return replace(
         documents[0],
+        # the oldest: `--max-age` must count for each part
         created_at=min(document.created_at for document in documents),
         requests_made=sum(document.requests_made for document in documents),
         shard=None,
         archived=sum(document.archived for document in documents),
         targets=tuple(targets),
-        items=(*items, *_said_once([item for item in own.get(None, ()) if isinstance(item, Finding)])),
+        items=(*items, *_distinct_findings([item for item in items_of.get(None, ()) if isinstance(item, Finding)])),
     )
 
 
-def _place(item: Item) -> object:
+def _target_or_run(item: Item) -> object:
     """Return the target of an item; None if it is about the run."""
     return None if is_about_run(item) else target_of(item)
 
 
-def _said_once(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return what is said of the run, each of it once; of one possible rename in several shards, all its targets."""
-    said: dict[object, Finding] = {}
+def _distinct_findings(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return findings about the run without repetitions; a rename that several shards found has all their targets."""
+    distinct: dict[object, Finding] = {}
     for finding in findings:
         names = {name: finding.data[name] for name in ("section", "name") if name in finding.data}
         key = finding.code, finding.reason, finding.origin, *names.values()
-        before = said.get(key)
-        said[key] = _united(before, finding) if before and finding.code == "rename" else before or finding
-    return sorted(said.values(), key=_order)
+        before = distinct.get(key)
+        distinct[key] = _merged_rename(before, finding) if before and finding.code == "rename" else before or finding
+    return sorted(distinct.values(), key=_file_line_name)
 
 
-def _order(finding: Finding) -> tuple[str, int, str, str]:
-    """Return what is said of the run by file and line, as far as it is about one."""
+def _file_line_name(finding: Finding) -> tuple[str, int, str, str]:
+    """Return the sort key of a finding about the run: file, line, name."""
     file, _, line = finding.origin.rpartition(":")
+    # the length first: as text, line 10 would come before line 9
     return file, len(line), line, str(finding.data.get("name", ""))
 
 
-def _united(first: Finding, other: Finding) -> Finding:
-    """Return one possible rename that two shards have found."""
+def _merged_rename(first: Finding, other: Finding) -> Finding:
+    """Return one finding for a possible rename that two shards have found."""
     former = sorted({*first.data["renamed_from"], *other.data["renamed_from"]})
     targets = first.data["targets"] + other.data["targets"]
     return replace(first, data={**first.data, "renamed_from": former, "targets": targets})
 
 
-def _merged(parts: Mapping[str, RunDocument]) -> Basis | None:
-    """Return what all shards were planned from; None if one of them has no inventory.
+def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
+    """Return the joint inventory facts of all shards; None if a shard has no inventory.
 
     Raises:
-        PlanRefused: their manifests are of different commits.
+        PlanRefused: the shards were planned from different commits.
     """
     shards = {file: part.inventory for file, part in parts.items() if part.inventory is not None}
     if len(shards) < len(parts):
@@ -109,7 +111,7 @@ def _merged(parts: Mapping[str, RunDocument]) -> Basis | None:
 
 
 def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
-    """Return the lines that all shards saw: of any other line, one of them does not know whether it is newer."""
+    """Return the lines that all shards read alike: of any other line, it is unknown which is newer."""
     first = lists[0]
     return replace(
         first,
@@ -130,14 +132,14 @@ def merge_reports(parts: Mapping[str, RunDocument]) -> RunDocument:
         parts: by the name of the file, at least one.
 
     Raises:
-        PlanRefused: they are not parts of one whole.
+        PlanRefused: they are not the shards of one run.
     """
-    _check(parts)
+    _check_parts(parts)
     reports = list(parts.values())
     requests = [report.requests for report in reports if report.requests]
     reasons = sorted({reason for made in requests for reason in made.waited})
     return replace(
-        _together(reports),
+        _combined(reports),
         started_at=min(report.started_at for report in reports if report.started_at),
         finished_at=max(report.time for report in reports),
         requests=Requests(
@@ -164,7 +166,7 @@ def _merged_canary(canaries: Sequence[Canary]) -> Canary | None:
     )
 
 
-def _check(parts: Mapping[str, RunDocument]) -> None:
+def _check_parts(parts: Mapping[str, RunDocument]) -> None:
     """Refuse parts that do not come from one run."""
     _refuse_unless_alike("services", parts, lambda part: part.service)
     _refuse_unless_alike("manifests", parts, lambda part: part.manifests_digest)
@@ -180,11 +182,11 @@ def _check(parts: Mapping[str, RunDocument]) -> None:
                 raise PlanRefused(f"cannot merge: {seen.target} is in {first} and in {file}")
 
 
-def _refuse_unless_alike(what: str, parts: Mapping[str, Thing], value: Callable[[Thing], object]) -> None:
-    (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
-    for file, other in rest:
-        if other != wanted:
-            raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {what}")
+def _refuse_unless_alike(noun: str, parts: Mapping[str, Thing], property_of: Callable[[Thing], object]) -> None:
+    (first, expected), *others = ((file, property_of(part)) for file, part in parts.items())
+    for file, other in others:
+        if other != expected:
+            raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {noun}")
 
 
 def _refuse_unless_each_once(shards: Mapping[str, Shard]) -> None:

@@ -1,4 +1,4 @@
-"""A document in numbers, and in the parts that are shown apart from each other. Pure."""
+"""A document in numbers, and in the parts that have headings of their own. Pure; begin with `parts_of`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from reconciler.model.item import (
 
 PartName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
 
-ALREADY: Mapping[Source | None, PartName] = {
+PART_OF_SOURCE: Mapping[Source | None, PartName] = {
     "service": "changed on the service",
     "pending": "merged and not applied",
     None: "differing already",
 }
-"""The parts of what is not of a change: why it is there, as far as the inventory tells."""
+"""The parts of the differences that a change did not cause: their causes, if the inventory has them."""
 
 DONE = tuple(f"{action}d" for action in ACTIONS)
 
@@ -40,7 +40,7 @@ PLAN_COLUMNS = (*ACTIONS, "problems")
 REPORT_COLUMNS = (*DONE, "unfinished", "problems")
 """The columns of the table of a report; `unfinished` is failed, stale, skipped, or dropped by the service."""
 
-LEFT_ALONE = ("problems", "unmanaged", "not_applicable", "excepted")
+COUNTED_FINDINGS = ("problems", "unmanaged", "not_applicable", "excepted")
 """The findings that a summary counts."""
 
 
@@ -49,8 +49,8 @@ class Table:
     """Numbers by section.
 
     Attributes:
-        columns: what is counted.
-        rows: the sections that have any of it, by name, with their numbers.
+        columns: the counted words.
+        rows: the sections with a number above zero, by name, with their numbers.
     """
 
     columns: tuple[str, ...]
@@ -59,11 +59,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """Items that are shown together, and never with those of another part.
+    """Items that are shown together under one heading.
 
     Attributes:
-        name: empty for what has no heading of its own.
-        items: in the order of the document, without those about the run.
+        name: the heading; empty for none.
+        items: in the order of the document, without items about the run.
     """
 
     name: PartName
@@ -71,40 +71,40 @@ class DocumentPart:
 
 
 def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
-    """Return a document in the parts that people see.
+    """Return the parts in which a document is shown.
 
-    With `--since REV` they are what is of the change, then what differs already, by its reason. In the report of a
-    canary they are the targets that came first, and all others. A report shows nothing of targets that were in order.
+    With `--since REV`: the differences of the change, then the others, by their causes. In the report of a canary: its
+    targets, then all other targets. A report leaves out targets that were in order.
     """
-    about = [item for item in document.items if not is_about_run(item)]
+    items = [item for item in document.items if not is_about_run(item)]
     if not document.is_plan:
-        about = [item for item in about if target_of(item) in document.eventful]
+        items = [item for item in items if target_of(item) in document.eventful]
     if document.since and document.is_plan:
-        return tuple(_by_source(about))
+        return tuple(_by_source(items))
     if document.canary is None:
-        return (DocumentPart("", about),)
-    first = frozenset(document.canary.targets)
-    of_canary = {target: str(target) in first for target in {*map(target_of, about)}}
+        return (DocumentPart("", items),)
+    canary = frozenset(document.canary.targets)
+    is_canary = {target: str(target) in canary for target in {*map(target_of, items)}}
     return (
-        DocumentPart("canary", [item for item in about if of_canary[target_of(item)]]),
-        DocumentPart("", [item for item in about if not of_canary[target_of(item)]]),
+        DocumentPart("canary", [item for item in items if is_canary[target_of(item)]]),
+        DocumentPart("", [item for item in items if not is_canary[target_of(item)]]),
     )
 
 
 def _by_source(items: Sequence[Item]) -> Iterator[DocumentPart]:
     sources = [(change_in(item), item) for item in items]
     yield DocumentPart("", [item for change, item in sources if change is None or source_of(change) == "change"])
-    for source, name in ALREADY.items():
+    for source, name in PART_OF_SOURCE.items():
         others = [item for change, item in sources if change is not None and source_of(change) == source]
         if others:
             yield DocumentPart(name, others)
 
 
-def numbers_of(items: Iterable[Item]) -> Counter[tuple[str, str]]:
-    """Return how many there are by section and word.
+def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
+    """Return the number of items by section and word.
 
-    The words are actions, or in a report what became of the changes, each by its word and as `unfinished`; then
-    `requests`, which the changes take, and the key in the summary of each finding, or its code.
+    The words are actions; in a report, the words of outcomes, and `unfinished` for all of them that are not done; then
+    `requests`, the number of requests of the changes; and for findings their key in the summary, or their code.
     """
     numbers = Counter[tuple[str, str]]()
     for item in items:
@@ -126,31 +126,31 @@ def numbers_of(items: Iterable[Item]) -> Counter[tuple[str, str]]:
 
 def table(items: Iterable[Item], columns: tuple[str, ...]) -> Table:
     """Return the numbers of some items as a table."""
-    numbers = numbers_of(items)
+    numbers = counts_by_section(items)
     rows = ((name, tuple(numbers[name, word] for word in columns)) for name in sorted({name for name, _ in numbers}))
     return Table(columns, tuple((name, row) for name, row in rows if any(row)))
 
 
 def totals(items: Iterable[Item]) -> Counter[str]:
-    """Return the numbers of some items by word alone; see `numbers_of`."""
+    """Return the numbers of some items by word alone; see `counts_by_section`."""
     numbers = Counter[str]()
-    for (_, word), number in numbers_of(items).items():
+    for (_, word), number in counts_by_section(items).items():
         numbers[word] += number
     return numbers
 
 
 def summary_of(document: RunDocument) -> Mapping[str, int | Mapping[str, int] | None]:
-    """Return a document in numbers, as its JSON has them. With `--since REV`, they count what is of the change.
+    """Return the `summary` of a document's JSON; with `--since REV`, only changes of that revision count.
 
-    Of a plan they are the changes by their actions, of a report by what became of them; then the findings. A plan also
-    has `not_of_change`: the same numbers of what is not of the change, and of nothing else; None without `--since REV`.
+    The changes of a plan are counted by action, those of a report by outcome; then the findings. A plan also has
+    `not_of_change`: the numbers of the other differences alone; None without `--since REV`.
     """
-    words = (*(ACTIONS if document.is_plan else (*DONE, *UNFINISHED)), *LEFT_ALONE)
-    first, *others = parts_of(document)
+    words = (*(ACTIONS if document.is_plan else (*DONE, *UNFINISHED)), *COUNTED_FINDINGS)
     if not document.is_plan:
         numbers = totals(document.items)
         return {word: numbers[word] for word in words}
+    first, *others = parts_of(document)
     numbers = totals(first.items)
-    apart = totals(item for part in others for item in part.items)
+    other_numbers = totals(item for part in others for item in part.items)
     summary: dict[str, int | Mapping[str, int] | None] = {word: numbers[word] for word in words}
-    return {**summary, "not_of_change": {word: apart[word] for word in words} if document.since else None}
+    return {**summary, "not_of_change": {word: other_numbers[word] for word in words} if document.since else None}

@@ -1,4 +1,4 @@
-"""From the plan of the engine to a document and back, and from what became of it to a report."""
+"""From the engine to documents: `with_plan` puts a plan in, `plan_of` takes it out, `make_report` adds outcomes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from reconciler.system import clock
 
 
 def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
-    """Return a document about another plan, such as a part of its own: the head, and what is said of the run, stay."""
+    """Return a document of another plan; its head and the findings about the run stay."""
     about_the_run = (item for item in document.items if is_about_run(item))
     targets = tuple(map(_seen, plan.targets))
     return replace(document, targets=targets, items=(*items_of(plan), *about_the_run))
@@ -37,7 +37,7 @@ def items_of(plan: Plan) -> Iterator[Item]:
 
 
 def rename(hint: RenameHint) -> Finding:
-    """Return a likely rename as what is said about the run."""
+    """Return a likely rename as a finding about the run."""
     data = {
         "section": hint.section,
         "title": hint.title,
@@ -69,22 +69,22 @@ def make_report(
     canary: Canary | None = None,
     remarks: Iterable[str] = (),
 ) -> RunDocument:
-    """Put together what became of a plan.
+    """Return the report of an apply.
 
     Args:
-        document: of the plan, with its tree.
-        outcomes: the targets that had changes, with what became of these; of others it is unknown.
+        document: the document of the plan.
+        outcomes: the targets that had changes, with their outcomes; those of a missing target are unknown.
         started_at: with a time zone.
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
-        canary: what came first.
-        remarks: sentences besides those of the plan.
+        canary: the canary and its result.
+        remarks: further sentences about the run.
     """
     plan, known = plan_of(document), {target.target: target for target in outcomes}
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     targets = (_with_keeps(known.get(target.target) or _unknown(target), target) for target in plan.targets)
     reported = with_plan(document, Plan(tuple(targets)))
-    said = [item for item in reported.items if not (isinstance(item, Finding) and code_of(item.code).planned)]
+    kept = [item for item in reported.items if not (isinstance(item, Finding) and code_of(item.code).planned)]
     return replace(
         reported,
         format=REPORT,
@@ -94,7 +94,7 @@ def make_report(
         canary=canary,
         applies=None,
         restored_since=None,
-        items=(*said, *(Finding(None, "stays", remark) for remark in remarks)),
+        items=(*kept, *(Finding(None, "stays", remark) for remark in remarks)),
     )
 
 
@@ -105,7 +105,7 @@ def _with_keeps(target: TargetPlan, planned: TargetPlan) -> TargetPlan:
 
 
 def _unknown(target: TargetPlan) -> TargetPlan:
-    """Return a target nothing of which is known any more."""
+    """Return a target whose changes have no known outcome."""
     return target.with_outcomes(
         Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in target.changes
     )
@@ -116,15 +116,15 @@ def plan_of(document: RunDocument) -> Plan:
     return Plan(tuple(TargetPlan.of(seen, document.by_target[seen.target]) for seen in document.targets))
 
 
-def canary_of(run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
+def canary_of(canary_run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
     """Return the canary of a run, as reports have it; None without one."""
-    if run is None or selector is None:
+    if canary_run is None or selector is None:
         return None
     return Canary(
         selector,
-        tuple(map(str, run.targets)),
-        sum(1 for target in plan.targets if target.target in run.targets for _ in target.changes),
-        "verified" if run.in_order else "not in order",
-        run.started_at.replace(microsecond=0),
-        run.finished_at.replace(microsecond=0),
+        tuple(map(str, canary_run.targets)),
+        sum(1 for target in plan.targets if target.target in canary_run.targets for _ in target.changes),
+        "verified" if canary_run.in_order else "not in order",
+        canary_run.started_at.replace(microsecond=0),
+        canary_run.finished_at.replace(microsecond=0),
     )

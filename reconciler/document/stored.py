@@ -208,14 +208,14 @@ class StoredFinding(StoredAddress):
     """Where the manifests declare it, as path:line; empty if unknown."""
 
 
-SAID = "said"
+FINDING_TAG = "said"
 """The tag of a finding; `finding` is a key, so that a path that names it is not read as a tag's."""
 
 
 def _sort_of(item: object) -> object:
     if not isinstance(item, dict):
         return None
-    return item.get("action", SAID if "finding" in item else None)
+    return item.get("action", FINDING_TAG if "finding" in item else None)
 
 
 StoredItem = Annotated[
@@ -223,7 +223,7 @@ StoredItem = Annotated[
     | Annotated[StoredUpdate, Tag("update")]
     | Annotated[StoredDelete, Tag("delete")]
     | Annotated[StoredKeep, Tag("keep")]
-    | Annotated[StoredFinding, Tag(SAID)],
+    | Annotated[StoredFinding, Tag(FINDING_TAG)],
     Discriminator(_sort_of, "item", "has neither an action nor a finding"),
 ]
 
@@ -528,49 +528,50 @@ def load_report(text: str, kinds: Kinds) -> RunDocument:
 def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
     def read(content: dict[str, Json]) -> RunDocument:
         lists = {name: content.pop(name) for name in ("targets", "items") if name in content}
+        # back to JSON: in strict mode, pydantic takes dates, enums and tuples only from JSON
         head = _heads().validate_json(json.dumps(content), context=kinds)
         listed = _lists().validate_json(json.dumps(lists), strict=True)
         targets = tuple(map(_seen, listed["targets"]))
-        named: dict[str, Target] = {}
+        targets_by_name: dict[str, Target] = {}
         for seen in targets:
-            if named.setdefault(str(seen.target), seen.target) is not seen.target:
+            if targets_by_name.setdefault(str(seen.target), seen.target) is not seen.target:
                 raise PlanRefused(f"damaged: two targets are {str(seen.target)!r}")
-        items = tuple(_item(stored, named, number) for number, stored in enumerate(listed["items"]))
+        items = tuple(_item(stored, targets_by_name, number) for number, stored in enumerate(listed["items"]))
         document = RunDocument(
             **{name: getattr(head, name) for name in Head.__dataclass_fields__}, targets=targets, items=items
         )
         _check(document, kinds)
-        return replace(document, items=tuple(_delivering(item, kinds) for item in items))
+        return replace(document, items=tuple(_with_delivery(item, kinds) for item in items))
 
-    return read_checked(text, wanted, read, _content, computed=("summary",), free=("refusals",))
+    return read_checked(text, wanted, read, _content, computed=("summary",), ignored=("refusals",))
 
 
-def _seen(stored: StoredTarget) -> Seen:
-    target = Target(stored["level"], stored["ref"])
-    if (target.ref is None) != (target.level in PATHLESS) or str(target) != stored["target"]:
-        raise PlanRefused(f"damaged: {stored['target']!r} is no target of the level {target.level}")
+def _seen(stored_target: StoredTarget) -> Seen:
+    target = Target(stored_target["level"], stored_target["ref"])
+    if (target.ref is None) != (target.level in PATHLESS) or str(target) != stored_target["target"]:
+        raise PlanRefused(f"damaged: {stored_target['target']!r} is no target of the level {target.level}")
     return Seen(
         target,
-        stored["sections"],
-        stored["id"],
-        stored["labels"],
-        stored["origin"],
-        stored.get("path"),
+        stored_target["sections"],
+        stored_target["id"],
+        stored_target["labels"],
+        stored_target["origin"],
+        stored_target.get("path"),
         tuple(
             DeclaredException(
                 own["section"], own["until"], own["reason"], own["item"], tuple(own["fields"]), own["origin"]
             )
-            for own in stored.get("exceptions", ())
+            for own in stored_target.get("exceptions", ())
         ),
-        stored.get("importing", False),
-        stored.get("arriving", ""),
-        stored.get("digest", ""),
-        stored.get("again"),
-        stored.get("done", False),
+        stored_target.get("importing", False),
+        stored_target.get("arriving", ""),
+        stored_target.get("digest", ""),
+        stored_target.get("again"),
+        stored_target.get("done", False),
     )
 
 
-def _item(stored: Any, named: Mapping[str, Target], number: int) -> Item:
+def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> Item:
     """Return an item of a document.
 
     Args:
@@ -578,7 +579,7 @@ def _item(stored: Any, named: Mapping[str, Target], number: int) -> Item:
         named: the targets of the document by their names.
         number: its position.
     """
-    where = _address(stored, named, number)
+    where = _address(stored, targets_by_name, number)
     if "finding" in stored:
         data = _data(stored["finding"], stored.get("data", NOTHING), number)
         return Finding(
@@ -591,21 +592,21 @@ def _item(stored: Any, named: Mapping[str, Target], number: int) -> Item:
     change = _change(stored, where, number)
     if "outcome" not in stored:
         return change
-    became = stored["outcome"]
-    created = became.get("created")
+    outcome = stored["outcome"]
+    created = outcome.get("created")
     return Outcome(
         change,
-        Status(became["status"]),
-        became["reason"],
+        Status(outcome["status"]),
+        outcome["reason"],
         created and _as_read(created, created["id"]),
-        became.get("unconfirmed", False),
+        outcome.get("unconfirmed", False),
     )
 
 
-def _address(stored: Any, named: Mapping[str, Target], number: int) -> Address | None:
+def _address(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> Address | None:
     if stored["target"] is None:
         return None
-    target, section = named.get(stored["target"]), stored["section"]
+    target, section = targets_by_name.get(stored["target"]), stored["section"]
     if target is None:
         raise PlanRefused(f"damaged: items[{number}].target is not among the targets")
     return Address(target, section, stored.get("part", section), stored["title"], stored["name"])
@@ -642,7 +643,7 @@ def _data_of(code: str) -> TypeAdapter[Mapping[str, Json]] | None:
 
 
 def _data(code: str, data: Mapping[str, Json], number: int) -> Mapping[str, Json]:
-    """Return the data of a note or a finding, as their code has them; those of unknown codes as they are."""
+    """Return the data of a note or a finding, checked by the type of its code; unknown codes are not checked."""
     shape = _data_of(code)
     if shape is None:
         return data
@@ -653,7 +654,7 @@ def _data(code: str, data: Mapping[str, Json], number: int) -> Mapping[str, Json
 
 
 def _check(document: RunDocument, kinds: Kinds) -> None:
-    """Refuse items that no plan has.
+    """Refuse items that no plan of this version has.
 
     Raises:
         PlanRefused: says which.
@@ -671,8 +672,8 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
             _check_kept(item, kinds)
 
 
-def _delivering(item: Item, kinds: Kinds) -> Item:
-    """Return an item that says whether a creation's response holds a secret, which a document does not."""
+def _with_delivery(item: Item, kinds: Kinds) -> Item:
+    """Return an item whose creation says whether its response holds a secret; the file does not say it."""
     change = change_in(item)
     if not isinstance(change, Create) or not change.address.section:
         return item
@@ -684,7 +685,7 @@ def _delivering(item: Item, kinds: Kinds) -> Item:
 
 
 def _check_kept(keep: Keep, kinds: Kinds) -> None:
-    """Refuse an object of a part that does not exist, and settings to be planned again that are not those of a kind."""
+    """Refuse an object of an unknown part, and settings that apply will plan again, unless they are valid."""
     if keep.id is not None:
         _part(keep.address, kinds)
         return
@@ -698,7 +699,7 @@ def _check_kept(keep: Keep, kinds: Kinds) -> None:
 
 
 def _check_change(change: Change, kinds: Kinds) -> None:
-    """Refuse a change whose section or part does not exist, or with a request that leads elsewhere."""
+    """Refuse a change of an unknown section or part, or with a request to another path."""
     if not change.address.section:
         if change != _as_planned(change):
             raise PlanRefused(f"damaged: no creation of {str(change.address.target)!r} is planned like this")
@@ -713,7 +714,7 @@ def _check_change(change: Change, kinds: Kinds) -> None:
 
 
 def _as_planned(change: Change) -> Create | None:
-    """Return the creation of a target that would be planned for the fields of a change; None if there is none.
+    """Return the creation that would be planned for the fields of a change; None if no target is created so.
 
     Whether the number in its request is that of the namespace is known only to the service.
     """
@@ -745,7 +746,7 @@ def _part(address: Address, kinds: Kinds) -> Part:
 
 def _leads_to(path: str, target: Target, part: Part) -> bool:
     """Return whether a path leads to a part: below the target, by path or by number, and then below the part."""
-    below = _below(tuple(part.suffixes), by_path=bool(part.path_field))
+    below = _path_pattern(tuple(part.suffixes), by_path=bool(part.path_field))
     if path.startswith(target.url) and below.fullmatch(path, len(target.url)):
         return True
     numbered = re.match(rf"{target.level}s/[0-9]+/", path) if isinstance(target.ref, str) else None
@@ -753,7 +754,7 @@ def _leads_to(path: str, target: Target, part: Part) -> bool:
 
 
 def _promotes(path: str, change: Change, part: Part) -> bool:
-    """Return whether a path makes the object of a change, which is a project's, one of the group's."""
+    """Return whether a path turns a project's object into one of its group."""
     if not (
         isinstance(part, Collection) and isinstance(change, Update) and change.read.below and part.writes.promotion
     ):
@@ -762,8 +763,8 @@ def _promotes(path: str, change: Change, part: Part) -> bool:
 
 
 @cache
-def _below(suffixes: tuple[str, ...], *, by_path: bool) -> re.Pattern[str]:
-    """Match what follows the target in the paths of a part.
+def _path_pattern(suffixes: tuple[str, ...], *, by_path: bool) -> re.Pattern[str]:
+    """Return a pattern of the paths of a part, without the path of the target.
 
     No step leads upwards: dots and escapes occur only where objects are named by them, and never alone.
     """

@@ -1,4 +1,4 @@
-"""How much of a document is shown, and how: what a command's options say to every format."""
+"""How much of a document is shown, and how: the options of a command that concern its formats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ if TYPE_CHECKING:  # help and completion know styles, and import no documents
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How much is shown, and how; a format uses what concerns it.
+    """How much is shown, and how; each format ignores the options that it has no use for.
 
     Attributes:
         colour: whether ANSI colours are welcome.
         verbose: whether unmanaged objects, deleted fields, and requests are shown.
         quiet: whether only problems, unfinished changes, and the last line are shown.
         width: columns at which lines are folded; None for lines of any length.
-        deletions_last: whether deletions stand together at the end.
+        deletions_last: whether deletions are together at the end.
         group_by: `target` shows each target, `change` groups equal changes of two or more targets; None for a default.
         links: returns the links of a plan or a report; None for none. See `links.links_of`.
     """

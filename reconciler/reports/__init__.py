@@ -1,4 +1,4 @@
-"""Turning results into text: one module per format, strings out, nothing printed.
+"""Formats of results: one module each, which returns a string and prints nothing. Begin with `render_plan`.
 
 A format's module has one or more of the functions `plan`, `report`, `comparison`, `validation` and `diagnosis`. Nothing
 is imported before it is needed.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.document.document import RunDocument
 
 FORMATS = ("codequality", "fleet", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
-"""Each has a module of its name in this package."""
+"""The formats; each but `text` has a module of its name in this package."""
 
 COMMANDS_OF = {
     "plan": "plan and drift",
@@ -25,7 +25,7 @@ COMMANDS_OF = {
     "validation": "validate",
     "diagnosis": "doctor",
 }
-"""The commands that write a subject."""
+"""The commands that write a result."""
 
 
 def render_plan(saved: "RunDocument", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
@@ -39,7 +39,7 @@ def render_report(report: "RunDocument", format_: str = "text", style: Style = P
 
 
 def render_comparison(comparison: "Comparison", format_: str = "text", style: Style = PLAIN_STYLE) -> str:
-    """Return what has changed between two plans or reports in a format; see `check_format`."""
+    """Return the differences of two plans or reports in a format; see `check_format`."""
     return _renderer("comparison", format_)(comparison, style)
 
 
@@ -65,31 +65,31 @@ def render_diagnosis(diagnosis: object, format_: str = "text", style: Style = PL
     return _renderer("diagnosis", format_)(diagnosis, style)
 
 
-def check_format(subject: str, format_: str) -> None:
+def check_format(result: str, format_: str) -> None:
     """Check that a format is for a `plan`, a `report`, a `comparison`, a `validation` or a `diagnosis`.
 
     Raises:
         UsageError: there is no such format, or it is not for that.
     """
-    _renderer(subject, format_)
+    _renderer(result, format_)
 
 
-def formats_of(subject: str) -> list[str]:
-    """Return the formats of a subject; see `check_format`."""
-    return [name for name in FORMATS if _function(name, subject)]
+def formats_of(result: str) -> list[str]:
+    """Return the formats of a kind of result; see `check_format`."""
+    return [name for name in FORMATS if _function(name, result)]
 
 
-def _renderer(subject: str, format_: str) -> Callable[..., str]:
+def _renderer(result: str, format_: str) -> Callable[..., str]:
     if format_ not in FORMATS:
         raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
-    render = _function(format_, subject)
+    render = _function(format_, result)
     if render is None:
         owners = ", ".join(commands for own, commands in COMMANDS_OF.items() if _function(format_, own))
-        known = ", ".join(formats_of(subject))
-        raise UsageError(f"{format_} is a format of {owners}, not of {COMMANDS_OF[subject]}, which has {known}")
+        known = ", ".join(formats_of(result))
+        raise UsageError(f"{format_} is a format of {owners}, not of {COMMANDS_OF[result]}, which has {known}")
     return render
 
 
-def _function(format_: str, subject: str) -> Callable[..., str] | None:
+def _function(format_: str, result: str) -> Callable[..., str] | None:
     module = "reconciler.text" if format_ == "text" else f"{__name__}.{format_.replace('-', '_')}"
-    return getattr(import_module(module), subject, None)
+    return getattr(import_module(module), result, None)

@@ -24,8 +24,8 @@ SEVERITIES = {"error": "critical", "warning": "minor"}
 def validation(diagnostics: Sequence[LocatedDiagnostic], _documents: Mapping[str, int], _style: Style) -> str:
     """Return an issue for each diagnostic.
 
-    Its fingerprint stays when lines are moved, so that a merge request tells new issues from old ones; of issues of one
-    file with the same text, each has its own.
+    The fingerprint of an issue leaves out its line: GitLab compares the fingerprints of both branches, and a moved line
+    must not make an old issue new.
     """
     return _issues(diagnostics)
 
@@ -33,7 +33,7 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], _documents: Mapping[str
 def plan(saved: RunDocument, _style: Style) -> str:
     """Return an issue for each problem and possible rename, at its origin, and for each reason why `apply` refuses it.
 
-    Such a reason stands at the first target that would change.
+    Such a reason has the place of the first target that would change.
     """
     changing = {target_of(item) for item in saved.items if change_in(item)}
     first = next((seen.origin for seen in saved.targets if seen.target in changing), "")
@@ -61,6 +61,7 @@ def _issues(diagnostics: Iterable[LocatedDiagnostic]) -> str:
     issues = []
     for diagnostic in diagnostics:
         path, text = escaped(normpath(diagnostic.path)), LINE.sub("", diagnostic.message)
+        # issues of one file with the same text are numbered: each needs a fingerprint of its own
         seen[path, text] += 1
         issues.append(
             {

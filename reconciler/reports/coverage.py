@@ -1,4 +1,4 @@
-"""The fleet at a glance: what each target declares, how each of its sections is, and how much is in order. Pure."""
+"""The fleet at a glance: the state of each section of each target (`matrix`), and the share in order. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -28,14 +28,14 @@ class State(StrEnum):
 
 SEVERITY = {state: number for number, state in enumerate(State)}
 
-AFTER = {
+STATE_AFTER = {
     Status.DONE: State.IN_ORDER,
     Status.FAILED: State.PROBLEM,
     Status.DROPPED: State.PROBLEM,
     Status.STALE: State.CHANGES,
     Status.SKIPPED: State.CHANGES,
 }
-"""What a change leaves behind, by what became of it."""
+"""The state of a section after a change, by the status of the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Share:
     """How many of some targets are in order.
 
     Attributes:
-        in_order: how many of them.
-        all: how many they are.
+        in_order: the number of targets in order.
+        all: the number of all these targets.
     """
 
     in_order: int
@@ -52,12 +52,12 @@ class Share:
 
     @classmethod
     def of(cls, targets: Collection[Target], document: RunDocument) -> Self:
-        """Return how many of these targets have neither changes nor problems. What is excepted is in order."""
+        """Return the share of targets without changes and problems; excepted differences count as in order."""
         return cls(sum(target not in document.differing for target in targets), len(targets))
 
     @property
     def percent(self) -> float:
-        """The share with one decimal, rounded down: it is 100 only if all are in order."""
+        """The percentage with one decimal, rounded down: it is 100 only if all targets are in order."""
         return 1000 * self.in_order // self.all / 10 if self.all else 100.0
 
 
@@ -72,8 +72,8 @@ class Row:
     """One target.
 
     Attributes:
-        target: which.
-        states: those of the matrix's sections, in their order.
+        target: the target.
+        states: the states of the matrix's sections, in their order.
         path: the full path of a group or project that is declared by its ID, where it is known.
     """
 
@@ -96,21 +96,22 @@ class Matrix:
 
 
 def matrix(document: RunDocument) -> Matrix:
-    """Return what the targets of a plan, or of a report, declare, and the state of each section.
+    """Return the declared sections of the targets of a plan or a report, with their states.
 
     A problem of a whole target counts in each section that it declares, or in all sections if it declares none. Each
-    section of a target that is to be created counts as changed. Differences that are in a baseline count, too.
+    section of a target that a plan creates counts as changed. Differences that a baseline has too are counted.
     """
-    said: dict[tuple[Target, str], list[Item]] = defaultdict(list)
+    by_section: dict[tuple[Target, str], list[Item]] = defaultdict(list)
     for target, items in document.by_target.items():
         for item in items:
-            said[target, section_of(item)].append(item)
+            by_section[target, section_of(item)].append(item)
     names = tuple(sorted({name for seen in document.targets for name in seen.sections} - {""}))
+    # thousands of targets have the same few rows: each row is kept once
     shared: dict[tuple[State, ...], tuple[State, ...]] = {}
 
     def states(target: Target, sections: Iterable[str]) -> tuple[State, ...]:
         own = {
-            name: _worst([*_states(said[target, name]), *_known_states(document.known, target, name)])
+            name: _worst([*_states(by_section[target, name]), *_baseline_states(document.known, target, name)])
             for name in sections
         }
         whole = own.get("", State.IN_ORDER)
@@ -125,36 +126,36 @@ def matrix(document: RunDocument) -> Matrix:
 
 
 def worst_first(fleet: Matrix) -> Matrix:
-    """Return the matrix with the sections first in which something is to be done: the page may have no room for all."""
+    """Return the matrix with problems and changes in the first columns: a page may not have room for all."""
     severities = [
         min((SEVERITY[row.states[number]] for row in fleet.rows), default=0) for number in range(len(fleet.sections))
     ]
     order = sorted(range(len(fleet.sections)), key=lambda number: min(severities[number], SEVERITY[State.EXCEPTED]))
 
-    def arranged(values: tuple[T, ...]) -> tuple[T, ...]:
+    def reordered(values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(values[number] for number in order)
 
-    rows = (replace(row, states=arranged(row.states)) for row in fleet.rows)
-    return Matrix(arranged(fleet.sections), tuple(rows))
+    rows = (replace(row, states=reordered(row.states)) for row in fleet.rows)
+    return Matrix(reordered(fleet.sections), tuple(rows))
 
 
-FOUND = {
+STATE_OF_CODE = {
     "problem": State.PROBLEM,
     "excepted": State.EXCEPTED,
     "not_applicable": State.NOT_APPLICABLE,
     "unmanaged": State.UNMANAGED,
 }
-"""The states that findings leave a section in."""
+"""The state of a section by the code of a finding."""
 
 
 def _states(items: Iterable[Item]) -> Iterator[State]:
-    """Yield the states of what is said of a section, and done there."""
+    """Yield the states of a section by the items about it."""
     for item in items:
         match item:
             case Outcome():
-                yield AFTER[item.status]
+                yield STATE_AFTER[item.status]
             case Finding():
-                yield FOUND.get(item.code, State.IN_ORDER)
+                yield STATE_OF_CODE.get(item.code, State.IN_ORDER)
             case Keep():
                 yield State.IN_ORDER
             case Delete():
@@ -163,8 +164,8 @@ def _states(items: Iterable[Item]) -> Iterator[State]:
                 yield State.CHANGES
 
 
-def _known_states(known: BaselineShare | None, target: Target, section: str) -> Iterator[State]:
-    """Yield the states of what a section holds and a baseline has too."""
+def _baseline_states(known: BaselineShare | None, target: Target, section: str) -> Iterator[State]:
+    """Yield the states of a section by the differences that a baseline has too."""
     if known and (target, section) in known.troubled:
         yield State.PROBLEM
     if known and (target, section) in known.changed:

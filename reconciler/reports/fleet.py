@@ -1,6 +1,7 @@
-"""A page about the fleet, with a history: how much is in order, the trend, what to do, and where.
+"""The HTML of the fleet page: the share in order, its trend, the tasks, the differences and their ages.
 
-`--report fleet=FILE` keeps a history beside the file. Without one, the page is about one run.
+Begin with `page`; `fleet_page` computes what it shows. `--report fleet=FILE` keeps a history beside the file; without a
+history, the page is about one run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,16 +13,16 @@ from reconciler.document.groups import subject_of
 from reconciler.document.links import Links, web_address
 from reconciler.document.style import PLAIN_STYLE, Style, links_of
 from reconciler.document.wording import (
-    WHOLE,
+    WHOLE_TARGET,
+    author_text,
     details,
+    document_totals,
+    group_subject,
     headline,
-    label,
-    numbers_in,
+    object_label,
     reason_of,
     restored_heading,
     restored_text,
-    subject,
-    who,
 )
 from reconciler.memory.apply_log import short
 from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
@@ -55,28 +56,28 @@ MAX_LISTED_RUNS = 60
 """How many runs have their numbers listed."""
 
 MAX_NAMED_TARGETS = 3
-"""How many of the targets of an entry are named where there is no place for all."""
+"""How many targets of an entry are named."""
 
 MAX_NAMED_TEAMS = 3
 """How many of the teams that lack a section are named."""
 
 
 class LinkedTarget(NamedTuple):
-    """A target with where it leads."""
+    """The name of a target, with the page that it links to."""
 
     name: str
     url: str | None
 
 
 class Where(NamedTuple):
-    """The first of some targets, and how many more there are."""
+    """The first of some targets, and the number of the others."""
 
     named: Sequence[LinkedTarget]
     more: int
 
 
 class Point(NamedTuple):
-    """A run of the trend: in percent of the width and of the height, and in words."""
+    """A run in the picture of the trend: its place in percent of the width and the height, and its tooltip."""
 
     x: float
     y: float
@@ -84,7 +85,7 @@ class Point(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A thing to do: the sentence, a command for it, and the part of the page that has the details."""
+    """A task: its sentence, a command for it, and the fragment of the URL of its details."""
 
     text: str
     command: str
@@ -97,15 +98,15 @@ def plan(saved: RunDocument, style: Style) -> str:
 
 
 def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> str:
-    """Return a page about a run and those before.
+    """Return a page about a run and earlier runs.
 
     Args:
         saved: the plan of the run.
         history: the runs, this one included.
-        style: where links lead.
+        style: has the links of the page.
     """
     links, view = links_of(saved, style), fleet_page(saved, history)
-    names, put_back = _TargetLinks(saved, links), [*saved.findings("restored")]
+    target_links, put_back = _TargetLinks(saved, links), [*saved.findings("restored")]
     return document(
         "fleet.html",
         styles=FLEET_STYLES,
@@ -116,11 +117,11 @@ def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> st
         if view.matrix.rows
         else "No target",
         tone="care" if view.differences else "calm",
-        numbers=_numbers(saved, view),
+        numbers=_differences_text(saved, view),
         trend=_trend(view, saved.created_at),
-        news=_news(history),
+        news=_new_and_gone(history),
         points=[*_points(view.trend)],
-        lowest=_percent(_lowest(view.trend)),
+        lowest=_percent(_scale_start(view.trend)),
         ends=[_day(run.at) for run in (*view.trend[:1], *view.trend[-1:])],
         runs=[*_runs(history)],
         tasks=[_advice(task) for task in view.tasks],
@@ -132,22 +133,22 @@ def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> st
         divisions=[(division.label or "group", [*_teams(division)]) for division in view.divisions],
         ages=AGE_NAMES,
         age_rows=[(ages.section, ages.numbers, _day(ages.oldest)) for ages in view.ages],
-        exceptions=[*_exceptions(view.exceptions, names, links)],
+        exceptions=[*_exceptions(view.exceptions, target_links, links)],
         applies=None if view.applies is None else [*_applies(view.applies, links)],
         coverage=[*_coverage(view)],
-        whole=WHOLE,
+        whole=WHOLE_TARGET,
         shown=[
-            (_day(oldest.since), oldest.kind, _text(oldest), _detail(oldest), names.where(oldest.targets))
+            (_day(oldest.since), oldest.kind, _text(oldest), _detail(oldest), target_links.where(oldest.targets))
             for oldest in view.differences[:DIFFERENCES_WITHOUT_SCRIPT]
         ],
         differences=sum(difference.number for difference in view.differences),
         left=len(view.differences) - DIFFERENCES_WITHOUT_SCRIPT,
         restored_heading=restored_heading(len(put_back), saved.restored_since),
-        restored=[*_restored(put_back, names)],
+        restored=[*_restored_rows(put_back, target_links)],
         data={
-            "matrix": {**cells(view.matrix), "pages": [names.url(row.target) for row in view.matrix.rows]},
+            "matrix": {**cells(view.matrix), "pages": [target_links.url(row.target) for row in view.matrix.rows]},
             "ages": AGE_NAMES,
-            **_rows(view, saved.created_at, names),
+            **_script_data(view, saved.created_at, target_links),
         },
         links=links,
     )
@@ -177,12 +178,12 @@ def _percent(share: float) -> str:
 
 
 def _counted(view: FleetPage, number: int) -> str:
-    """Return `400 projects`, or whatever the page counts."""
+    """Return a number with the level that the page counts: `of 400 projects`."""
     return f"of {counted(number, view.counts or 'target')}"
 
 
-def _numbers(saved: RunDocument, view: FleetPage) -> str:
-    numbers = numbers_in(saved)
+def _differences_text(saved: RunDocument, view: FleetPage) -> str:
+    numbers = document_totals(saved)
     changes = sum(numbers[action] for action in ACTIONS)
     words = [
         counted(number, word) for number, word in ((changes, "change"), (numbers["problems"], "problem")) if number
@@ -203,26 +204,27 @@ def _trend(view: FleetPage, now: datetime) -> str:
     return f"{'Up' if last > before else 'Down'} from {_percent(before)} {when}."
 
 
-def _news(history: History) -> str:
-    """Return how much has come and gone since the run before; empty for the first run."""
+def _new_and_gone(history: History) -> str:
+    """Return the numbers of new and gone differences since the run before; empty for the first run."""
     if len(history.runs) < 2:
         return ""
     before, last = history.runs[-2:]
-    new = sum(moment == last.at for moment in history.since().values())
+    new = sum(moment == last.at for moment in history.first_seen().values())
     gone = before.changes + before.problems + new - last.changes - last.problems
     news = f"{new:,} new and {max(gone, 0):,} gone" if new or gone > 0 else "Nothing new and nothing gone"
     return f"{news} since the run before, {_moment(before.at)}."
 
 
-def _lowest(trend: Iterable[PastRun]) -> float:
-    """Return where the scale of the trend begins: a multiple of ten below all of it, 90 at most."""
+def _scale_start(trend: Iterable[PastRun]) -> float:
+    """Return the lowest percentage of the scale: a multiple of ten below the whole trend, at most 90."""
     return min((90.0, *(run.share.percent // 10 * 10 for run in trend)))
 
 
 def _points(trend: Sequence[PastRun]) -> Iterator[Point]:
     """Yield the points of the trend; none if there is nothing to compare."""
-    height = 100 - _lowest(trend)
+    height = 100 - _scale_start(trend)
     for run in trend if len(trend) > 1 else ():
+        # the times of runs differ, since a history has one run of each time
         x = 100 * (run.at - trend[0].at) / (trend[-1].at - trend[0].at)
         y = 100 * (100 - run.share.percent) / height
         yield Point(x, y, f"{_moment(run.at)}: {_percent(run.share.percent)}")
@@ -237,8 +239,8 @@ def _runs(history: History) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _advice(task: Task) -> Advice:
-    """Return what to do, in a sentence, with a command where one does it."""
-    where = _in(task.targets)
+    """Return the sentence of a task, with a command if a single command does it."""
+    where = _in_targets(task.targets)
     changes, exceptions = counted(task.number, "change"), counted(task.number, "exception")
     them = "it" if task.number == 1 else "them"
     match task.kind:
@@ -258,7 +260,7 @@ def _advice(task: Task) -> Advice:
     return Advice(f"Renew or resolve {exceptions} {where}: the first ends on {task.day}.", "", "exceptions")
 
 
-def _in(targets: Sequence[Target]) -> str:
+def _in_targets(targets: Sequence[Target]) -> str:
     """Return `in 3 projects`, or `in 1 group and 3 projects`."""
     levels = dict.fromkeys(target.level for target in sorted(targets, key=lambda target: target.order))
     return f"in {listed(counted(sum(target.level is level for target in targets), level) for level in levels)}"
@@ -289,25 +291,25 @@ def _teams(division: Division) -> Iterator[Mapping[str, Json]]:
 
 
 def _exceptions(
-    exceptions: Iterable[EndingException], names: _TargetLinks, links: Links
+    exceptions: Iterable[EndingException], target_links: _TargetLinks, links: Links
 ) -> Iterator[tuple[str, str, str, str, str | None, Where]]:
-    """Yield the exceptions that end soon: the day, in how many days that is, what it excepts, why, where, and whose."""
+    """Yield the exceptions that end soon: last day, remaining days, excepted fields, reason, link, targets."""
     for ending in exceptions:
         exception = ending.exception
         item = "" if exception.item is None else f' "{exception.item}"'
         fields = f": {', '.join(exception.fields)}" if exception.fields else ""
-        left = _ends(ending.days)
+        left = _end_text(ending.days)
         yield (
             str(exception.until),
             left,
             escaped(f"{exception.section}{item}{fields}"),
             escaped(exception.reason),
             links.origin(exception.origin),
-            names.where(ending.targets),
+            target_links.where(ending.targets),
         )
 
 
-def _ends(days: int) -> str:
+def _end_text(days: int) -> str:
     if days < 0:
         return f"ended {counted(-days, 'day')} ago"
     return f"in {counted(days, 'day')}" if days else "today"
@@ -336,7 +338,7 @@ def _applies(applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str
 
 
 def _coverage(view: FleetPage) -> Iterator[tuple[SectionCoverage, list[tuple[str, str]]]]:
-    """Yield section section with who lacks it, by division."""
+    """Yield each section with the teams that lack it, by division."""
     for section in view.coverage:
         lacking = []
         for division in view.divisions:
@@ -348,27 +350,29 @@ def _coverage(view: FleetPage) -> Iterator[tuple[SectionCoverage, list[tuple[str
 
 
 def _text(difference: AgedDifference) -> str:
-    return subject(difference.group) if difference.group else counted(difference.number, "difference")
+    return group_subject(difference.group) if difference.group else counted(difference.number, "difference")
 
 
 def _detail(difference: AgedDifference) -> str:
-    """Return the values and who changed them, if that is known, or why there is a problem."""
+    """Return the values of a difference and their author, or the reason of a problem."""
     if difference.group is None:
         return f"last seen {_moment(difference.seen)}"
     sample = subject_of(difference.group.sample)
     if isinstance(sample, Finding):
         return reason_of(sample)
-    return ", ".join(filter(None, (*details(sample), who(difference.entries))))
+    return ", ".join(filter(None, (*details(sample), author_text(difference.entries))))
 
 
-def _restored(put_back: Iterable[Finding], names: _TargetLinks) -> Iterator[tuple[str, str, str, LinkedTarget]]:
-    """Yield what was changed and put back: since when it is back, what it is, who it was, and its target."""
+def _restored_rows(
+    put_back: Iterable[Finding], target_links: _TargetLinks
+) -> Iterator[tuple[str, str, str, LinkedTarget]]:
+    """Yield the changes that were put back: the day, the object, the change with its authors, and the target."""
     for restored in put_back:
         day, address = _day(ChangedBy.of(restored.data["restored_by"]).time), address_of(restored)
-        yield day, label(address), restored_text(restored), names.of(address.target)
+        yield day, object_label(address), restored_text(restored), target_links.of(address.target)
 
 
-def _rows(view: FleetPage, now: datetime, names: _TargetLinks) -> Mapping[str, Json]:
+def _script_data(view: FleetPage, now: datetime, target_links: _TargetLinks) -> Mapping[str, Json]:
     """Return the differences for the page's script; texts are safe to show."""
     targets: dict[Target, int] = {}
     rows: list[Json] = []
@@ -376,12 +380,12 @@ def _rows(view: FleetPage, now: datetime, names: _TargetLinks) -> Mapping[str, J
         numbers = [targets.setdefault(target, len(targets)) for target in difference.targets]
         name = headline(difference.targets)[0] if len(numbers) > 1 else ""
         age = now - difference.since
-        moment = (utc(difference.since), _day(difference.since), _age(age), age_column(age))
+        moment = (utc(difference.since), _day(difference.since), _age_text(age), age_column(age))
         about = (difference.id, difference.kind, escaped(difference.section), _text(difference), _detail(difference))
         rows.append((*moment, *about, name, numbers, difference.number))
     return {
         "targets": [escaped(str(target)) for target in targets],
-        "pages": [names.url(target) for target in targets],
+        "pages": [target_links.url(target) for target in targets],
         "labels": [division.label for division in view.divisions],
         "teams": [[division.members.get(target, "") for target in targets] for division in view.divisions],
         "rows": rows,
@@ -396,8 +400,8 @@ def _moment(moment: datetime) -> str:
     return f"{utc(moment)[:16].replace('T', ' ')} UTC"
 
 
-def _age(age: timedelta) -> str:
-    """Return how old something is: `new`, `3 hours old`, `52 days old`."""
+def _age_text(age: timedelta) -> str:
+    """Return an age in words: `new`, `3 hours old`, `52 days old`."""
     if age <= timedelta(0):
         return "new"
     hours = int(age.total_seconds() // 3600)

@@ -1,6 +1,7 @@
-"""The content of the fleet page, computed once: one number, its trend, the next steps, and where. Pure.
+"""The content of the fleet page: the share in order, its trend, the tasks, and the differences. Pure.
 
-The number counts projects; where a plan has none, it counts all targets.
+`fleet_page` computes it once; `fleet.py` writes the HTML. The share counts projects, or all targets of a plan without
+projects.
 """
 
 from collections import Counter, defaultdict
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, cast
 
-from reconciler.document.compare import fingerprint, marks
+from reconciler.document.compare import fingerprint, fingerprints_of
 from reconciler.document.document import PastApply, RunDocument, is_difference
 from reconciler.document.groups import Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
@@ -24,7 +25,7 @@ MAX_TREND_RUNS = 60
 """How many runs the trend has."""
 
 TREND_SPAN = timedelta(days=7)
-"""The trend compares with the last run that is at least so old."""
+"""The trend compares this run with the last run that is at least so old."""
 
 AGE_LIMITS = (timedelta(0), timedelta(days=1), timedelta(days=7), timedelta(days=30))
 """The highest age of each column of ages but the last."""
@@ -48,15 +49,15 @@ class AgedDifference:
     """Equal differences of several targets that came up in the same run.
 
     Attributes:
-        id: names them in links: it stays for as long as they are the same.
+        id: an ID for links, which stays for as long as the differences stay.
         since: when a run first saw them.
-        kind: what they are.
-        section: its name; empty for a whole target.
-        targets: where.
-        number: how many they are.
-        group: what differs; None of what was not looked for.
-        entries: those of the group that came up in that run.
-        seen: when a run last saw what was not looked for; else the time of this run.
+        kind: the kind of all of them.
+        section: the name of their section; empty for a whole target.
+        targets: the targets that differ.
+        number: the number of differences.
+        group: the equal changes or problems; None for `unseen` differences.
+        entries: the entries of the group that came up in that run.
+        seen: when a run last saw `unseen` differences; else the time of this run.
     """
 
     id: str
@@ -76,11 +77,11 @@ class Team:
 
     Attributes:
         name: the value; empty for the targets without that label, and outside of any group.
-        share: how many of its projects are in order.
+        share: the share of its projects in order.
         changes: number of changes in all its targets.
         problems: number of problems in all its targets.
-        oldest: since when its oldest difference is there; None if nothing differs.
-        others: how many teams that are not listed it stands for; 0 for a team of its own.
+        oldest: when its oldest difference was first seen; None if nothing differs.
+        others: the number of unlisted teams that this entry adds up; 0 for a single team.
     """
 
     name: str
@@ -97,7 +98,7 @@ class Division:
 
     Attributes:
         label: the label; empty for the groups.
-        teams: those with the smallest share in order first; the targets without the label last.
+        teams: the smallest share in order first; the targets without the label last.
         members: the team of each target.
     """
 
@@ -112,8 +113,8 @@ class SectionAges:
 
     Attributes:
         section: its name; empty for whole targets.
-        numbers: how many have which age; one number for each of `AGE_LIMITS`, and one for older ones.
-        oldest: since when the oldest is there.
+        numbers: the number of differences of each age: a number for each of `AGE_LIMITS`, and one for older ones.
+        oldest: when the oldest difference was first seen.
     """
 
     section: str
@@ -127,8 +128,8 @@ class EndingException:
 
     Attributes:
         exception: the first of them.
-        targets: who has them.
-        days: in how many days the last day is; negative if it has passed.
+        targets: the targets that have such an exception.
+        days: days until the last day; negative if it has passed.
     """
 
     exception: DeclaredException
@@ -142,9 +143,9 @@ class SectionCoverage:
 
     Attributes:
         section: its name.
-        declared: how many declare it.
-        all: how many can have it: of the levels at which it is declared, without those where it is not applicable.
-        lacking: the others, by division and team, the most first.
+        declared: the number of targets that declare it.
+        all: the number of targets that can have it: at the levels that declare it, unless it is not applicable.
+        lacking: the number of targets that can have it and do not declare it, by division and team; the highest first.
     """
 
     section: str
@@ -155,14 +156,14 @@ class SectionCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing to do.
+    """A task for the maintainers.
 
     Attributes:
-        kind: what it is.
-        number: how many there are.
-        targets: where.
-        remedy: the fix of the most frequent problem; empty if its reason contains it.
-        day: when the first exception ends, or ended; None of anything else.
+        kind: the kind of task.
+        number: the number of problems, changes or exceptions.
+        targets: the targets that have them.
+        remedy: the fix of the most frequent problem; empty if its reason contains the fix.
+        day: when the first exception ends, or ended; None for other tasks.
     """
 
     kind: TaskKind
@@ -174,19 +175,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class FleetPage:
-    """All that the page shows.
+    """The content of the fleet page.
 
     Attributes:
-        share: how many projects are in order.
+        share: the share of projects in order.
         counts: the level that the share counts; None for targets of several levels.
-        affected: how many targets have changes or problems.
-        trend: the runs that looked at everything, the oldest first, this one included if it is one.
-        earlier: the run that the trend compares with; None for the first one.
-        tasks: what to do, in this order.
+        affected: the number of targets with changes or problems.
+        trend: the runs that looked at everything, the oldest first; this run too, if it looked at everything.
+        earlier: the run that the trend compares with; None for the first run.
+        tasks: the most urgent first.
         divisions: by label: `team` first, then the label that most targets have; by group last.
         ages: by section.
         differences: the oldest first.
-        exceptions: those that end soon, or have ended, the first first.
+        exceptions: exceptions that end soon, or have ended, by their last day.
         applies: the latest first; None where the run did not read them.
         coverage: by section.
         matrix: the state of each section of each target.
@@ -208,12 +209,12 @@ class FleetPage:
 
     @property
     def unseen(self) -> int:
-        """How many differences were not looked for."""
+        """The number of differences that this run did not look for."""
         return sum(difference.number for difference in self.differences if difference.kind == "unseen")
 
 
 def fleet_page(saved: RunDocument, history: History) -> FleetPage:
-    """Return what a page says about a run and those before.
+    """Return the content of the page about a run and earlier runs.
 
     Args:
         saved: the plan of the run.
@@ -221,8 +222,8 @@ def fleet_page(saved: RunDocument, history: History) -> FleetPage:
     """
     counted = counted_targets(saved)
     levels = {target.level for target in counted}
-    differences = tuple(sorted(_differences(saved, history), key=_age_and_size))
-    exceptions = tuple(_ending(saved.targets, saved.created_at.date()))
+    differences = tuple(sorted(_differences(saved, history), key=_oldest_and_largest))
+    exceptions = tuple(_ending_exceptions(saved.targets, saved.created_at.date()))
     fleet = matrix(saved)
     divisions = tuple(_divisions(saved, fleet, differences, frozenset(counted)))
     trend = tuple(run for run in history.runs if run.whole)[-MAX_TREND_RUNS:]
@@ -231,7 +232,7 @@ def fleet_page(saved: RunDocument, history: History) -> FleetPage:
         counts=levels.pop() if len(levels) == 1 else None,
         affected=len(saved.differing),
         trend=trend,
-        earlier=_earlier(trend, saved.created_at),
+        earlier=_compared_run(trend, saved.created_at),
         tasks=tuple(_tasks(saved, exceptions)),
         divisions=divisions,
         ages=tuple(_ages(differences, saved.created_at)),
@@ -243,8 +244,8 @@ def fleet_page(saved: RunDocument, history: History) -> FleetPage:
     )
 
 
-def _age_and_size(difference: AgedDifference) -> tuple[datetime, int]:
-    """Return what differences are ordered by: the oldest first, of these the largest."""
+def _oldest_and_largest(difference: AgedDifference) -> tuple[datetime, int]:
+    """Return the sort key of a difference: the oldest first, of one age the largest."""
     return difference.since, -len(difference.targets)
 
 
@@ -253,16 +254,16 @@ def age_column(age: timedelta) -> int:
     return next((number for number, highest in enumerate(AGE_LIMITS) if age <= highest), len(AGE_LIMITS))
 
 
-def _earlier(trend: Sequence[PastRun], now: datetime) -> PastRun | None:
-    """Return the last run that is old enough, else the first one before now."""
+def _compared_run(trend: Sequence[PastRun], now: datetime) -> PastRun | None:
+    """Return the last run that is at least `TREND_SPAN` old, else the first run before this one."""
     past = [run for run in trend if run.at < now]
     old = [run for run in past if now - run.at >= TREND_SPAN]
     return old[-1] if old else past[0] if past else None
 
 
 def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifference]:
-    """Yield what differs, and what earlier runs saw and this one did not look for."""
-    since = history.since()
+    """Yield the differences of this run, then differences of earlier runs that this run did not look for."""
+    since = history.first_seen()
     for group in (group for part in parts_of(saved) for group in _groups(part, "change", "problem")):
         moments: dict[datetime, list[Entry]] = defaultdict(list)
         for entry in group.entries:
@@ -275,7 +276,7 @@ def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifferenc
             yield AgedDifference(
                 name, moment, kind, section, targets, len(entries), group, tuple(entries), saved.created_at
             )
-    yield from _unseen(history, {*marks(saved)})
+    yield from _unseen_differences(history, {*fingerprints_of(saved)})
 
 
 def _groups(part: DocumentPart, *sorts: str) -> Iterator[EntryGroup[Entry]]:
@@ -284,20 +285,20 @@ def _groups(part: DocumentPart, *sorts: str) -> Iterator[EntryGroup[Entry]]:
         yield from (group for block in grouped(entries_of(part.items, sort), 2) for group in block.groups)
 
 
-def _unseen(history: History, now: Set[str]) -> Iterator[AgedDifference]:
-    """Yield what earlier runs saw where this one, which saw other fingerprints, did not look, or could not."""
-    alike: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
+def _unseen_differences(history: History, now: Set[str]) -> Iterator[AgedDifference]:
+    """Yield the differences of earlier runs whose fingerprints this run did not see."""
+    equal: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
     for known in history.differences:
         if not {*known.changes, *known.problems} <= now:
-            alike[known.since, known.seen, known.section, known.level].append(known)
-    for (since, seen, section, level), several in alike.items():
+            equal[known.since, known.seen, known.section, known.level].append(known)
+    for (since, seen, section, level), several in equal.items():
         unseen = [mark for known in several for mark in (*known.changes, *known.problems) if mark not in now]
         targets = tuple(dict.fromkeys(Target(level, known.ref) for known in several))
         yield AgedDifference(unseen[0], since, "unseen", section, targets, len(unseen), None, (), seen)
 
 
 def _tasks(saved: RunDocument, exceptions: Sequence[EndingException]) -> Iterator[Task]:
-    """Yield what to do: what is in the way first, what can wait last."""
+    """Yield the tasks: what blocks others first, what can wait last."""
     problems = [group for part in parts_of(saved) for group in _groups(part, "problem")]
     if problems:
         most = subject_of(max(problems, key=lambda group: len(group.entries)).sample)
@@ -332,28 +333,28 @@ def _ages(differences: Iterable[AgedDifference], now: datetime) -> Iterator[Sect
         yield SectionAges(section, numbers, oldest[section])
 
 
-def _ending(targets: Iterable[Seen], today: date) -> Iterator[EndingException]:
-    """Yield the exceptions that have ended or end soon, the first first; equal ones of several targets once."""
-    alike: dict[DeclaredException, list[Target]] = defaultdict(list)
+def _ending_exceptions(targets: Iterable[Seen], today: date) -> Iterator[EndingException]:
+    """Yield the exceptions that have ended or end soon, by last day; equal ones of several targets once."""
+    targets_of: dict[DeclaredException, list[Target]] = defaultdict(list)
     for target in targets:
         for exception in target.exceptions:
             if exception.until <= today + ENDING_WITHIN:
-                alike[exception].append(target.target)
-    for exception, several in sorted(alike.items(), key=lambda pair: pair[0].until):
+                targets_of[exception].append(target.target)
+    for exception, several in sorted(targets_of.items(), key=lambda pair: pair[0].until):
         yield EndingException(exception, tuple(several), (exception.until - today).days)
 
 
 def _divisions(
     saved: RunDocument, fleet: Matrix, differences: Iterable[AgedDifference], counted: Set[Target]
 ) -> Iterator[Division]:
-    """Yield the fleet by each label, then by group; of the targets of a team, shares count those that are counted."""
+    """Yield the fleet divided by each label, then by group."""
     oldest: dict[Target, datetime] = {}
     for difference in differences:
         for target in difference.targets:
             oldest[target] = min(oldest.get(target, difference.since), difference.since)
     labels = Counter(label for seen in saved.targets for label in seen.labels)
     tally = Counter((target_of(item), isinstance(item, Finding)) for item in saved.items if is_difference(item))
-    depth = _depth(fleet.rows)
+    depth = _group_depth(fleet.rows)
     teams = {
         label: {seen.target: seen.labels.get(label, "") for seen in saved.targets}
         for label in sorted(labels, key=lambda label: (label != "team", -labels[label], label))
@@ -386,23 +387,23 @@ def _division(
 
     teams = [team(name, own) for name, own in by_team.items()]
     teams.sort(key=_worst_first)
-    rest = [target for least in teams[MAX_LISTED_TEAMS:] for target in by_team[least.name]]
-    others = [team("", rest, len(teams) - MAX_LISTED_TEAMS)] if rest else []
+    unlisted = [target for other in teams[MAX_LISTED_TEAMS:] for target in by_team[other.name]]
+    others = [team("", unlisted, len(teams) - MAX_LISTED_TEAMS)] if unlisted else []
     return Division(label, (*teams[:MAX_LISTED_TEAMS], *others), members)
 
 
 def _worst_first(team: Team) -> tuple[bool, float, int, str]:
-    """Return what teams are ordered by: their share; those without the label come last."""
+    """Return the sort key of a team: its share in order; targets without the label come last."""
     return not team.name, team.share.percent, -team.changes - team.problems, team.name
 
 
-def _depth(rows: Sequence[Row]) -> int:
-    """Return how many steps of their paths tell groups apart: two if all are in one."""
-    return 1 if len({_group(row, 1) for row in rows if "/" in _path(row)}) > 1 else 2
+def _group_depth(matrix_rows: Sequence[Row]) -> int:
+    """Return the number of path steps that name a group: one, or two if the first step is the same everywhere."""
+    return 1 if len({_group(row, 1) for row in matrix_rows if "/" in _path(row)}) > 1 else 2
 
 
 def _group(row: Row, depth: int) -> str:
-    """Return the group of a target; of one without a path, its level."""
+    """Return the group of a target; its level if it has no path."""
     path = _path(row)
     steps = path.split("/") if row.target.level == "group" else path.split("/")[:-1]
     return "/".join(steps[:depth]) or str(row.target.level)

@@ -8,7 +8,7 @@ from reconciler.memory.exchange import Exchange
 from reconciler.system import clock
 
 REF = "refs/reconciler/fleet"
-"""Not a branch: nobody works on it, and each run replaces it, so that the repository does not grow."""
+"""Not a branch: each run replaces its one commit, which has no parent, so that the repository does not grow."""
 
 TREE_ENTRY = re.compile(r"100644 blob ([0-9a-f]+)\t([^\0/]+)")
 PERSON = "reconciler <reconciler@localhost>"
@@ -19,14 +19,14 @@ class Histories:
     """The histories at the ref.
 
     Attributes:
-        repository: fetches and pushes them.
+        repository: fetches and pushes the files.
     """
 
     repository: Exchange
     _before: Mapping[str, str] = field(default_factory=dict)
 
     def fetch(self) -> Mapping[str, str]:
-        """Return the text of each by its file; none if there is no such ref.
+        """Return the texts of the histories by file; none if the ref does not exist.
 
         Raises:
             InventoryUnreadable: all credentials were refused, or there is no connection.
@@ -41,13 +41,14 @@ class Histories:
         return self._before
 
     def push(self, texts: Mapping[str, str]) -> str:
-        """Replace some of those that were fetched; return why that failed, empty if they are there.
+        """Replace some of the fetched histories; return the reason if that failed, else an empty text.
 
-        The same text again is there already: nothing is pushed.
+        Unchanged texts are not pushed.
         """
         now = {**self._before, **texts}
         if now == self._before:
             return ""
+        # written as git objects: the index and the work tree of the job stay as they are
         entries = ((name, self._written(["--stdin"], text)) for name, text in now.items())
         tree = "".join(f"100644 blob {blob}\t{name}\0" for name, blob in entries)
         made = self.repository.run(["mktree", "-z"], tree.encode()).stdout.decode().strip()

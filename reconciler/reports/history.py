@@ -1,6 +1,6 @@
-"""What the runs of `drift` leave beside a fleet page: since when each difference is there, and the last runs. Pure.
+"""The history beside a fleet page: the last runs of `drift`, and the age of each difference. Pure.
 
-A history holds targets, sections, moments, numbers and fingerprints, and no value of a setting.
+`with_run` adds a run. A history holds targets, sections, moments, numbers and fingerprints, and no value of a setting.
 """
 
 import json
@@ -28,10 +28,10 @@ MAX_RUNS = 400
 """How many runs are kept: more than a year of daily ones."""
 
 MAX_DIFFERENCES = 25_000
-"""How many differences are kept, the oldest first: some 7 MB. Those beyond are new in each run."""
+"""How many differences are kept, the oldest first: some 7 MB. Differences beyond them are new in each run."""
 
 FORGOTTEN = timedelta(days=90)
-"""How long a difference is kept that no run looks for."""
+"""How long a difference is kept without a run that looks for it."""
 
 Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
@@ -98,14 +98,14 @@ class History:
     differences: tuple[Differences, ...] = ()
     """All that is known to differ, by target."""
 
-    def since(self) -> Mapping[str, AwareDatetime]:
-        """Return when each difference was first seen, by its fingerprint."""
-        return {entry.mark: entry.since for entry in _entries(self)}
+    def first_seen(self) -> Mapping[str, AwareDatetime]:
+        """Return the time at which each difference was first seen, by fingerprint."""
+        return {entry.fingerprint: entry.since for entry in _entries(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One difference: where, its fingerprint, and the first and the last moment at which a run saw it."""
+    """One difference: its place, its fingerprint, and the first and the last time at which a run saw it."""
 
     target: Target
     section: str
@@ -113,11 +113,11 @@ class _Entry:
     since: AwareDatetime
     seen: AwareDatetime
     is_problem: bool
-    mark: str
+    fingerprint: str
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What the document shows once for several differences."""
+        """The values that the document writes once for several differences."""
         return self.target.order, self.section, self.part, self.since, self.seen
 
 
@@ -137,11 +137,11 @@ def _content(history: History) -> dict[str, Json]:
 
 
 def load_history(text: str, service: str) -> History:
-    """Read what `save_history` returned.
+    """Return the history in a text that `save_history` returned.
 
     Args:
         text: the document.
-        service: the URL of the API that the next run is about.
+        service: the URL of the API of the next run.
 
     Raises:
         PlanRefused: it is not a history, was edited, comes from another version, or is about another service.
@@ -155,10 +155,10 @@ def load_history(text: str, service: str) -> History:
 def with_run(history: History | None, saved: RunDocument) -> History:
     """Return a history with one more run.
 
-    A difference keeps the moment at which it was first seen for as long as it stays the same. It is gone if a run
-    looked for it and did not find it: a narrowed run, or that of one shard, tells nothing about the rest, and no run
-    about what it could not read. The same run twice is once. A run that is older than the last one adds earlier
-    moments, and nothing else.
+    A difference keeps the time at which it was first seen for as long as it does not change. It is gone if a run looked
+    at its section and did not find it: narrowed runs and single shards look at some sections only, and no run looks at
+    a section that it could not read. The same run twice is counted once. A run that is older than the last one may only
+    move the times at which differences were first seen.
 
     Args:
         history: the runs so far; None before the first.
@@ -167,12 +167,13 @@ def with_run(history: History | None, saved: RunDocument) -> History:
     past, at = history or History(service=saved.service), saved.created_at
     is_late = any(run.at > at for run in past.runs)
     whole = is_whole(saved)
-    before = {entry.mark: entry for entry in _entries(past)}
-    present = [_first_seen(entry, before) for entry in _differing(saved)]
-    marks = {entry.mark for entry in present}
+    known_entries = {entry.fingerprint: entry for entry in _entries(past)}
+    present = [_with_first_seen(entry, known_entries) for entry in _new_entries(saved)]
+    present_fingerprints = {entry.fingerprint for entry in present}
     if is_late:
         entries = [
-            replace(entry, since=min(entry.since, at)) if entry.mark in marks else entry for entry in _entries(past)
+            replace(entry, since=min(entry.since, at)) if entry.fingerprint in present_fingerprints else entry
+            for entry in _entries(past)
         ]
     else:
         looked_at = {seen.target.identity: frozenset(seen.sections) for seen in saved.targets}
@@ -180,7 +181,7 @@ def with_run(history: History | None, saved: RunDocument) -> History:
         kept = (
             entry
             for entry in _entries(past)
-            if entry.mark not in marks
+            if entry.fingerprint not in present_fingerprints
             and not _is_gone(entry, looked_at.get(entry.target.identity), unread, is_whole=whole)
         )
         entries = [*present, *(entry for entry in kept if at - entry.seen <= FORGOTTEN)]
@@ -194,15 +195,15 @@ def with_run(history: History | None, saved: RunDocument) -> History:
     return replace(past, runs=ordered, differences=tuple(_grouped(oldest)))
 
 
-def until(history: History, now: datetime) -> History:
-    """Return a history without what is ahead of now, as a run on a machine whose clock was wrong leaves it.
+def without_future(history: History, now: datetime) -> History:
+    """Return a history without runs and differences that are in the future: their machine's clock was wrong.
 
-    Against such a run, each later one would count as older than the last one. A difference that was known before it
-    keeps its age; one that only it has seen is new in the next run.
+    Beside such a run, each later run would count as older than the last one. A difference that was known before such a
+    run keeps its age; a difference that only such a run saw is new in the next run.
 
     Args:
         history: the runs so far.
-        now: by the clock of this machine, which may differ a little from that of others.
+        now: the time by the clock of this machine; clocks of other machines may differ by `CLOCK_SKEW`.
     """
     runs = tuple(run for run in history.runs if not is_ahead(run.at, now))
     past = (known for known in history.differences if not is_ahead(known.since, now))
@@ -211,7 +212,7 @@ def until(history: History, now: datetime) -> History:
 
 
 def is_ahead(moment: datetime, now: datetime) -> bool:
-    """Return whether a moment is in the future, by more than the clocks of two machines may differ."""
+    """Return whether a time is in the future, by more than the clocks of two machines may differ."""
     return moment - now > CLOCK_SKEW
 
 
@@ -223,13 +224,13 @@ def is_whole(saved: RunDocument) -> bool:
 def _is_gone(
     entry: _Entry, sections: Collection[str] | None, unread: Collection[tuple[object, str, str]], *, is_whole: bool
 ) -> bool:
-    """Whether a run would have found a difference if it still were there, or nobody declares its place any more.
+    """Return whether a difference no longer exists, or its section is no longer declared.
 
     Args:
         entry: a difference that the run has not found.
-        sections: those of its target that the run looked at; None if it did not look at the target.
+        sections: the sections of its target that the run looked at; None if it did not look at the target.
         unread: see `_unread`.
-        is_whole: whether it looked at everything that the manifests declare.
+        is_whole: whether the run looked at everything that the manifests declare.
     """
     if sections is None:
         return is_whole
@@ -242,11 +243,11 @@ def _is_gone(
 
 
 ANY_PART = "*"
-"""Stands for the parts of a target of which all is a problem."""
+"""All parts of a target that has a problem as a whole."""
 
 
 def _unread(saved: RunDocument) -> Collection[tuple[object, str, str]]:
-    """Return, by target and section, the parts that could not be read, or not be planned."""
+    """Return the parts, by target and section, that could not be read or planned."""
     problems = [(address_of(problem), problem) for problem in saved.findings("problem")]
     parts = {
         (address.target.identity, address.section, address.part)
@@ -256,35 +257,36 @@ def _unread(saved: RunDocument) -> Collection[tuple[object, str, str]]:
     return parts | {(address.target.identity, "", ANY_PART) for address, _ in problems if not address.section}
 
 
-def _differing(saved: RunDocument) -> Iterator[_Entry]:
-    """Yield the changes and problems of a plan, as if it were the first."""
+def _new_entries(saved: RunDocument) -> Iterator[_Entry]:
+    """Yield the changes and problems of a plan as entries that this run is the first to see."""
     at = saved.created_at
     for line in lines_of(saved):
         place = address_of(line.entry)
-        yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.entry, Finding), line.mark)
+        yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.entry, Finding), line.fingerprint)
 
 
-def _first_seen(entry: _Entry, before: Mapping[str, _Entry]) -> _Entry:
-    known = before.get(entry.mark)
+def _with_first_seen(entry: _Entry, known_entries: Mapping[str, _Entry]) -> _Entry:
+    known = known_entries.get(entry.fingerprint)
     return entry if known is None else replace(entry, since=known.since)
 
 
 def _entries(history: History) -> Iterator[_Entry]:
     for known in history.differences:
         target = Target(known.level, known.ref)
-        for is_problem, marks in ((False, known.changes), (True, known.problems)):
+        for is_problem, fingerprints in ((False, known.changes), (True, known.problems)):
             yield from (
-                _Entry(target, known.section, known.part, known.since, known.seen, is_problem, mark) for mark in marks
+                _Entry(target, known.section, known.part, known.since, known.seen, is_problem, key)
+                for key in fingerprints
             )
 
 
 def _grouped(entries: Iterable[_Entry]) -> Iterator[Differences]:
-    """Yield the differences as the document holds them, in its order."""
+    """Yield the differences in the form and the order of the document."""
     for _, group in groupby(sorted(entries, key=lambda entry: entry.place), key=lambda entry: entry.place):
-        held = list(group)
-        changes = sorted(entry.mark for entry in held if not entry.is_problem)
-        problems = sorted(entry.mark for entry in held if entry.is_problem)
-        first = held[0]
+        own = list(group)
+        changes = sorted(entry.fingerprint for entry in own if not entry.is_problem)
+        problems = sorted(entry.fingerprint for entry in own if entry.is_problem)
+        first = own[0]
         yield Differences(
             *(first.target.level, first.target.ref, first.section, first.part, first.since, first.seen),
             *(tuple(changes), tuple(problems)),

@@ -1,6 +1,7 @@
 """One issue about drift: opened when something differs, updated in place, closed when all is in order, reopened.
 
-The issue remembers in a hidden comment what it has told, so that an update can begin with what is new.
+A hidden comment in the issue holds the fingerprints that it has reported, so that an update can begin with new ones.
+Begin with `keep_issue`.
 """
 
 import re
@@ -27,18 +28,18 @@ SEEN, END = "<!-- reconciler seen ", " -->"
 """The beginning and the end of the hidden comment, which is the last line of an issue."""
 
 MEMORY = re.compile(r"([0-9TZ:-]*): ((?:[0-9a-f]+(?:\*[1-9][0-9]{0,5})?(?: |\Z))*)")
-"""What is between them. Everybody who may edit the issue may write something else: that is no memory."""
+"""The content of the hidden comment. Anyone who may edit the issue can write other text, which is ignored."""
 
 RULE = "\n\n---\n\n"
-"""Stands above the last report of an issue that is closed."""
+"""Above the last report of a closed issue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an issue has told already.
+    """The differences that an issue has reported.
 
     Attributes:
-        time: when.
+        time: the time of that report.
         marks: fingerprints of changes and problems, each with its number.
     """
 
@@ -53,13 +54,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class DriftIssue:
-    """What an issue is to tell.
+    """The content of an issue about drift.
 
     Attributes:
         now: the present differences; no marks if all is in order.
-        text: returns the Markdown about them, given what was told before.
-        assignees: returns the usernames of those to whom what is new since then matters.
-        title: of a new issue.
+        text: returns the Markdown about them, given the last report.
+        assignees: returns the usernames to assign for differences that are new since the last report.
+        title: the title of a new issue.
         in_order: the sentence with which the issue is closed.
     """
 
@@ -75,7 +76,7 @@ class KeptIssue:
     """The issue after a run.
 
     Attributes:
-        result: what was done.
+        result: created, updated, closed and so on.
         iid: its number in the project; None if there is none.
         unknown: usernames that the service does not know, so that they are not assigned.
     """
@@ -94,8 +95,8 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Kept
     Args:
         board: the service.
         project: the ID or the full path of the project.
-        name: tells the issue from others of the same user; hidden in its text.
-        drift: what it is to tell.
+        name: distinguishes the issue from others of the same user; hidden in its text.
+        drift: the content.
 
     Raises:
         ServiceError: the issue could not be kept.
@@ -114,18 +115,19 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Kept
 
     query = f"?author_id={user}&order_by=created_at&sort=asc"
     keeper = Keeper(board, "issue", f"{project_path(project)}/issues", query, "iid", is_ours, removal=removal)
-    return _told(keeper, mark, drift) if drift.now.marks else _closed(keeper, mark, drift)
+    return _report(keeper, mark, drift) if drift.now.marks else _close(keeper, mark, drift)
 
 
-def _told(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
-    """Update the issue if anything is new or gone, reopen it if it is closed; open one if there is none."""
+def _report(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
+    """Update the issue if anything is new or gone; reopen a closed one; open one if there is none."""
     ids_of = cache(lambda username: _ids(keeper.board.get(f"users?username={quote(username, safe='')}"))[:1])
 
     def wanted(issue: Record | None) -> Record:
-        memory, is_open = _memory(issue), issue is not None and _is_open(issue)
+        memory, is_open = _last_report(issue), issue is not None and _is_open(issue)
         if is_open and Counter(memory.marks) == Counter(drift.now.marks):
             return {}
         assigned = _ids((issue or {}).get("assignees"))
+        # `assignee_ids` replaces the list: people who are assigned already, by hand too, are sent again
         more = [number for name in drift.assignees(memory) for number in ids_of(name) if number not in assigned]
         return {
             **({"title": drift.title} if issue is None else {} if is_open else {"state_event": "reopen"}),
@@ -137,15 +139,15 @@ def _told(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
     if kept.result is Result.UNCHANGED:
         return KeptIssue(kept.result, kept.number)
     was_closed = kept.before is not None and not _is_open(kept.before)
-    unknown = [name for name in drift.assignees(_memory(kept.before)) if not ids_of(name)]
+    unknown = [name for name in drift.assignees(_last_report(kept.before)) if not ids_of(name)]
     return KeptIssue(Result.REOPENED if was_closed else kept.result, kept.number, unknown)
 
 
-def _closed(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
-    """Close those that are open: a sentence stands above the last report."""
+def _close(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
+    """Close the open issues, with a sentence above the last report."""
     issues = [issue for issue in keeper.existing() if _is_open(issue)]
     for issue in issues:
-        report = _divided(issue["description"])[0].removeprefix(mark).strip()
+        report = _text_and_comment(issue["description"])[0].removeprefix(mark).strip()
         keeper.board.send(_closing(keeper.path_of(issue), mark, f"{drift.in_order}{RULE}{report}"))
     return KeptIssue(Result.CLOSED, keeper.number_of(issues[0])) if issues else KeptIssue(Result.NOT_NEEDED)
 
@@ -156,20 +158,20 @@ def _closing(path: str, mark: str, text: str) -> Request:
 
 
 def _description(mark: str, text: str) -> str:
-    """Return a description as the service stores it; one that is too long loses its memory, then its end."""
+    """Return a description as the service stores it; a text that is too long loses the hidden comment, then its end."""
     whole = as_stored(f"{mark}\n\n{text}")
-    return whole if len(whole) <= MAX_TEXT_LENGTH else _divided(whole)[0][:MAX_TEXT_LENGTH]
+    return whole if len(whole) <= MAX_TEXT_LENGTH else _text_and_comment(whole)[0][:MAX_TEXT_LENGTH]
 
 
 def _is_open(issue: Record) -> bool:
     return bool(issue["state"] == "opened")
 
 
-def _memory(issue: Record | None) -> Memory:
-    """Return what an issue has told already; nothing if there is none, or it is closed."""
+def _last_report(issue: Record | None) -> Memory:
+    """Return the differences that an issue has reported; none for no issue, or a closed one."""
     if issue is None or not _is_open(issue):
         return Memory()
-    _, comment = _divided(issue["description"])
+    _, comment = _text_and_comment(issue["description"])
     match = MEMORY.fullmatch(comment)
     if match is None:
         return Memory()
@@ -177,8 +179,8 @@ def _memory(issue: Record | None) -> Memory:
     return Memory(match[1], Counter({mark: int(count or 1) for mark, _, count in marks}))
 
 
-def _divided(text: str) -> tuple[str, str]:
-    """Return the text of an issue without the hidden comment, and what the comment holds; empty if there is none."""
+def _text_and_comment(text: str) -> tuple[str, str]:
+    """Return the text of an issue without its hidden comment, and the content of that comment; empty for none."""
     report, _, comment = text.rpartition(SEEN)
     if not report or not comment.endswith(END):
         return text, ""
@@ -186,6 +188,6 @@ def _divided(text: str) -> tuple[str, str]:
 
 
 def _ids(users: Json) -> list[int]:
-    """Return the IDs of users; of an unexpected response, those that are there."""
+    """Return the IDs of users; entries of an unexpected structure are skipped."""
     listed = users if isinstance(users, list) else []
     return [entry["id"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), int)]

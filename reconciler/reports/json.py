@@ -56,24 +56,25 @@ def plan(saved: RunDocument, _style: Style) -> str:
     return save(saved)
 
 
-def report(done: RunDocument, _style: Style) -> str:
+def report(report: RunDocument, _style: Style) -> str:
     """Return the apply report, as it is saved."""
-    return save(done)
+    return save(report)
 
 
 def comparison(comparison: Comparison, _style: Style) -> str:
-    """Return what has changed between two plans or reports."""
+    """Return the differences between two plans or reports."""
     stored = StoredComparison.of_comparison(comparison)
     return json.dumps(TypeAdapter(StoredComparison).dump_python(stored, mode="json"), indent=2) + "\n"
 
 
-def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
+def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
     content = Validation(
         format="reconciler.validation/v1",
-        valid=all(fault.severity != "error" for fault in faults),
+        valid=all(diagnostic.severity != "error" for diagnostic in diagnostics),
         faults=tuple(
-            ManifestFault(fault.path, fault.line, fault.column, fault.severity, fault.message) for fault in faults
+            ManifestFault(diagnostic.path, diagnostic.line, diagnostic.column, diagnostic.severity, diagnostic.message)
+            for diagnostic in diagnostics
         ),
         documents=documents,
         targets=sum(documents.get(level, 0) for level in Level),
@@ -82,13 +83,13 @@ def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int]
 
 
 class Findings(Protocol):
-    """What the doctor found."""
+    """A diagnosis."""
 
     @property
     def content(self) -> Mapping[str, Json]:
-        """It, as JSON."""
+        """The diagnosis as JSON."""
 
 
-def diagnosis(diagnosis: Findings, _style: Style) -> str:
-    """Return what the doctor found."""
-    return json.dumps(diagnosis.content, indent=2) + "\n"
+def diagnosis(findings: Findings, _style: Style) -> str:
+    """Return the diagnosis of `doctor`."""
+    return json.dumps(findings.content, indent=2) + "\n"

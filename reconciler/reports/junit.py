@@ -13,7 +13,7 @@ from reconciler.document.style import Style
 from reconciler.document.wording import (
     details,
     excepted_subject,
-    label,
+    object_label,
     predicate,
     problem_text,
     reason_of,
@@ -38,59 +38,56 @@ def plan(saved: RunDocument, _style: Style) -> str:
         failures = [", ".join([_subject(change), *details(change)]) for change in changes]
         cases.append(_case(seen, own[seen.target], failures, "to change"))
         findings = [item for item in own[seen.target] if isinstance(item, Finding)]
-        held = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
-        left_out = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
-        _say(cases[-1], [*held, *left_out, *_remarks(own[seen.target])])
+        excepted = [f"{excepted_subject(item)}, {reason_of(item)}" for item in findings if item.code == "excepted"]
+        not_applicable = [": ".join(predicate(item)) for item in findings if item.code == "not_applicable"]
+        _add_output(cases[-1], [*excepted, *not_applicable, *_remarks(own[seen.target])])
     if saved.refusals:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
         cases.append(case)
-    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, _of_the_run(saved), saved.created_at)
+    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, _run_remarks(saved), saved.created_at)
 
 
-def report(done: RunDocument, _style: Style) -> str:
+def report(report: RunDocument, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
-    cases, own = [], done.by_target
-    for seen in done.targets:
+    cases, own = [], report.by_target
+    for seen in report.targets:
         items = own[seen.target]
-        if seen.target not in done.eventful:
+        if seen.target not in report.eventful:
             continue
         unfinished = [item for item in items if isinstance(item, Outcome) and item.status is not Status.DONE]
         failures = [f"{_subject(outcome.change)}, {status_text(outcome)}" for outcome in unfinished]
         cases.append(_case(seen, items, failures, "not done"))
-        _say(cases[-1], _remarks(items))
-    name = f"reconciler apply{_of_shard(done.shard)}"
-    return _document(name, cases, _of_the_run(done), done.began_at, done.time - done.began_at)
+        _add_output(cases[-1], _remarks(items))
+    name = f"reconciler apply{_of_shard(report.shard)}"
+    return _document(name, cases, _run_remarks(report), report.began_at, report.time - report.began_at)
 
 
 def _remarks(items: Iterable[Item]) -> list[str]:
     return [remark_text(item) for item in items if isinstance(item, Finding) and is_remark(item)]
 
 
-def _of_the_run(document: RunDocument) -> list[str]:
+def _run_remarks(document: RunDocument) -> list[str]:
     """Return the remarks on the run."""
-    said = (item for item in document.items if isinstance(item, Finding) and not item.where and is_remark(item))
-    return [escaped(advised(item.reason, item.fix)) for item in said]
+    remarks = (item for item in document.items if isinstance(item, Finding) and not item.where and is_remark(item))
+    return [escaped(advised(item.reason, item.fix)) for item in remarks]
 
 
-def _say(element: Element, lines: Sequence[str]) -> None:
+def _add_output(element: Element, lines: Sequence[str]) -> None:
     if lines:
         SubElement(element, "system-out").text = _valid("\n".join(lines))
 
 
 def _subject(change: Change) -> str:
-    return f"{change.action} {label(change.address)}"
+    return f"{change.action} {object_label(change.address)}"
 
 
 def _of_shard(shard: Shard | None) -> str:
     return f", shard {shard}" if shard else ""
 
 
-def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) -> Element:
-    """Return the test of one target.
-
-    Some readers show only one of a test's failure and errors, mostly the failure: it holds everything.
-    """
+def _case(seen: Seen, items: Sequence[Item], failure_lines: list[str], trouble: str) -> Element:
+    """Return the test of one target."""
     name = _valid(str(seen.target))
     case = Element("testcase", {"classname": f"reconciler.{seen.target.level}", "name": name})
     if seen.origin:
@@ -102,9 +99,10 @@ def _case(seen: Seen, items: Sequence[Item], failures: list[str], trouble: str) 
     ]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)
-    if failures:
+    if failure_lines:
+        # some readers show either the failure or the errors of a test, mostly the failure: it has the problems too
         also = f", {counted(len(problems), 'problem')}" if problems else ""
-        _add(case, "failure", f"{counted(len(failures), 'object')} {trouble}{also}", [*failures, *problems])
+        _add(case, "failure", f"{counted(len(failure_lines), 'object')} {trouble}{also}", [*failure_lines, *problems])
     return case
 
 
@@ -113,7 +111,7 @@ def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
 
 
 def _document(
-    name: str, cases: list[Element], said: Sequence[str], at: datetime, duration: timedelta = timedelta()
+    name: str, cases: list[Element], lines: Sequence[str], time: datetime, duration: timedelta = timedelta()
 ) -> str:
     """Put the tests into a suite with their numbers."""
     numbers = {
@@ -123,13 +121,13 @@ def _document(
         "time": f"{duration.total_seconds():.3f}",
     }
     root = Element("testsuites", numbers)
-    suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(at)})
+    suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(time)})
     suite.extend(cases)
-    _say(suite, said)
+    _add_output(suite, lines)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
 def _valid(text: str) -> str:
-    """Return text of one or more lines without what XML cannot hold."""
+    """Return text of one or more lines without characters that XML cannot hold."""
     return NO_XML.sub(lambda character: f"\\u{ord(character[0]):04x}", escaped_lines(text))

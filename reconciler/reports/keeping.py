@@ -89,7 +89,7 @@ class Keeper:
     removal: Callable[[str, Record, Record], Request | None] = lambda _path, _duplicate, _kept: None
 
     def existing(self) -> list[Record]:
-        """Return what is there, the oldest first: the one, and duplicates of it."""
+        """Return the existing thing and its duplicates, the oldest first."""
         listed = self.board.visible(f"{self.path}{self.query}")
         return sorted(
             (thing for thing in listed if self._is_numbered(thing) and self.is_ours(thing)), key=self.number_of

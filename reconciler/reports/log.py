@@ -31,18 +31,18 @@ class Log:
     """The runs of this clone that were killed since the last one that came to its end, the latest first."""
 
 
-def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), at_hand: Collection[str] = ()) -> str:
+def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), local_reports: Collection[str] = ()) -> str:
     """Return a line for each run that was killed, and one for each apply, below the names of the columns.
 
     Args:
         applies: the latest first.
         killed: the latest first.
-        at_hand: the full IDs of those whose report is in this clone; their lines say so.
+        local_reports: the full IDs of applies whose report is in this clone.
     """
     unfinished = "".join(f"{_killed(run)}\n" for run in killed)
     if not applies:
         return unfinished + NONE_YET
-    rows = [HEADS, *(_row(apply, at_hand) for apply in applies)]
+    rows = [HEADS, *(_row(apply, local_reports) for apply in applies)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return unfinished + "".join(f"{line.rstrip()}\n" for line in lines)
@@ -55,7 +55,7 @@ def log_json(applies: Iterable[Apply], killed: Iterable[KilledRun] = ()) -> str:
 
 
 def _killed(run: KilledRun) -> str:
-    """Return that a run was killed, and how to go on."""
+    """Return a sentence about a killed run, with the command to go on."""
     when = f"that began at {run.began_at:%Y-%m-%d %H:%M} UTC was killed"
     if run.reverts:
         return f"A revert of the apply {escaped(short(run.reverts))} {when}; to finish it: " + escaped(
@@ -65,10 +65,10 @@ def _killed(run: KilledRun) -> str:
     return f"An apply{manifests} {when}; to see what is left: reconciler plan"
 
 
-def _row(apply: Apply, at_hand: Collection[str]) -> tuple[str, ...]:
+def _row(apply: Apply, local_reports: Collection[str]) -> tuple[str, ...]:
     changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
     notes = [
-        "report at hand" if apply.id in at_hand else "",
+        "report at hand" if apply.id in local_reports else "",
         f"reverts {short(apply.reverts)}" if apply.reverts else "",
         f"canary {apply.canary}" if apply.canary else "",
         f"exit code {apply.result}" if apply.result else "",

@@ -23,10 +23,10 @@ QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Where a note goes.
+    """The merge request of a note.
 
     Attributes:
-        project: its ID or its full path.
+        project: the ID or the full path of its project.
         iid: its number in the project.
     """
 
@@ -43,16 +43,16 @@ class MergeRequest:
         return f"{self.project}!{self.iid}"
 
 
-def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Result:
+def post_note(board: Board, merge_request: MergeRequest, name: str, text: str) -> Result:
     """Post the note of that name, or update it; a note that is already right takes no write.
 
-    Only notes of the token's own user count, whatever others write into theirs. Duplicates, from a lost response or
-    from two runs at the same time, are found by their name: the oldest stays, the others are deleted.
+    Only notes of the token's own user count: another user could write the hidden name into a note. Duplicates, from a
+    lost response or from two runs at the same time, have the same name: the oldest stays, the others are deleted.
 
     Args:
         board: the service.
-        place: the merge request.
-        name: tells the note from others of the same user; hidden in its text.
+        merge_request: the merge request.
+        name: distinguishes the note from others of the same user; hidden in its text.
         text: Markdown.
 
     Raises:
@@ -71,7 +71,7 @@ def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Result
     def removal(path: str, _duplicate: Record, _kept: Record) -> Request:
         return Request("DELETE", path)
 
-    keeper = Keeper(board, "note", place.notes, QUERY, "id", is_ours, Result.POSTED, removal)
+    keeper = Keeper(board, "note", merge_request.notes, QUERY, "id", is_ours, Result.POSTED, removal)
     return keeper.keep(lambda note: {} if note and note["body"] == body else {"body": body}).result
 
 

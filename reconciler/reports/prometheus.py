@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from reconciler.document.document import RunDocument
-from reconciler.document.numbers import numbers_of
+from reconciler.document.numbers import counts_by_section
 from reconciler.document.style import Style
 from reconciler.model.item import ACTIONS, Outcome, Status, section_of
 from reconciler.model.shards import Shard
@@ -29,9 +29,9 @@ def plan(saved: RunDocument, _style: Style) -> str:
     excepted, not_applicable, exceptions = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     today = saved.created_at.date()
     for seen in saved.targets:
-        numbers = numbers_of(saved.by_target[seen.target])
+        numbers = counts_by_section(saved.by_target[seen.target])
         for section in seen.sections:
-            place = _place(seen.target, section)
+            place = _section_labels(seen.target, section)
             changes.update({(*place, ("action", action)): numbers[section, action] for action in ACTIONS})
             problems.update({place: numbers[section, "problems"]})
             unmanaged.update({place: numbers[section, "unmanaged"]})
@@ -42,7 +42,9 @@ def plan(saved: RunDocument, _style: Style) -> str:
             "expiring": sum(exception.ends_soon(today) for exception in seen.exceptions),
             "expired": sum(exception.is_over(today) for exception in seen.exceptions),
         }
-        exceptions.update({(*_group(seen.target), ("state", state)): number for state, number in states.items()})
+        exceptions.update(
+            {(*_target_labels(seen.target), ("state", state)): number for state, number in states.items()}
+        )
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
         ("problems", "Declared settings that cannot be planned.", problems),
@@ -51,7 +53,7 @@ def plan(saved: RunDocument, _style: Style) -> str:
         ("not_applicable_sections", "Sections left out because their target cannot have them.", not_applicable),
         ("exceptions", "Exceptions by state; expiring ones end within two weeks, and are active too.", exceptions),
         ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
-        ("targets", "Targets that were planned.", Counter(_group(seen.target) for seen in saved.targets)),
+        ("targets", "Targets that were planned.", Counter(_target_labels(seen.target) for seen in saved.targets)),
         ("requests_to_apply", "Writes needed for the changes.", sum(len(change.requests) for change in saved.changes)),
         ("requests_made", "Reads made to plan.", saved.requests_made),
         *_run(saved.shard, saved.created_at, succeeded=not any(saved.findings("problem"))),
@@ -59,58 +61,58 @@ def plan(saved: RunDocument, _style: Style) -> str:
     return _written("reconciler_plan", metrics)
 
 
-def report(done: RunDocument, _style: Style) -> str:
-    """Return what became of the changes of an apply, and what it took."""
+def report(report: RunDocument, _style: Style) -> str:
+    """Return the outcomes of an apply, its requests and its duration."""
     outcomes, problems, waited = Counter[Labels](), Counter[Labels](), dict[Labels, float]()
-    for seen in (seen for seen in done.targets if seen.target in done.eventful):
-        own = done.by_target[seen.target]
-        numbers = numbers_of(own)
+    for seen in (seen for seen in report.targets if seen.target in report.eventful):
+        own = report.by_target[seen.target]
+        numbers = counts_by_section(own)
         for section in seen.sections:
-            place = _place(seen.target, section)
+            place = _section_labels(seen.target, section)
             statuses = [item.status for item in own if isinstance(item, Outcome) and section_of(item) == section]
             outcomes.update(
                 {(*place, ("status", str(status))): statuses.count(status) for status in Status if statuses}
             )
             problems.update({place: numbers[section, "problems"]})
-    for reason, seconds in done.made.waited.items():
+    for reason, seconds in report.made.waited.items():
         labels = (("reason", escaped(reason)),)
         waited[labels] = waited.get(labels, 0) + seconds
     requests: dict[Labels, float] = {
-        (("kind", "read"),): done.made.reads,
-        (("kind", "write"),): done.made.writes,
+        (("kind", "read"),): report.made.reads,
+        (("kind", "write"),): report.made.writes,
     }
     metrics: list[Metric] = [
         ("outcomes", "Changes by what became of them.", outcomes),
         ("problems", "Declared settings that could not be planned.", problems),
         ("requests_made", "Requests made by the apply.", requests),
         ("waited_seconds", "How long the apply waited, by reason.", waited),
-        ("duration_seconds", "How long the apply took.", (done.time - done.began_at).total_seconds()),
-        *_run(done.shard, done.time, succeeded=done.complete),
+        ("duration_seconds", "How long the apply took.", (report.time - report.began_at).total_seconds()),
+        *_run(report.shard, report.time, succeeded=report.complete),
     ]
     return _written("reconciler_apply", metrics)
 
 
-def _group(target: Target) -> Labels:
-    """Return the level of a target, and the group at the top of its path; none for the user and for numeric IDs."""
+def _target_labels(target: Target) -> Labels:
+    """Return the level of a target, and its top-level group; empty for the user and for numeric IDs."""
     group = target.ref.partition("/")[0] if isinstance(target.ref, str) else ""
     return ("level", str(target.level)), ("group", escaped(group))
 
 
-def _place(target: Target, section: str) -> Labels:
-    return *_group(target), ("section", escaped(section))
+def _section_labels(target: Target, section: str) -> Labels:
+    return *_target_labels(target), ("section", escaped(section))
 
 
-def _run(shard: Shard | None, at: datetime, *, succeeded: bool) -> Iterator[Metric]:
-    """Yield the shard of a run, when the run was, whether it succeeded, and when a run last did; 0 if this one did not.
+def _run(shard: Shard | None, time: datetime, *, succeeded: bool) -> Iterator[Metric]:
+    """Yield the shard of a run, its time, its success, and the time of the last success; 0 if this run failed.
 
     Args:
         shard: the part of the targets, if the run was not about all of them.
-        at: when it was.
+        time: when it was.
         succeeded: whether there were no problems and nothing failed.
     """
     if shard is not None:
         yield "shard", "The shard of this run.", {(("shard", str(shard)),): 1}
-    moment = at.timestamp()
+    moment = time.timestamp()
     yield "timestamp_seconds", "When it was made, Unix time.", moment
     yield "success", "1 if there are no problems and nothing failed.", succeeded
     last = "When a run last succeeded, Unix time; 0 if this run did not: use max_over_time()."

@@ -225,7 +225,7 @@ class _Branch:
                 yield _Change(path, files[0], files[1])
 
     def _entries(self, commit: str, folder: str) -> dict[str, _TreeEntry]:
-        """Return what a folder of a commit holds, by path."""
+        """Return the entries of a folder of a commit, by path."""
         path = f"{self.place.url}/repository/tree"
         wanted = {"ref": commit} | ({"path": folder} if folder else {})
         entries = {}

@@ -1,6 +1,6 @@
-"""The JSON Schemas (draft 2020-12) of manifests, the configuration and outputs: editors complete and explain by them.
+"""The JSON Schemas (draft 2020-12) of manifests, the configuration and outputs, for editors and other programs.
 
-Manifests come from the models of documents and kinds, everything else from its own type.
+Begin with `schema_of`. Manifests come from the models of documents and kinds, everything else from its own type.
 """
 
 import json
@@ -55,19 +55,20 @@ CHECKSUM = {
 }
 
 
-class Kept(GenerateJsonSchema):
-    """Turns dataclasses into schemas of documents, in which every key is written."""
+class OutputSchemas(GenerateJsonSchema):
+    """Turns dataclasses into schemas of outputs, which have every key."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """Show no defaults: no key is left out."""
+        """Return a schema without the default: outputs have every key."""
         return self.generate_inner(schema["schema"])
 
     def computed_field_schema(self, schema: ComputedField) -> JsonSchemaValue:
-        """Do not tell apart what is computed."""
+        """Return the schema of a computed field as that of any other field."""
         return self.generate_inner(schema["return_schema"])
 
     def typed_dict_schema(self, schema: TypedDictSchema) -> JsonSchemaValue:
-        """Describe the keys of the types that a type extends too; pydantic reads only what stands in its own body."""
+        """Return a schema that also describes inherited keys."""
+        # pydantic reads attribute docstrings only from the body of the class itself
         written = super().typed_dict_schema(schema)
         for base in get_original_bases(schema["cls"]):
             described = _described(base)["properties"] if is_typeddict(base) else {}
@@ -76,22 +77,22 @@ class Kept(GenerateJsonSchema):
         return written
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Require every key but those that stand only where they hold."""
+        """Return whether a key is required: all are but `NotRequired` ones."""
         del total
         return bool(field.get("required", True))
 
 
-class Written(GenerateJsonSchema):
-    """Turns models into schemas of what people write."""
+class InputSchemas(GenerateJsonSchema):
+    """Turns models into schemas of files that people write."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """Show no defaults: an editor would fill them in, and a field that is left out is not managed."""
+        """Return a schema without the default: an editor would fill it in, and so make an omitted field managed."""
         return self.generate_inner(schema["schema"])
 
     def function_before_schema(self, schema: BeforeValidatorFunctionSchema) -> JsonSchemaValue:
-        """Show the checked type if it has a format: dates are written as text."""
+        """Return the schema of the checked type if it has a format: dates are written as text."""
         checked = self.generate_inner(schema["schema"])
-        if any("format" in each for each in checked.get("anyOf", [checked])):
+        if any("format" in option for option in checked.get("anyOf", [checked])):
             return checked
         return super().function_before_schema(schema)
 
@@ -111,7 +112,7 @@ FLAT: Mapping[type, str] = {StoredPlan: PLAN, StoredReport: REPORT}
 """The documents with a head and a list of items, with their formats."""
 
 EDITED_FILES = ("manifest", "config")
-"""The schemas of what people write."""
+"""The schemas of files that people write."""
 
 NAMES = (*EDITED_FILES, *OUTPUTS)
 """Every schema."""
@@ -122,7 +123,7 @@ def schema_of(name: str, kinds: Kinds) -> Schema:
     if name == "manifest":
         return manifest_schema(kinds)
     if name == "config":
-        return head(name) | Configuration.model_json_schema(schema_generator=Written)
+        return head(name) | Configuration.model_json_schema(schema_generator=InputSchemas)
     return head(name) | _document(OUTPUTS[name])
 
 
@@ -137,7 +138,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(type_: type) -> Schema:
-    """Return the schema of a document; that of a plan or a report is that of its head, and of what it is about."""
+    """Return the schema of a document; that of a plan or a report is joined from its head and its lists."""
     if type_ in FLAT:
         head, content = _described(Head), _described(type_)
         schema = {
@@ -149,7 +150,7 @@ def _document(type_: type) -> Schema:
         schema["properties"]["format"] = {
             name: value for name, value in head["properties"]["format"].items() if name != "enum"
         } | {"const": FLAT[type_]}
-        _describe_data(schema["$defs"])
+        _add_data_types(schema["$defs"])
     else:
         schema = _described(type_)
     if type_ in (*FLAT, History):
@@ -158,8 +159,8 @@ def _document(type_: type) -> Schema:
     return schema
 
 
-def _describe_data(definitions: Schema) -> None:
-    """Say what the data of notes and findings are, by their codes; those of other codes may be anything."""
+def _add_data_types(definitions: Schema) -> None:
+    """Add the types of the data of notes and findings, by their codes; data of other codes may be anything."""
     for shape in DATA.values():
         described = _described(shape)
         definitions |= {**described.pop("$defs", {}), shape.__name__: described}
@@ -180,13 +181,14 @@ def _described(type_: type) -> Schema:
 
 @cache
 def _described_once(type_: type) -> Schema:
-    """Return the schema of a type; it takes reading the source of each class in it."""
+    """Return the schema of a type."""
+    # slow: pydantic reads the source of each class to find the docstrings of attributes
     described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
-    return TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
+    return TypeAdapter(described).json_schema(mode="serialization", schema_generator=OutputSchemas)
 
 
 def editor_schemas(kinds: Kinds) -> dict[Path, str]:
-    """Return the files with the schemas of what people write, for editors."""
+    """Return the files with the schemas of manifests and configuration, for editors."""
     return {SCHEMAS / file_of(name): schema_text(schema_of(name, kinds)) for name in EDITED_FILES}
 
 
@@ -206,7 +208,7 @@ def check_schemas(folder: Path, kinds: Kinds) -> None:
     Their layout does not matter: formatters may change it.
 
     Raises:
-        ConfigurationError: some are not, or the folder has none.
+        ConfigurationError: a copy is of another version, or the folder has none.
     """
     copies = {name: folder / file_of(name) for name in NAMES if (folder / file_of(name)).is_file()}
     if not copies:
@@ -227,12 +229,12 @@ def _content(file: Path) -> object:
 
 
 def schema_text(schema: Schema) -> str:
-    """Return a schema as its file holds it."""
+    """Return the text of the file of a schema."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def head(name: str) -> Schema:
-    """Return what every schema begins with."""
+    """Return the first keys of every schema."""
     return {"$schema": DIALECT, "$id": f"urn:reconciler:schema:{name}:v1"}
 
 
@@ -240,7 +242,7 @@ def manifest_schema(kinds: Kinds) -> Schema:
     """Return the schema of one document of a manifest."""
     definitions: Schema = {}
     for name, model in DOCUMENTS.items():
-        document = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=Written)
+        document = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=InputSchemas)
         definitions |= document.pop("$defs")
         document["properties"]["kind"] |= {"description": document["description"], "examples": [name]}
         document["properties"]["spec"] |= _spec(name, kinds)
@@ -273,9 +275,9 @@ def manifest_schema(kinds: Kinds) -> Schema:
 def _spec(document: str, kinds: Kinds) -> Schema:
     """Return the schema of the spec of a kind of document."""
     levels = LEVELS_OF[document]
-    held = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
-    sections = {name: _section(kind, levels) for name, kind in held.items()}
-    prunable = [name for name, kind in held.items() if kind.prunable]
+    allowed = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
+    sections = {name: _section(kind, levels) for name, kind in allowed.items()}
+    prunable = [name for name, kind in allowed.items() if kind.prunable]
     prune = {
         "title": "Prune",
         "description": "Sections that are authoritative: objects that are not listed in them are deleted.",
@@ -287,26 +289,26 @@ def _spec(document: str, kinds: Kinds) -> Schema:
         "title": "Unmanaged",
         "description": "Sections that this target does not manage, whatever its profiles and sets declare; `all` of "
         "them. Their objects stay as they are.",
-        "anyOf": [{"const": ALL}, {"type": "array", "items": {"enum": [*held]}}],
-        "examples": [[*held][:1]],
+        "anyOf": [{"const": ALL}, {"type": "array", "items": {"enum": [*allowed]}}],
+        "examples": [[*allowed][:1]],
     }
-    around = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document in LEVEL_OF else {})}
+    policies = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document in LEVEL_OF else {})}
     return {
-        "properties": {**around, **sections},
+        "properties": {**policies, **sections},
         "additionalProperties": False,
         "examples": [{name: schema["examples"][0] for name, schema in sections.items()}],
     }
 
 
-def _section(kind: Kind, levels: Collection[Level]) -> Schema:
-    """Return the schema of a section where targets of these levels may hold it, with an example."""
-    held = [level for level in kind.models if level in levels]
-    references = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_name(kind, level) for level in held)]
+def _section(kind: Kind, document_levels: Collection[Level]) -> Schema:
+    """Return the schema of a section of targets of these levels, with an example."""
+    own_levels = [level for level in kind.models if level in document_levels]
+    references = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_name(kind, level) for level in own_levels)]
     return {
         "title": kind.name.replace("_", " ").capitalize(),
         "description": kind.summary,
         **(references[0] if len(references) == 1 else {"anyOf": references}),
-        "examples": [_example(kind, held[0])],
+        "examples": [_example(kind, own_levels[0])],
     }
 
 
@@ -315,7 +317,7 @@ def _definitions(kind: Kind) -> Schema:
     definitions: Schema = {}
     for level, model in kind.models.items():
         name = _name(kind, level)
-        schema = TypeAdapter(model).json_schema(ref_template=f"#/$defs/{name}.{{model}}", schema_generator=Written)
+        schema = TypeAdapter(model).json_schema(ref_template=f"#/$defs/{name}.{{model}}", schema_generator=InputSchemas)
         definitions |= {f"{name}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
         items = schema.get("additionalProperties")
         if items:
@@ -334,14 +336,14 @@ def _name(kind: Kind, level: Level) -> str:
 
 def _example(kind: Kind, level: Level) -> Schema:
     model = kind.models[level]
-    items = [each for each in get_args(get_args(model)[-1]) if issubclass(each, Item)] if get_args(model) else []
+    items = [item for item in get_args(get_args(model)[-1]) if issubclass(item, Item)] if get_args(model) else []
     if items:
-        return {one(kind.parts[0].title): _together(items[0])}
-    return _together(model)
+        return {one(kind.parts[0].title): _compatible_examples(items[0])}
+    return _compatible_examples(model)
 
 
-def _together(model: type[Resource]) -> Schema:
-    """The examples of a model's fields, as many as do not contradict each other."""
+def _compatible_examples(model: type[Resource]) -> Schema:
+    """Return examples of a model's fields that do not contradict each other."""
     chosen: Schema = {}
     for name, field in model.model_fields.items():
         if name not in Item.model_fields and field.examples:

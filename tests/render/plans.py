@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from reconciler.document.document import RunDocument, saying
+from reconciler.document.document import RunDocument, with_findings
 from reconciler.document.guard import Limits
 from reconciler.document.plans import make_report, rename, with_plan
 from reconciler.engine.compare.renames import RenameHint
@@ -267,7 +267,7 @@ def saved_plans(draw: st.DrawFn) -> RunDocument:
             for target in targets
         )
     )
-    return saying(with_plan(empty, plan), *map(rename, draw(some_hints)))
+    return with_findings(with_plan(empty, plan), *map(rename, draw(some_hints)))
 
 
 any_plan, statuses = saved_plans(), st.sampled_from(Status)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from reconciler.document.compare import compare, marks, news_of
+from reconciler.document.compare import compare, fingerprints_of, new_in
 from reconciler.document.document import RunDocument
 from reconciler.document.links import Links, Places
 from reconciler.document.style import Style
@@ -164,7 +164,7 @@ def test_each_section_of_a_target_that_is_to_be_created_changes() -> None:
         API: (change, change, change),
         WEB: (none, none, change),
     }
-    known = news_of(creations(), marks(creations()))
+    known = new_in(creations(), fingerprints_of(creations()))
     assert [row.states for row in matrix(known).rows] == [row.states for row in planned.rows]
     done = {row.target: row.states[2] for row in matrix(became(api=(Status.STALE, "somebody was faster"))).rows}
     assert (done[API], done[WEB]) == (State.CHANGES, State.IN_ORDER)

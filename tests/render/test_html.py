@@ -545,7 +545,7 @@ PLACES = Places(
     folder="/r",
     pipeline="https://git.example.com/acme/it/-/pipelines/9",
     merge_request="https://git.example.com/acme/it/-/merge_requests/4",
-    told={"title": "Empty the allowlists", "message": "Prune <all>", "author": "Ada Lovelace <ada@example.com>"},
+    captions={"title": "Empty the allowlists", "message": "Prune <all>", "author": "Ada Lovelace <ada@example.com>"},
     pages={"milestones": {Level.PROJECT: "{target}/-/all"}},
 )
 

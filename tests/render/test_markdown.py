@@ -9,7 +9,7 @@ from hypothesis import example, given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reconciler.document.document import RunDocument, saying
+from reconciler.document.document import RunDocument, with_findings
 from reconciler.document.style import Style
 from reconciler.document.wording import widening_notes
 from reconciler.errors import LocatedDiagnostic
@@ -361,7 +361,7 @@ def test_groups_are_in_the_order_of_the_plan() -> None:
 def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
     at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
     widened = [Finding(address, "widened", "it holds for all branches then") for address in at]
-    plans = (saying(EMPTY, *widened[:number]) for number in (5, 6, 7))
+    plans = (with_findings(EMPTY, *widened[:number]) for number in (5, 6, 7))
     first, second, third = ([*widening_notes(plan)] for plan in plans)
     assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
     assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from reconciler.document.document import RunDocument
 from reconciler.document.guard import Limits
 from reconciler.document.style import Style
-from reconciler.document.wording import access_notes, deletions_in_words, excepted_note, guard_notes, rename_notes
+from reconciler.document.wording import access_notes, deletions_text, excepted_note, guard_notes, rename_notes
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.item import (
     Change,
@@ -94,10 +94,10 @@ def test_where_a_person_is_asked_deletions_stand_together_at_the_end() -> None:
         "project acme/payments/api",
         '  - milestone "b"',
     ]
-    assert deletions_in_words(saved.changes) == "deletes 4 objects in 3 projects"
+    assert deletions_text(saved.changes) == "deletes 4 objects in 3 projects"
     of_a_group = replace(gone[0], address=replace(gone[0].address, target=Target(Level.GROUP, "acme")))
-    assert deletions_in_words([gone[1], of_a_group]) == "deletes 2 objects in 1 group and 1 project"
-    assert deletions_in_words([]) == ""
+    assert deletions_text([gone[1], of_a_group]) == "deletes 2 objects in 1 group and 1 project"
+    assert deletions_text([]) == ""
 
 
 def test_a_verbose_plan_shows_whole_values() -> None:

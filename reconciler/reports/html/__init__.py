@@ -1,7 +1,7 @@
-"""A page for people: one file that loads nothing and runs no script but its own.
+"""The decision page: one HTML file that loads nothing and runs no script but its own.
 
-The verdict, what must be known before, and the numbers stand in the page as they are; the cards stand in it as JSON,
-from which `page.js` builds those that are looked at.
+Begin with `plan` and `report`. Verdict, notes and numbers are HTML; the cards are JSON, from which `page.js` builds
+the visible ones.
 """
 
 from collections import Counter
@@ -12,23 +12,23 @@ from reconciler.document.document import RunDocument, utc
 from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, Table, parts_of, table
 from reconciler.document.style import Style, links_of
 from reconciler.document.wording import (
-    WHOLE,
+    WHOLE_TARGET,
     access_notes,
     baseline_note,
     canary_notes,
     compared_with,
-    costs_and_stays,
+    costs_and_counts,
     expiry_notes,
     limit_notes,
-    reach_in_words,
+    reach_text,
     refusal_notes,
     remark_notes,
     rename_notes,
     requests_made,
+    summary_start,
     title_of,
-    waits,
+    waiting_times,
     widening_notes,
-    words_of,
 )
 from reconciler.memory.apply_log import revert_words
 from reconciler.reports.coverage import matrix, worst_first
@@ -45,17 +45,17 @@ SIGNS = {kind.name: kind.sign for kind in (*cards.PLAN_CARDS, *cards.DONE_CARDS)
     "problems": "!",
     "unfinished": "\u00d7",
 }
-"""These repeat what the colours of the columns say."""
+"""The signs of columns; they repeat what the colours say."""
 
 CARDS_WITHOUT_SCRIPT = 100
-"""How many cards are listed where no script runs."""
+"""How many cards are listed in a browser without scripts."""
 
 ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
 """The kinds whose number is shown even if it is zero."""
 
 
 def plan(saved: RunDocument, style: Style) -> str:
-    """Return a page about what would be changed and what cannot be."""
+    """Return a page about the changes and the problems of a plan."""
     notes = [
         *filter(None, [baseline_note(saved)]),
         *limit_notes(saved),
@@ -72,35 +72,35 @@ def plan(saved: RunDocument, style: Style) -> str:
         style,
         refusals=refusal_notes(saved),
         notes=notes,
-        facts=[compared_with(saved), costs_and_stays(saved)],
-        kinds=cards.PLAN_CARDS,
-        numbers=table(parts_of(saved)[0].items, PLAN_COLUMNS),
-        commands=_commands(saved),
+        facts=[compared_with(saved), costs_and_counts(saved)],
+        card_kinds=cards.PLAN_CARDS,
+        number_table=table(parts_of(saved)[0].items, PLAN_COLUMNS),
+        commands=_command_scope(saved),
     )
 
 
-def report(done: RunDocument, style: Style) -> str:
-    """Return a page about what became of the changes."""
-    waited = [*waits(done)]
-    written = f"Written to {done.service} from {utc(done.began_at)} to {utc(done.time)}."
+def report(report: RunDocument, style: Style) -> str:
+    """Return a page about the outcomes of an apply."""
+    waited = [*waiting_times(report)]
+    written = f"Written to {report.service} from {utc(report.began_at)} to {utc(report.time)}."
     return _page(
-        done,
-        verdict.of_report(done),
+        report,
+        verdict.of_report(report),
         style,
         refusals=[],
-        notes=[*canary_notes(done), *done.remarks, *remark_notes(done)],
+        notes=[*canary_notes(report), *report.remarks, *remark_notes(report)],
         facts=[
             written,
-            f"{requests_made(done)} made.{' Waited ' * bool(waited)}{', '.join(waited)}{'.' * bool(waited)}",
+            f"{requests_made(report)} made.{' Waited ' * bool(waited)}{', '.join(waited)}{'.' * bool(waited)}",
         ],
-        kinds=cards.kinds_of_report(done),
-        numbers=table(done.items, REPORT_COLUMNS),
-        commands="wide" if done.reverts else "retry",
+        card_kinds=cards.kinds_of_report(report),
+        number_table=table(report.items, REPORT_COLUMNS),
+        commands="wide" if report.reverts else "retry",
     )
 
 
-def _commands(saved: RunDocument) -> str:
-    """Return which commands do what cards show; see `page.js`."""
+def _command_scope(saved: RunDocument) -> str:
+    """Return the scope of the commands on cards; see `commands` of `_page`."""
     if saved.narrowed is None:
         return "none"
     is_wide = not saved.narrowed if saved.reverts else is_whole(saved) and not saved.known
@@ -108,28 +108,28 @@ def _commands(saved: RunDocument) -> str:
 
 
 def _page(
-    shown: RunDocument,
+    run_document: RunDocument,
     verdict: PageVerdict,
     style: Style,
     *,
-    kinds: Sequence[CardKind],
-    numbers: Table,
+    card_kinds: Sequence[CardKind],
+    number_table: Table,
     commands: str,
     **values: object,
 ) -> str:
     """Fill in the templates.
 
     Args:
-        shown: what the page is about.
-        verdict: it in a sentence.
-        style: by which its cards are put together; its links lead to the service, the manifests, and the pipeline.
-        kinds: of the cards that there may be, in the order in which they are shown.
-        numbers: by section.
-        commands: `none` of a plan that may not come from manifests, `retry` of a report, `wide` of a plan about all
-            that the manifests declare and of a whole revert, else `narrow`.
+        run_document: the plan or the report.
+        verdict: its summary in a sentence.
+        style: has the grouping of cards, and the links to the service, the manifests and the pipeline.
+        card_kinds: the kinds of cards, in the order of the page.
+        number_table: the numbers by section.
+        commands: `none` for a plan that may not come from manifests, `retry` for a report, `wide` for a plan about all
+            that the manifests declare and for a whole revert, else `narrow`.
         values: see the templates.
     """
-    decisions, links = cards.decisions(shown, kinds, style), links_of(shown, style)
+    decisions, links = cards.decisions(run_document, card_kinds, style), links_of(run_document, style)
     sizes = Counter[str]()
     for card in decisions:
         sizes[card.kind] += len(card.entries)
@@ -137,26 +137,26 @@ def _page(
         "page.html",
         styles=PAGE_STYLES,
         scripts=PAGE_SCRIPTS,
-        title=title_of(shown),
-        of=words_of(shown),
-        service=shown.service,
-        time=utc(shown.time),
+        title=title_of(run_document),
+        of=summary_start(run_document),
+        service=run_document.service,
+        time=utc(run_document.time),
         verdict=verdict,
-        reach=reach_in_words([seen.target for seen in shown.targets], shown.changes),
-        tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
-        columns=[(column, SIGNS[column], column) for column in numbers.columns],
-        rows=numbers.rows,
-        totals=[sum(column) for column in zip(*(row for _, row in numbers.rows), strict=True)],
-        whole=WHOLE,
+        reach=reach_text([seen.target for seen in run_document.targets], run_document.changes),
+        tiles=[(kind, sizes[kind.name]) for kind in card_kinds if sizes[kind.name] or kind.name in ALWAYS],
+        columns=[(column, SIGNS[column], column) for column in number_table.columns],
+        rows=number_table.rows,
+        totals=[sum(column) for column in zip(*(row for _, row in number_table.rows), strict=True)],
+        whole=WHOLE_TARGET,
         cards=decisions,
         few=CARDS_WITHOUT_SCRIPT,
         context=[*links.context],
         data={
             **cards.data(decisions, links),
-            "kinds": {kind.name: asdict(kind) for kind in kinds},
-            "matrix": cells(worst_first(matrix(shown))),
+            "kinds": {kind.name: asdict(kind) for kind in card_kinds},
+            "matrix": cells(worst_first(matrix(run_document))),
             "commands": commands,
-            "revert": revert_words(shown.reverts),
+            "revert": revert_words(run_document.reverts),
         },
         **values,
     )

@@ -1,6 +1,7 @@
-"""The cards of a page: equal changes, problems and outcomes put together, the biggest risk first. Pure.
+"""The cards of a page: groups of equal changes, problems and outcomes, the biggest risk first. Pure.
 
-A card is one decision. What is not done has one card for each reason, whatever it is about.
+A card is one decision; `decisions` returns the cards, `data` turns them into JSON for `page.js`. Unfinished changes
+have a card for each reason, whatever objects they are about.
 """
 
 import json
@@ -13,21 +14,30 @@ from math import inf
 from typing import Any, NamedTuple, cast
 
 from reconciler.document.document import RunDocument
-from reconciler.document.groups import REQUEST, Entry, EntryGroup, entries_of, equal, grouped, is_done, subject_of
+from reconciler.document.groups import (
+    REQUEST,
+    Entry,
+    EntryGroup,
+    entries_of,
+    equal_groups,
+    grouped,
+    is_done,
+    subject_of,
+)
 from reconciler.document.links import Links
-from reconciler.document.numbers import ALREADY, DocumentPart, parts_of
+from reconciler.document.numbers import PART_OF_SOURCE, DocumentPart, parts_of
 from reconciler.document.style import Style
 from reconciler.document.wording import (
+    author_text,
     excepted_subject,
     finding_subject,
-    flat,
-    label,
-    losses,
+    flat_fields,
+    group_subject,
+    object_label,
     predicate,
     reason_of,
     restored_text,
-    subject,
-    who,
+    verbose_notes,
 )
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
@@ -46,7 +56,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.values import empty_of, entry_words, value
 from reconciler.model.wording import counted
-from reconciler.reports.coverage import AFTER, State
+from reconciler.reports.coverage import STATE_AFTER, State
 from reconciler.reports.html.verdict import is_interrupted
 from reconciler.system.terminal import escaped, escaped_lines
 
@@ -54,7 +64,7 @@ MAX_SHOWN_TEXT_LENGTH = 10_000
 """How many characters of a value are shown."""
 
 TEXT_CONTEXT_LENGTH = 100
-"""How many of them stand before the first difference of two longer ones."""
+"""How many characters before the first difference are shown of two longer values."""
 
 Field = tuple[str, str | None, str | None]
 """A field's name, its value before, and its value after; None for nothing."""
@@ -65,10 +75,10 @@ class CardKind:
     """A sort of card.
 
     Attributes:
-        name: marks its cards, in style sheets and links too.
-        sign: repeats what its colour says.
-        heading: stands above its cards.
-        state: of the cells of the matrix in which they are.
+        name: the name of the kind, also in style sheets and links.
+        sign: a sign that repeats what the colour says.
+        heading: the heading above its cards.
+        state: the state of the matrix cells that such cards are about.
     """
 
     name: str
@@ -83,10 +93,10 @@ DONE_CARDS = (
     CardKind("updated", "~", "Updated", State.IN_ORDER),
 )
 UNFINISHED_CARDS = (
-    CardKind("failed", "\u00d7", "Failed", AFTER[Status.FAILED]),
-    CardKind("dropped", "\u00d7", "Dropped by the service", AFTER[Status.DROPPED]),
-    CardKind("stale", "\u00d7", "Stale", AFTER[Status.STALE]),
-    CardKind("skipped", "\u00bb", "Skipped", AFTER[Status.SKIPPED]),
+    CardKind("failed", "\u00d7", "Failed", STATE_AFTER[Status.FAILED]),
+    CardKind("dropped", "\u00d7", "Dropped by the service", STATE_AFTER[Status.DROPPED]),
+    CardKind("stale", "\u00d7", "Stale", STATE_AFTER[Status.STALE]),
+    CardKind("skipped", "\u00bb", "Skipped", STATE_AFTER[Status.SKIPPED]),
 )
 PROBLEM_CARD = CardKind("problem", "!", "Problems", State.PROBLEM)
 LEFT_ALONE_CARDS = (
@@ -94,15 +104,15 @@ LEFT_ALONE_CARDS = (
     CardKind("excepted", "=", "Excepted", State.EXCEPTED),
     CardKind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
 )
-ALREADY_CARD = CardKind("already", "\u2260", "Not of this change", State.CHANGES)
-RESTORED = CardKind("restored", "=", "Changed and put back", State.IN_ORDER)
+OTHER_CHANGE_CARD = CardKind("already", "\u2260", "Not of this change", State.CHANGES)
+RESTORED_CARD = CardKind("restored", "=", "Changed and put back", State.IN_ORDER)
 PLAN_CARDS = (
     CardKind("delete", "\u2212", "Deletions", State.DELETIONS),
     PROBLEM_CARD,
     CardKind("create", "+", "Creations", State.CHANGES),
     CardKind("update", "~", "Updates", State.CHANGES),
-    ALREADY_CARD,
-    RESTORED,
+    OTHER_CHANGE_CARD,
+    RESTORED_CARD,
     *LEFT_ALONE_CARDS,
 )
 
@@ -113,15 +123,15 @@ class Decision:
 
     Attributes:
         kind: the name of its kind.
-        title: says it in a sentence.
-        entries: what it is about.
-        subject: what each entry is about, if that is the same; placeholders stand for what depends on its target.
-        reason: why something is not done, or held back.
+        title: the decision in a sentence.
+        entries: its changes, outcomes or findings.
+        subject: the object of all entries, with placeholders for the path of its target; empty if they differ.
+        reason: the reason of an unfinished or excepted change.
         remedy: the fix of a problem.
-        fields: the values, if these are the same for all entries.
-        losses: what is lost by a deletion: a clause each.
-        place: where the manifests ask for all of it; empty if that is not one place.
-        groups: the equal changes that it consists of, if these differ.
+        fields: the values, if they are the same for all entries.
+        losses: the losses of a deletion, a clause each.
+        place: the place in the manifests that causes all entries; empty if there are several.
+        groups: the groups of equal changes, if there are several.
     """
 
     kind: str
@@ -136,47 +146,49 @@ class Decision:
     groups: Sequence["Decision"] = ()
 
 
-def decisions(shown: RunDocument, kinds: Sequence[CardKind], style: Style) -> list[Decision]:
-    """Return what a plan would do and what cannot be planned, or what became of it, in the order of the kinds."""
-    # one decision is one card, however many targets it is about
-    least = inf if style.group_by == "target" else 1
-    held = {(seen.target, section): number for seen in shown.targets for section, number in seen.sections.items()}
-    parts = (card for part in parts_of(shown) for card in _of_part(part, least, held))
-    put_back = map(_put_back, shown.findings("restored") if shown.restored_since else ())
-    order = {kind.name: number for number, kind in enumerate(kinds)}
+def decisions(document: RunDocument, card_kinds: Sequence[CardKind], style: Style) -> list[Decision]:
+    """Return the cards of a plan or a report, in the order of their kinds."""
+    # one decision is one card, for one target as for thousands
+    min_targets = inf if style.group_by == "target" else 1
+    object_counts = {
+        (seen.target, section): number for seen in document.targets for section, number in seen.sections.items()
+    }
+    parts = (card for part in parts_of(document) for card in _part_cards(part, min_targets, object_counts))
+    put_back = map(_restored_card, document.findings("restored") if document.restored_since else ())
+    order = {kind.name: number for number, kind in enumerate(card_kinds)}
     return sorted(chain(parts, put_back), key=lambda card: (order[card.kind], -len(card.entries)))
 
 
-def _put_back(restored: Finding) -> Decision:
-    title = f"{label(address_of(restored))}: {restored_text(restored)}"
+def _restored_card(restored: Finding) -> Decision:
+    title = f"{object_label(address_of(restored))}: {restored_text(restored)}"
     return Decision("restored", title, [restored], finding_subject(restored))
 
 
-Held = Mapping[tuple[Target, str], int | None]
-"""How many objects each section held."""
+ObjectCounts = Mapping[tuple[Target, str], int | None]
+"""The number of objects of each section; None for an unread one."""
 
 
-def _of_part(part: DocumentPart, least: float, held: Held) -> Iterator[Decision]:
-    """Yield the cards of a part, those of one with a name with it."""
-    unfinished = cast("Iterator[EntryGroup[Outcome]]", _groups(part, least, "unfinished"))
+def _part_cards(part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
+    """Yield the cards of a part; the name of the part begins their titles."""
+    unfinished = cast("Iterator[EntryGroup[Outcome]]", _groups(part, min_targets, "unfinished"))
     cards = chain(
-        (_unfinished(groups) for groups in _by_reason(unfinished, least)),
-        _changes(part, least, held),
-        _others(part, least),
+        (_unfinished_card(groups) for groups in _by_reason(unfinished, min_targets)),
+        _change_cards(part, min_targets, object_counts),
+        _finding_cards(part, min_targets),
     )
     for card in cards:
-        kind = ALREADY_CARD.name if part.name in ALREADY.values() else card.kind
+        kind = OTHER_CHANGE_CARD.name if part.name in PART_OF_SOURCE.values() else card.kind
         title = f"{part.name.capitalize()}: {card.title}" if part.name else card.title
         yield replace(card, kind=kind, title=title)
 
 
-def _groups(part: DocumentPart, least: float, sort: str) -> Iterator[EntryGroup[Any]]:
-    return (group for block in grouped(entries_of(part.items, sort), least) for group in block.groups)
+def _groups(part: DocumentPart, min_targets: float, sort: str) -> Iterator[EntryGroup[Any]]:
+    return (group for block in grouped(entries_of(part.items, sort), min_targets) for group in block.groups)
 
 
-def kinds_of_report(shown: RunDocument) -> tuple[CardKind, ...]:
-    """Return the kinds of a report's cards in their order. Where the run was interrupted, what is done comes first."""
-    if is_interrupted(shown):
+def kinds_of_report(document: RunDocument) -> tuple[CardKind, ...]:
+    """Return the kinds of a report's cards in their order; after an interruption, done changes come first."""
+    if is_interrupted(document):
         return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *LEFT_ALONE_CARDS
     return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *LEFT_ALONE_CARDS
 
@@ -184,17 +196,17 @@ def kinds_of_report(shown: RunDocument) -> tuple[CardKind, ...]:
 def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     """Return cards for the page's script.
 
-    Texts are safe to show. Each row is about one entry: the numbers of its target, of its section, of what it is about
-    where that is not what the title says, of the place that declares it, of losses that other entries do not have, of
-    its page, and, on a card of several groups, of its group.
+    Texts are safe to show. Each entry has a row of indices into the lists of targets, sections and texts: its target,
+    its section, its object (if the title does not name it), its place in the manifests, the losses that other entries
+    do not have, its page, and, on a card of several groups, the number of its group.
     """
     rows = _Rows(links)
     seen = Counter[str]()
-    shown: list[dict[str, Any]] = []
+    contents: list[dict[str, Any]] = []
     for card in cards:
         own = rows.of(card)
-        told: dict[str, Any] = {
-            "id": _id(card, seen),
+        content: dict[str, Any] = {
+            "id": _card_id(card, seen),
             "kind": card.kind,
             "title": card.title,
             "sections": [*dict.fromkeys(row[1] for row in own)],
@@ -207,50 +219,52 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
             "requests": _requests(card.entries),
             "rows": own,
         }
-        shown.append({key: value for key, value in told.items() if value})
+        contents.append({key: value for key, value in content.items() if value})
     return {
         "targets": [*rows.targets],
         "sections": [*rows.sections],
         "texts": [*rows.texts],
         "pages": rows.pages,
         "lines": rows.lines,
-        "cards": shown,
+        "cards": contents,
     }
 
 
-def _changes(part: DocumentPart, least: float, held: Held) -> Iterator[Decision]:
-    """Yield the cards of changes, planned or done: one for each place in the manifests that asks for some.
+def _change_cards(part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
+    """Yield the cards of changes, planned or done: one for each place in the manifests that causes several.
 
-    A place counts if it asks something of more than one target. All else is a card of its own for each group.
+    A place has a card if it causes changes of more than one target; other changes have a card for each group.
     """
-    if least == inf:
-        yield from map(_change, _groups(part, least, "change"))
+    if min_targets == inf:
+        yield from map(_change_card, _groups(part, min_targets, "change"))
         return
-    groups = cast("tuple[EntryGroup[Change | Outcome], ...]", equal(entries_of(part.items, "change")))
-    asked: dict[_Cause, set[Target]] = {}
+    groups = cast("tuple[EntryGroup[Change | Outcome], ...]", equal_groups(entries_of(part.items, "change")))
+    targets_of: dict[_Cause, set[Target]] = {}
     for entry in (entry for group in groups for entry in group.entries):
-        asked.setdefault(_cause(entry), set()).add(address_of(entry).target)
+        targets_of.setdefault(_cause(entry), set()).add(address_of(entry).target)
     cards: dict[object, list[EntryGroup[Change | Outcome]]] = {}
     for number, group in enumerate(groups):
         parts: dict[object, list[Change | Outcome]] = {}
         for entry in group.entries:
             cause = _cause(entry)
-            is_shared = cause.place and len(asked[cause]) > 1
+            is_shared = cause.place and len(targets_of[cause]) > 1
             parts.setdefault(cause if is_shared else number, []).append(entry)
         for key, entries in parts.items():
-            cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal(entries))
+            cards.setdefault(key, []).extend([group] if len(parts) == 1 else equal_groups(entries))
     for key, members in cards.items():
         place = key.place if isinstance(key, _Cause) else ""
-        yield _asked([_change(group) for group in sorted(members, key=lambda own: -len(own.entries))], place, held)
+        yield _card_of_place(
+            [_change_card(group) for group in sorted(members, key=lambda own: -len(own.entries))], place, object_counts
+        )
 
 
-def _asked(groups: Sequence[Decision], place: str, held: Held) -> Decision:
-    """Return the card of what one place in the manifests asks for, or of equal changes.
+def _card_of_place(groups: Sequence[Decision], place: str, object_counts: ObjectCounts) -> Decision:
+    """Return the card of all changes that one place in the manifests causes, or of equal changes.
 
     Args:
         groups: the cards of equal changes.
-        place: where the manifests ask for all of them; empty if that is not one place.
-        held: how many objects each section held.
+        place: the place in the manifests that causes all of them; empty if there are several.
+        object_counts: the number of objects of each section.
     """
     first = groups[0]
     if len(groups) == 1:
@@ -258,30 +272,30 @@ def _asked(groups: Sequence[Decision], place: str, held: Held) -> Decision:
     entries = [entry for group in groups for entry in group.entries]
     if len({group.title for group in groups}) == 1:
         return Decision(first.kind, first.title, entries, first.subject, place=place, groups=groups)
-    title = _asked_title(first.kind, place, [*map(address_of, entries)], held)
+    title = _title_of_place(first.kind, place, [*map(address_of, entries)], object_counts)
     return Decision(
         first.kind, title, entries, first.subject if title == first.title else "", place=place, groups=groups
     )
 
 
-def _asked_title(kind: str, place: str, addresses: Sequence[Address], held: Held) -> str:
-    """Return what one place asks of objects of several names: `prune at sets.yaml:12 empties milestones of ...`."""
+def _title_of_place(kind: str, place: str, addresses: Sequence[Address], object_counts: ObjectCounts) -> str:
+    """Return the title of a card with several objects: `prune at sets.yaml:12 empties milestones of ...`."""
     titles = {address.title for address in addresses}
     what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
     if not kind.startswith("delete"):
         return escaped(f"{kind.capitalize()} {what}")
-    # one line names one object, so that one which deletes objects of several names prunes
+    # a line of a manifest declares one object: a line that deletes objects of several names is a `prune`
     lost = Counter((address.target, address.section) for address in addresses)
     targets = {address.target for address in addresses}
     where = f"{addresses[0].section} of {counted(len(targets), addresses[0].target.level)}"
     is_done = kind == "deleted"
-    if all(number == held.get(section) for section, number in lost.items()):
+    if all(number == object_counts.get(section) for section, number in lost.items()):
         return escaped(f"prune at {place} {'emptied' if is_done else 'empties'} {where}: {what}")
     return escaped(f"prune at {place} {'deleted' if is_done else 'deletes'} {what} in {where}")
 
 
 class _Cause(NamedTuple):
-    """What the changes of a card have in common."""
+    """The common properties of the changes of a card."""
 
     kind: str
     level: Level
@@ -295,40 +309,40 @@ def _cause(entry: Change | Outcome) -> _Cause:
     return _Cause(kind, change.address.target.level, change.address.section, change.origin)
 
 
-def _change(group: EntryGroup[Any]) -> Decision:
+def _change_card(group: EntryGroup[Any]) -> Decision:
     """Return the card of equal changes, planned or done."""
-    about = subject(group)
+    about = group_subject(group)
     if isinstance(group.sample, Outcome):
         change, kind = group.sample.change, group.sample.word
     else:
         change, kind = group.sample, str(group.sample.action)
     title = f"{kind.capitalize()} {about}"
-    author = who(group.entries)
+    author = author_text(group.entries)
     fields = [*_fields(change), *([("changed", None, author)] if author else [])]
-    return Decision(kind, title, group.entries, about, fields=fields, losses=[*losses(change)])
+    return Decision(kind, title, group.entries, about, fields=fields, losses=[*verbose_notes(change)])
 
 
-def _others(part: DocumentPart, least: float) -> Iterator[Decision]:
-    """Yield the cards of what cannot be planned, and of what is left alone."""
-    for group in _groups(part, least, "problem"):
-        about, reason = subject(group), escaped(group.sample.reason)
+def _finding_cards(part: DocumentPart, min_targets: float) -> Iterator[Decision]:
+    """Yield the cards of problems, and of excepted, inapplicable and unmanaged objects."""
+    for group in _groups(part, min_targets, "problem"):
+        about, reason = group_subject(group), escaped(group.sample.reason)
         yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.fix))
-    for held in _groups(part, least, "excepted"):
-        title, about = excepted_subject(held.sample), subject(held)
-        yield Decision("excepted", title, held.entries, about, reason=reason_of(held.sample))
-    for left_out in _groups(part, least, "not_applicable"):
-        about = subject(left_out)
-        yield Decision("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
-    yield from _unmanaged(item for item in part.items if isinstance(item, Finding) and item.code == "unmanaged")
+    for excepted in _groups(part, min_targets, "excepted"):
+        title, about = excepted_subject(excepted.sample), group_subject(excepted)
+        yield Decision("excepted", title, excepted.entries, about, reason=reason_of(excepted.sample))
+    for unfit in _groups(part, min_targets, "not_applicable"):
+        about = group_subject(unfit)
+        yield Decision("unfit", f"{about}: {escaped(unfit.sample.reason)}", unfit.entries, about)
+    yield from _unmanaged_cards(item for item in part.items if isinstance(item, Finding) and item.code == "unmanaged")
 
 
-def _unmanaged(objects: Iterable[Finding]) -> Iterator[Decision]:
-    """Yield a card for the unmanaged objects of each sort."""
-    alike: dict[tuple[str, str, bool], list[Finding]] = {}
+def _unmanaged_cards(objects: Iterable[Finding]) -> Iterator[Decision]:
+    """Yield a card for the unmanaged objects of each section and title."""
+    by_title: dict[tuple[str, str, bool], list[Finding]] = {}
     for unmanaged in objects:
         address = address_of(unmanaged)
-        alike.setdefault((address.section, address.title, unmanaged.data["grants_access"]), []).append(unmanaged)
-    for (section, title, grants_access), own in alike.items():
+        by_title.setdefault((address.section, address.title, unmanaged.data["grants_access"]), []).append(unmanaged)
+    for (section, title, grants_access), own in by_title.items():
         number = counted(len(own), f"unmanaged {title}")
         if grants_access:
             verb, them = ("grants", "it") if len(own) == 1 else ("grant", "them")
@@ -338,16 +352,16 @@ def _unmanaged(objects: Iterable[Finding]) -> Iterator[Decision]:
             yield Decision("unmanaged", escaped(number), own, "")
 
 
-def _by_reason(groups: Iterable[EntryGroup[Outcome]], least: float) -> Iterable[list[EntryGroup[Outcome]]]:
-    """Put together the groups that are not done for the same reason, unless each target is to be shown.
+def _by_reason(groups: Iterable[EntryGroup[Outcome]], min_targets: float) -> Iterable[list[EntryGroup[Outcome]]]:
+    """Return the groups of unfinished changes with one reason together, unless each target is to be shown.
 
-    Which request failed makes no difference.
+    The failed request makes no difference: reasons are compared without it.
     """
-    alike: dict[object, list[EntryGroup[Outcome]]] = {}
+    by_reason: dict[object, list[EntryGroup[Outcome]]] = {}
     for group in groups:
-        alone = len(alike) if least == inf else None
-        alike.setdefault((group.sample.status, _reason(group.sample), alone), []).append(group)
-    return alike.values()
+        own_key = len(by_reason) if min_targets == inf else None
+        by_reason.setdefault((group.sample.status, _reason(group.sample), own_key), []).append(group)
+    return by_reason.values()
 
 
 def _reason(outcome: Outcome) -> str:
@@ -355,15 +369,15 @@ def _reason(outcome: Outcome) -> str:
     return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
 
-def _unfinished(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
+def _unfinished_card(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     """Return the card of changes that are not done for one reason."""
     first = groups[0].sample
     entries = [entry for group in groups for entry in group.entries]
-    about = subject(groups[0]) if len(groups) == 1 else ""
+    about = group_subject(groups[0]) if len(groups) == 1 else ""
     what = f"{first.change.action.capitalize()} {about}" if about else first.status.words.capitalize()
     reason = escaped(first.reason if about else _reason(first))
-    alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
-    fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
+    is_equal = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
+    fields = [*_fields(first.change)] if is_equal and about and not groups[0].others else []
     return Decision(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
 
 
@@ -388,18 +402,18 @@ class _Rows:
         self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
 
     def of(self, card: Decision) -> list[list[int]]:
-        """Return the rows of a card, one for each entry; those of several groups end with the number of theirs."""
+        """Return the rows of a card, one for each entry; if it has several groups, they end with the group's number."""
         if card.groups:
             return [
                 [*row, number]
                 for number, group in enumerate(card.groups)
                 for row in self.of(replace(group, subject=card.subject))
             ]
-        lost = [_losses(entry) for entry in card.entries]
-        shared = set.intersection(*map(set, lost))
+        losses = [_losses(entry) for entry in card.entries]
+        shared = set.intersection(*map(set, losses))
         return [
             self._row(entry, card, [loss for loss in own if loss not in shared])
-            for entry, own in zip(card.entries, lost, strict=True)
+            for entry, own in zip(card.entries, losses, strict=True)
         ]
 
     @property
@@ -420,7 +434,7 @@ class _Rows:
         return [
             self.targets[escaped(str(target))],
             self.sections[escaped(section)],
-            self.texts[_about(entry, card)],
+            self.texts[_entry_subject(entry, card)],
             self.texts[escaped(origin)],
             self.texts["; ".join(own_losses)],
             self.texts[page or self._links.settings(target, section) or ""],
@@ -429,22 +443,22 @@ class _Rows:
 
 def _losses(entry: Entry) -> list[str]:
     change = change_in(entry)
-    return [*losses(change)] if change is not None else []
+    return [*verbose_notes(change)] if change is not None else []
 
 
-def _about(entry: Entry, card: Decision) -> str:
-    """Return what an entry is about; empty if the title of its card says it."""
+def _entry_subject(entry: Entry, card: Decision) -> str:
+    """Return the object of an entry; empty if the title of its card names it."""
     if isinstance(entry, Finding) and entry.code == "unmanaged":
         _, facts = predicate(entry)
-        return ", ".join(filter(None, (label(address_of(entry)), facts)))
-    about = subject(EntryGroup((entry,), entry))
+        return ", ".join(filter(None, (object_label(address_of(entry)), facts)))
+    about = group_subject(EntryGroup((entry,), entry))
     if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
         about = f"{entry.change.action} {about}"
     return "" if about == card.subject else about
 
 
 def _requests(entries: Sequence[Entry]) -> str:
-    """Return the requests of changes: one of them if there are several targets."""
+    """Return the requests of changes; of several targets, their number and the first."""
     changes = [*changes_in(entries)]
     requests = [escaped(str(request)) for change in changes for request in change.requests]
     if len(changes) > 1 and requests:
@@ -452,43 +466,47 @@ def _requests(entries: Sequence[Entry]) -> str:
     return ", ".join(requests)
 
 
-def _id(card: Decision, seen: Counter[str]) -> str:
-    """Return what names a card in links: the same for the same decision, also in the page of another day."""
-    alone = str(address_of(card.entries[0]).target) if len(card.entries) == 1 else ""
-    text = json.dumps([card.kind, card.title, card.reason, card.fields, alone])
+def _card_id(card: Decision, seen: Counter[str]) -> str:
+    """Return the ID of a card in links: the same for the same decision, also on the page of another day."""
+    target = str(address_of(card.entries[0]).target) if len(card.entries) == 1 else ""
+    text = json.dumps([card.kind, card.title, card.reason, card.fields, target])
     seen[text] += 1
     return sha256(f"{seen[text]}{text}".encode()).hexdigest()[:12]
 
 
 def _fields(change: Change) -> Iterator[Field]:
     if isinstance(change, Create):
-        yield from ((escaped(name), None, _clipped(_text(name, content), 0)) for name, content in flat(change.after))
+        yield from (
+            (escaped(name), None, _clipped(_text(name, content), 0)) for name, content in flat_fields(change.after)
+        )
     elif isinstance(change, Delete):
-        yield from ((escaped(name), _clipped(_text(name, content), 0), None) for name, content in flat(change.before))
+        yield from (
+            (escaped(name), _clipped(_text(name, content), 0), None) for name, content in flat_fields(change.before)
+        )
     else:
         if change.renamed_from is not None:
             yield "name", escaped(str(change.renamed_from)), escaped(str(change.address.name))
         for name, after in change.after.items():
             if name in change.before:
-                yield escaped(name), *_both(_text(name, change.before[name]), _text(name, after))
+                yield escaped(name), *_clipped_pair(_text(name, change.before[name]), _text(name, after))
             else:
                 yield escaped(name), None, _clipped(_text(name, after), 0)
-    yield from _said(change)
+    yield from _note_fields(change)
 
 
 FIELD_OF_NOTE = {"unused_names": "renamed_from"}
-"""The names under which notes stand among the fields of a card, where that is not their code."""
+"""The field names of notes on a card that differ from the code of the note."""
 
 
-def _said(change: Change) -> Iterator[Field]:
-    """Yield what is always said about a change, as if each code were a field."""
+def _note_fields(change: Change) -> Iterator[Field]:
+    """Yield the notes that are always shown, as a field for each code."""
     for code in dict.fromkeys(note.code for note in change.notes if note.reason):
         if code_of(code).shown == "always":
             yield FIELD_OF_NOTE.get(code, code), None, _clipped(escaped("; ".join(sentences(change, code))), 0)
 
 
 def _text(field: str, content: Json) -> str:
-    """Return a value as text of one or more lines: of a list each entry has one."""
+    """Return a value as text; the entries of a list have a line each."""
     match content:
         case str():
             return escaped_lines(content) or '""'
@@ -497,8 +515,8 @@ def _text(field: str, content: Json) -> str:
     return value(content, inf, empty=empty_of(field))
 
 
-def _both(before: str, after: str) -> tuple[str, str]:
-    """Shorten two long texts so that what is shown of them differs."""
+def _clipped_pair(before: str, after: str) -> tuple[str, str]:
+    """Return two long texts cut so that their first difference is shown."""
     start = 0
     if max(len(before), len(after)) > MAX_SHOWN_TEXT_LENGTH:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))

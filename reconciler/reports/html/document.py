@@ -14,10 +14,10 @@ from reconciler.reports.coverage import SEVERITY, Matrix, State
 from reconciler.system.terminal import escaped
 
 MAX_FIRST_ENTRIES = 6
-"""How many entries of a list are shown before anybody asks for more."""
+"""How many entries of a list are shown at first."""
 
 BREAK = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})|(?<=[/_])(?=[^/_\s])")
-"""A date, which is never broken, or where a name may be; `broken` of `elements.js` does the same."""
+"""A date, which is never broken, or the place where a name may break; `broken` of `elements.js` does the same."""
 
 
 def document(template: str, *, styles: Iterable[str], scripts: Iterable[str], **values: object) -> str:
@@ -27,7 +27,7 @@ def document(template: str, *, styles: Iterable[str], scripts: Iterable[str], **
         template: the name of its file.
         styles: the names of the files with its style sheets.
         scripts: the names of the files with its scripts, in the order in which they run.
-        values: what the template shows; `data` is for the scripts.
+        values: the values of the template; `data` is for the scripts.
     """
     return (
         _environment()
@@ -37,7 +37,7 @@ def document(template: str, *, styles: Iterable[str], scripts: Iterable[str], **
 
 
 def cells(fleet: Matrix) -> Mapping[str, Json]:
-    """Return a matrix for `matrix.js`: a digit for each cell, row by row, that is the number of its state."""
+    """Return a matrix for `matrix.js`: a digit for the state of each cell, row by row."""
     return {
         "targets": [escaped(str(row.target)) for row in fleet.rows],
         "sections": [*map(escaped, fleet.sections)],
@@ -47,12 +47,12 @@ def cells(fleet: Matrix) -> Mapping[str, Json]:
 
 
 def parted(text: str) -> list[str | None]:
-    """Return the parts of a text; between two of them is a date, or None where a line may end: see `broken.html`."""
+    """Return the parts of a text; between two parts is a date, or None where a line may break: see `broken.html`."""
     return BREAK.split(text)
 
 
 def in_two(entries: Sequence[Json]) -> list[Sequence[Json]]:
-    """Return the first entries of a list, and, if there are more, the others, which a page shows when asked."""
+    """Return the first entries of a list, and a second list of the others if there are any."""
     return [entries[:MAX_FIRST_ENTRIES], *([entries[MAX_FIRST_ENTRIES:]] if len(entries) > MAX_FIRST_ENTRIES else [])]
 
 
@@ -61,7 +61,7 @@ def _files(names: Iterable[str]) -> list[str]:
 
 
 def _digest(text: str) -> str:
-    """Return how the page's policy names a style sheet or a script."""
+    """Return the digest by which the page's content security policy allows a style sheet or a script."""
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
@@ -70,7 +70,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("reconciler.reports", "html"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_escaped,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -81,6 +81,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: Json) -> Json:
-    """Return what an expression of the template shows; jinja2 escapes it for HTML then."""
+def _escaped(value: Json) -> Json:
+    """Return a value of the template without control characters; jinja2 then escapes it for HTML."""
     return escaped(value) if type(value) is str else value

@@ -1,11 +1,11 @@
-"""The first thing that a page says: what would happen or has happened, whether it is safe, and what to do next."""
+"""The verdict at the top of a page: the changes, whether they are safe, and the next step. See `of_plan`."""
 
 from dataclasses import dataclass, replace
 from shlex import join
 
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE, UNFINISHED
-from reconciler.document.wording import already, deletions_in_words, numbers_in, title_of
+from reconciler.document.wording import count_other_changes, deletions_text, document_totals, title_of
 from reconciler.memory.apply_log import revert_words, short
 from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED
 from reconciler.model.wording import counted, listed
@@ -16,10 +16,10 @@ class PageVerdict:
     """A page in a sentence.
 
     Attributes:
-        tone: `stop`, `care`, `go` or `calm`: what the page's colours repeat.
+        tone: `stop`, `care`, `go` or `calm`, which the page's colours repeat.
         headline: the sentence.
-        advice: what to do next.
-        command: a command line for that; empty if there is none.
+        advice: the next step.
+        command: a command line for the next step; empty for none.
     """
 
     tone: str
@@ -28,41 +28,45 @@ class PageVerdict:
     command: str = ""
 
 
-def of_plan(shown: RunDocument) -> PageVerdict:
-    """Return what a plan would do, and whether that is safe; of a way back, which apply it undoes, and by what."""
-    is_ready = any(shown.changes) and not shown.refusals
-    command = join([*revert_words(shown.reverts), "--yes"]) if shown.reverts and is_ready else ""
-    return _undoing(shown, replace(_of_plan(shown), command=command))
+def of_plan(document: RunDocument) -> PageVerdict:
+    """Return the verdict on a plan: its changes, and whether they are safe; on a way back also its apply."""
+    is_ready = any(document.changes) and not document.refusals
+    command = join([*revert_words(document.reverts), "--yes"]) if document.reverts and is_ready else ""
+    return _naming_apply(document, replace(_of_plan(document), command=command))
 
 
-def _undoing(shown: RunDocument, verdict: PageVerdict) -> PageVerdict:
-    """Return the verdict on a revert, which names the apply."""
-    if not shown.reverts:
+def _naming_apply(document: RunDocument, verdict: PageVerdict) -> PageVerdict:
+    """Return a verdict that names the apply that is undone, if one is."""
+    if not document.reverts:
         return verdict
     headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"
-    return replace(verdict, headline=f"Revert of the apply {short(shown.reverts)}: {headline}")
+    return replace(verdict, headline=f"Revert of the apply {short(document.reverts)}: {headline}")
 
 
-def _of_plan(shown: RunDocument) -> PageVerdict:
-    numbers, apart, deletions = numbers_in(shown), already(shown), deletions_in_words(shown.changes)
+def _of_plan(document: RunDocument) -> PageVerdict:
+    numbers, others, deletions = (
+        document_totals(document),
+        count_other_changes(document),
+        deletions_text(document.changes),
+    )
     problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
-    if not sum(numbers[action] for action in ACTIONS) and not apart:
+    if not sum(numbers[action] for action in ACTIONS) and not others:
         if problems:
             return PageVerdict(
                 "care",
                 f"Nothing to change, but {problems}",
                 "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
             )
-        state = "before that apply" if shown.reverts else "the manifests declare"
-        headline = "Nothing to change" if shown.reverts else title_of(shown)
+        state = "before that apply" if document.reverts else "the manifests declare"
+        headline = "Nothing to change" if document.reverts else title_of(document)
         return PageVerdict("calm", headline, f"The service is as {state}.")
     verbs = {"creates": numbers["create"], "updates": numbers["update"]}
     parts = [f"{verb} {counted(number, 'object')}" for verb, number in verbs.items() if number]
     words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
-    words += f"; {counted(apart, 'change')} not of this change" if apart else ""
+    words += f"; {counted(others, 'change')} not of this change" if others else ""
     words += f"; {problems}" if problems else ""
     headline = words.capitalize()
-    if shown.refusals:
+    if document.refusals:
         return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     if deletions:
         return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
@@ -71,34 +75,34 @@ def _of_plan(shown: RunDocument) -> PageVerdict:
     return PageVerdict("go", headline, "No problems. Ready to apply.")
 
 
-def of_report(shown: RunDocument) -> PageVerdict:
-    """Return how much of a plan is done, and how to go on; of a revert, which apply it undid."""
-    return _undoing(shown, _of_report(shown))
+def of_report(document: RunDocument) -> PageVerdict:
+    """Return the verdict on a report: how many changes are done, and the command to go on."""
+    return _naming_apply(document, _of_report(document))
 
 
-def _of_report(shown: RunDocument) -> PageVerdict:
-    numbers = numbers_in(shown)
+def _of_report(document: RunDocument) -> PageVerdict:
+    numbers = document_totals(document)
     done = sum(numbers[word] for word in DONE)
-    left = sum(numbers[word] for word in UNFINISHED)
+    unfinished = sum(numbers[word] for word in UNFINISHED)
     problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
-    but = f"; {problems}" if problems else ""
-    if not done + left:
+    problems_clause = f"; {problems}" if problems else ""
+    if not done + unfinished:
         headline, tone = "Nothing to change" + (f", but {problems}" if problems else ""), "care" if problems else "calm"
         return PageVerdict(tone, headline, "Nothing was written.")
-    if not left:
+    if not unfinished:
         headline = "The change is done" if done == 1 else f"All {done:,} changes are done"
         if problems:
             advice = "The problems are declared settings that could not be planned."
-            return PageVerdict("care", f"{headline}{but}", advice)
+            return PageVerdict("care", f"{headline}{problems_clause}", advice)
         return PageVerdict("go", headline, "Nothing is left to do.")
-    headline = f"{done:,} of {done + left:,} changes {'is' if done == 1 else 'are'} done"
-    headline = f"{'The change is not done' if done + left == 1 else headline}{but}"
-    headline = f"Interrupted: {headline}" if is_interrupted(shown) else headline
-    by = "" if shown.reverts else ", with the JSON report of this run"
-    advice = f"{counted(left, 'change')} not done. To go on{by}:"
-    return PageVerdict("care" if done else "stop", headline, advice, shown.finish)
+    headline = f"{done:,} of {done + unfinished:,} changes {'is' if done == 1 else 'are'} done"
+    headline = f"{'The change is not done' if done + unfinished == 1 else headline}{problems_clause}"
+    headline = f"Interrupted: {headline}" if is_interrupted(document) else headline
+    report_clause = "" if document.reverts else ", with the JSON report of this run"
+    advice = f"{counted(unfinished, 'change')} not done. To go on{report_clause}:"
+    return PageVerdict("care" if done else "stop", headline, advice, document.finish)
 
 
-def is_interrupted(shown: RunDocument) -> bool:
-    """Return whether a signal ended an apply before everything was done."""
-    return any(outcome.reason in (RUN_ENDED, RESULT_UNKNOWN) for outcome in shown.outcomes)
+def is_interrupted(document: RunDocument) -> bool:
+    """Return whether a signal ended an apply before all changes were done."""
+    return any(outcome.reason in (RUN_ENDED, RESULT_UNKNOWN) for outcome in document.outcomes)

@@ -1,7 +1,7 @@
-"""Markdown for a note on a merge request. Shortens itself above 60,000 characters.
+"""Markdown for a note on a merge request, shortened to 60,000 characters. Begin with `plan` and `fitted`.
 
-Strings from the service and from manifests stand in code, where they are nothing but text, and never at the beginning
-of a line, where they could be quick actions.
+Strings from the service and from manifests are shown as code, in which Markdown means nothing, and never at the
+beginning of a line: GitLab carries out quick actions (`/close`) there, and cuts them from the text (18.9).
 """
 
 import re
@@ -23,26 +23,27 @@ from reconciler.document.style import Style, links_of
 from reconciler.document.wording import (
     MARKERS,
     NAMED_IN_HEADLINES,
-    WHOLE,
+    WHOLE_TARGET,
     access_notes,
-    alike,
+    author_text,
     baseline_note,
     canary_notes,
-    compared,
-    comparison_in_a_line,
-    costs_and_stays,
+    compared_documents,
+    comparison_summary,
+    costs_and_counts,
     details,
     difference_words,
     excepted_note,
     excepted_subject,
     expiry_notes,
+    group_subject,
+    group_threshold,
+    grouped_differences,
     headline,
-    label,
-    least,
     limit_notes,
     listed_documents,
-    losses,
-    not_of_this_change,
+    object_label,
+    other_changes_heading,
     reason_of,
     refusal_notes,
     remark_notes,
@@ -51,11 +52,10 @@ from reconciler.document.wording import (
     restored_heading,
     restored_text,
     revert_notes,
-    said,
-    subject,
+    shown_notes,
     title_of,
-    waits,
-    who,
+    verbose_notes,
+    waiting_times,
     widening_notes,
 )
 from reconciler.errors import LocatedDiagnostic
@@ -69,14 +69,14 @@ MAX_NOTE_LENGTH = 60_000
 """How many characters a note may have."""
 
 NOTICE_LENGTH = 500
-"""How many of them are kept free for the notice of what was left out."""
+"""How many of them are kept free for the notice about omitted entries."""
 
 MAX_LINE_LENGTH = 300
 """How many characters of one name, reason or line are shown."""
 
 
 MAX_NAMED_TARGETS = 50
-"""How many targets that have something alike are named below a click."""
+"""How many targets of equal changes are named below a click."""
 
 OPEN_TO_ENTRIES = 10
 """How many changes are shown without a click."""
@@ -84,19 +84,19 @@ OPEN_TO_ENTRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class NoteBlock:
-    """Entries that are shown together; `blocks.md` has their Markdown.
+    """Entries under one heading; `blocks.md` has their Markdown.
 
     Attributes:
-        noun: what an entry is, such as `problem`.
-        entries: each ends its last line. Where they have a language, they begin with a sign of ours, so that none of
-            them ends the fenced block that they stand in.
-        heading: stands above the entries; empty if a click shows them.
+        noun: the word for an entry, such as `problem`.
+        entries: the lines of each, ending with a line break. In a fenced block, each line begins with a sign of ours:
+            no entry can end the block.
+        heading: the heading of the entries; empty if a click shows them.
         summary: HTML that a click opens and closes; empty for a heading.
         is_open: whether it is open at first.
         lead: Markdown above the entries.
-        language: by which the entries are coloured; empty for Markdown.
-        above: the heading of this block and those below it; empty if it is not the first of them.
-        part: what they have in common, if there are several parts.
+        language: the language of the fenced block; empty for Markdown.
+        above: the heading of this block and the following ones; empty if it is not the first of them.
+        part: the heading of the part, if there are several parts.
     """
 
     noun: str
@@ -111,14 +111,14 @@ class NoteBlock:
 
     @property
     def frame(self) -> int:
-        """How many characters stand around the entries."""
+        """How many characters the block has without its entries."""
         macros = _environment().get_template("blocks.md").module
         return len(macros.opening(self)) + len(macros.closing(self))  # type: ignore[attr-defined] # macros
 
 
 def plan(saved: RunDocument, style: Style) -> str:
-    """Return what would be changed and what cannot be."""
-    links, fewest = links_of(saved, style), least(style)
+    """Return a note on a plan: its changes and its problems."""
+    links, min_targets = links_of(saved, style), group_threshold(style)
     first, *others = parts_of(saved)
     notes = [
         *revert_notes(saved),
@@ -129,15 +129,15 @@ def plan(saved: RunDocument, style: Style) -> str:
         *access_notes(saved),
         *widening_notes(saved),
     ]
-    changes = _blocks(first, fewest, "change")
+    changes = _blocks(first, min_targets, "change")
     is_open = sum(len(block.groups) for block in changes) <= OPEN_TO_ENTRIES
     blocks = [
-        _list("problem", _blocks(first, fewest, "problem"), _problem, links),
+        _list("problem", _blocks(first, min_targets, "problem"), _problem, links),
         _renames([*rename_notes(saved)]),
         *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
-        _held_back(saved, _blocks(first, fewest, "excepted"), links),
-        *_differing_already(saved, others, fewest, links),
-        _put_back(saved, links),
+        _excepted_block(saved, _blocks(first, min_targets, "excepted"), links),
+        *_other_changes(saved, others, min_targets, links),
+        _restored_block(saved, links),
     ]
     return fitted(
         blocks,
@@ -145,76 +145,76 @@ def plan(saved: RunDocument, style: Style) -> str:
         notes=notes,
         table=table(first.items, PLAN_COLUMNS),
         facts=[
-            costs_and_stays(saved),
+            costs_and_counts(saved),
             f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.",
         ],
         remarks=[*saved.remarks, *remark_notes(saved)],
     )
 
 
-def _blocks(part: DocumentPart, fewest: float, sort: str) -> tuple[Block[Entry], ...]:
-    """Return the entries of one sort, equal ones together."""
-    return grouped(entries_of(part.items, sort), fewest)
+def _blocks(part: DocumentPart, min_targets: float, sort: str) -> tuple[Block[Entry], ...]:
+    """Return the entries of one sort in blocks of equal ones."""
+    return grouped(entries_of(part.items, sort), min_targets)
 
 
 def restored(saved: RunDocument, style: Style) -> str:
-    """Return what was changed and put back, under its heading; empty if nothing was."""
-    return written([_put_back(saved, links_of(saved, style))])
+    """Return the changes that were put back, under their heading; empty for none."""
+    return written([_restored_block(saved, links_of(saved, style))])
 
 
-def _put_back(saved: RunDocument, links: Links) -> NoteBlock:
+def _restored_block(saved: RunDocument, links: Links) -> NoteBlock:
     findings = [(address_of(back), back) for back in saved.findings("restored")]
     heading = restored_heading(len(findings), saved.restored_since)
     entries = (
-        f"- {_which([address.target], links)}: {code(f'{label(address)}: {restored_text(back)}')}\n"
+        f"- {_target_text([address.target], links)}: {code(f'{object_label(address)}: {restored_text(back)}')}\n"
         for address, back in findings
     )
     return NoteBlock("change that was put back", tuple(entries) if heading else (), heading)
 
 
-def _differing_already(
-    saved: RunDocument, parts: Sequence[DocumentPart], fewest: float, links: Links
+def _other_changes(
+    saved: RunDocument, parts: Sequence[DocumentPart], min_targets: float, links: Links
 ) -> Iterator[NoteBlock]:
-    """Yield what is not of the change since the revision of `--since`, under its heading."""
-    above = not_of_this_change(saved.changes)
+    """Yield the blocks of changes that applying the revision of `--since` would make too, under their heading."""
+    above = other_changes_heading(saved.changes)
     for part in parts:
         name = part.name.capitalize() if len(parts) > 1 else ""
-        for together in _blocks(part, fewest, "change"):
+        for together in _blocks(part, min_targets, "change"):
             yield replace(_changes(together, "to {}", links, is_open=False), above=above, part=name)
             above = name = ""
 
 
-def report(done: RunDocument, style: Style) -> str:
-    """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    links, fewest = links_of(done, style), least(style)
-    waited = ", ".join(map(code, waits(done)))
+def report(report: RunDocument, style: Style) -> str:
+    """Return a note on an apply: unfinished changes, problems, and done changes."""
+    links, min_targets = links_of(report, style), group_threshold(style)
+    waited = ", ".join(map(code, waiting_times(report)))
     return fitted(
-        [block for part in parts_of(done) for block in _became(part, fewest, links)],
-        title=title_of(done),
-        notes=[*canary_notes(done), *done.remarks, *remark_notes(done), *revert_notes(done)],
-        table=table(done.items, REPORT_COLUMNS),
+        [block for part in parts_of(report) for block in _outcome_blocks(part, min_targets, links)],
+        title=title_of(report),
+        notes=[*canary_notes(report), *report.remarks, *remark_notes(report), *revert_notes(report)],
+        table=table(report.items, REPORT_COLUMNS),
         facts=[
-            f"{requests_made(done)} made{waited and f'; waited {waited}'}.",
-            f"Written to {code(done.service)} from {utc(done.began_at)} to {utc(done.time)}{_pipeline(links)}.",
+            f"{requests_made(report)} made{waited and f'; waited {waited}'}.",
+            f"Written to {code(report.service)} from {utc(report.began_at)} to {utc(report.time)}{_pipeline(links)}.",
         ],
     )
 
 
-def _became(part: DocumentPart, fewest: float, links: Links) -> Iterator[NoteBlock]:
-    """Yield what became of the changes of a part."""
-    yield _list("unfinished change", _blocks(part, fewest, "unfinished"), _unfinished, links)
-    yield _list("problem", _blocks(part, fewest, "problem"), _problem, links)
-    for block in _blocks(part, fewest, "change"):
+def _outcome_blocks(part: DocumentPart, min_targets: float, links: Links) -> Iterator[NoteBlock]:
+    """Yield the blocks of the outcomes and problems of a part."""
+    yield _list("unfinished change", _blocks(part, min_targets, "unfinished"), _unfinished, links)
+    yield _list("problem", _blocks(part, min_targets, "problem"), _problem, links)
+    for block in _blocks(part, min_targets, "change"):
         yield _changes(block, "{}d", links, is_open=False)
 
 
 def comparison(comparison: Comparison, style: Style) -> str:
-    """Return what is new, gone or different, by target."""
+    """Return the new, gone and different entries by target."""
     is_open = len(comparison.differences) <= OPEN_TO_ENTRIES
     return fitted(
-        [_differing(*block, is_open=is_open) for block in alike(comparison, least(style))],
-        title=comparison_in_a_line(comparison),
-        facts=[f"{compared(comparison)}."],
+        [_differing(*block, is_open=is_open) for block in grouped_differences(comparison, group_threshold(style))],
+        title=comparison_summary(comparison),
+        facts=[f"{compared_documents(comparison)}."],
     )
 
 
@@ -229,36 +229,37 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
 
 
 def _cell(section: str) -> str:
-    """Return the name of a section for a table: a cell ends at a pipe even within code."""
-    return code(section).replace("|", "\\u007c") if section else WHOLE
+    """Return the name of a section for a table."""
+    # a pipe ends the cell of a table even within code
+    return code(section).replace("|", "\\u007c") if section else WHOLE_TARGET
 
 
 def _list(
-    noun: str, blocks: Iterable[Block[Entry]], words: Callable[[EntryGroup[Any]], str], links: Links
+    noun: str, blocks: Iterable[Block[Entry]], line_of: Callable[[EntryGroup[Any]], str], links: Links
 ) -> NoteBlock:
-    """Return a block with a line for each group and for each entry that is in none."""
+    """Return a block with a line for each group and for each single entry."""
     groups = [(block.targets, group) for block in blocks for group in block.ranked]
     lines = (
-        f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n{_all_of(targets)}"
+        f"- {_target_text(targets, links)}: {line_of(group)}{_origin(group, links)}\n{_all_targets(targets)}"
         for targets, group in groups
     )
     return NoteBlock(noun, tuple(lines), counted(sum(len(group.entries) for _, group in groups), noun))
 
 
-def _held_back(saved: RunDocument, blocks: Iterable[Block[Entry]], links: Links) -> NoteBlock:
-    """Return what exceptions hold back, shown by a click: it is accepted, and in the way of nothing."""
+def _excepted_block(saved: RunDocument, blocks: Iterable[Block[Entry]], links: Links) -> NoteBlock:
+    """Return the block of excepted changes, shown by a click: they are accepted, and block nothing."""
     return replace(_list("excepted change", blocks, _excepted, links), heading="", summary=excepted_note(saved))
 
 
-def _all_of(targets: Sequence[Target]) -> str:
-    """Return the targets of an entry of a list, shown by a click; empty if its line names them all."""
-    if not _is_cut(targets):
+def _all_targets(targets: Sequence[Target]) -> str:
+    """Return the targets of an entry, shown by a click; empty if its line names them all."""
+    if not _is_shortened(targets):
         return ""
     named = f"{MAX_NAMED_TARGETS} of" if len(targets) > MAX_NAMED_TARGETS else "all"
-    return f"  <details><summary>{named} {len(targets):,}</summary>\n\n  {_named(targets)}\n\n  </details>\n"
+    return f"  <details><summary>{named} {len(targets):,}</summary>\n\n  {_named_targets(targets)}\n\n  </details>\n"
 
 
-def _which(targets: Sequence[Target], links: Links) -> str:
+def _target_text(targets: Sequence[Target], links: Links) -> str:
     if len(targets) == 1:
         return _linked(code(str(targets[0])), links.target(targets[0]))
     number, names = headline(targets)
@@ -280,7 +281,7 @@ def _linked(text: str, url: str | None) -> str:
 
 
 def _problem(group: EntryGroup[Finding]) -> str:
-    return code(f"{subject(group)}: {reason_of(group.sample)}")
+    return code(f"{group_subject(group)}: {reason_of(group.sample)}")
 
 
 def _excepted(group: EntryGroup[Finding]) -> str:
@@ -295,12 +296,12 @@ def _renames(notes: Sequence[str]) -> NoteBlock:
 def _unfinished(group: EntryGroup[Outcome]) -> str:
     outcome = group.sample
     reason = f": {code(outcome.reason)}" if outcome.reason else ""
-    return f"{outcome.change.action} {code(subject(group))}: {outcome.status.words}{reason}"
+    return f"{outcome.change.action} {code(group_subject(group))}: {outcome.status.words}{reason}"
 
 
 def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> NoteBlock:
     """Return the changes of one target, or equal ones of several, shown by a click."""
-    samples = [(change_in(group.sample), who(group.entries)) for group in block.ranked]
+    samples = [(change_in(group.sample), author_text(group.entries)) for group in block.ranked]
     changes = [(change, author) for change, author in samples if change is not None]
     numbers = Counter(change.action for change, _ in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
@@ -308,17 +309,17 @@ def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> 
     first = block.targets[0]
     url = links.target(first) if len(block.targets) == 1 else None
     lead = _linked(code(str(first)), url) if url else ""
-    lead = _named(block.targets) if _is_cut(block.targets) else lead
+    lead = _named_targets(block.targets) if _is_shortened(block.targets) else lead
     summary = _title(block.targets, words)
     return NoteBlock("change", tuple(entries), summary=summary, is_open=is_open, lead=lead, language="diff")
 
 
-def _is_cut(targets: Sequence[Target]) -> bool:
+def _is_shortened(targets: Sequence[Target]) -> bool:
     """Return whether a headline names only some of the targets."""
     return len(targets) > NAMED_IN_HEADLINES
 
 
-def _named(targets: Sequence[Target]) -> str:
+def _named_targets(targets: Sequence[Target]) -> str:
     """Return the paths of many targets, as far as a note has room for them."""
     names = ", ".join(code(str(target.ref)) for target in targets[:MAX_NAMED_TARGETS])
     more = len(targets) - MAX_NAMED_TARGETS
@@ -326,7 +327,7 @@ def _named(targets: Sequence[Target]) -> str:
 
 
 def _title(targets: Sequence[Target], words: str) -> str:
-    """Return the HTML above what one target has, or several have alike."""
+    """Return the HTML above the changes of one target, or the equal changes of several."""
     if len(targets) == 1:
         return f"{code_in_html(str(targets[0]))}: {words}"
     number, names = headline(targets)
@@ -345,8 +346,8 @@ def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, 
 
 
 def _change(change: Change, author: str) -> Iterator[str]:
-    """Yield the lines of a change: what it is about, each field with a sign of its own, and who made what is live."""
-    yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
+    """Yield the lines of a change: the object, its fields with a sign each, and the author of the live values."""
+    yield f"{MARKERS[change.action]} {clipped(object_label(change.address))}\n"
     if isinstance(change, Update):
         if change.renamed_from is not None:
             names = (clipped(quoted(str(name))) for name in (change.renamed_from, change.address.name))
@@ -354,9 +355,9 @@ def _change(change: Change, author: str) -> Iterator[str]:
         for field, was, will_be in differing(change.before, change.after):
             lost = "" if was is None else f"-     {clipped(field)}: {was}\n"
             yield f"{lost}+     {clipped(field)}: {will_be}\n"
-        yield from (f"!     {clipped(sentence)}\n" for sentence in said(change))
+        yield from (f"!     {clipped(sentence)}\n" for sentence in shown_notes(change))
     else:
-        lines = (*details(change), *losses(change))
+        lines = (*details(change), *verbose_notes(change))
         yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)
     if author:
         yield f"!     {clipped(author)}\n"
@@ -384,13 +385,14 @@ def _severities(numbers: Mapping[str, int]) -> str:
 def code(text: str) -> str:
     """Return text as inline code, in which Markdown, HTML, mentions and references mean nothing."""
     text = clipped(text) or " "
+    # a run of backticks ends code that began with as many: the fence is longer than any run in the text
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     padding = " " if text.strip(" ") and (text[0] in "` " or text[-1] in "` ") else ""
     return f"{fence}{padding}{text}{padding}{fence}"
 
 
 def code_in_html(text: str) -> str:
-    """Return text as code for the HTML in Markdown: all that could mean anything is a character reference."""
+    """Return text as code for the HTML in Markdown, with a character reference for every special character."""
     safe = re.sub(r"[^\w ./-]", lambda character: f"&#{ord(character[0])};", clipped(text))
     return f"<code>{safe}</code>"
 
@@ -402,19 +404,19 @@ def clipped(text: str) -> str:
 
 
 def fitted(blocks: Iterable[NoteBlock], limit: int = MAX_NOTE_LENGTH, **head: object) -> str:
-    """Return a note: all blocks, or as many of their first entries as there is room for, and how many are missing.
+    """Return a note with all blocks, or with as many entries as there is room for, and the number of omitted ones.
 
     Args:
         blocks: the most important first.
         limit: the most characters of the note.
-        head: what is always shown, as `note.md` takes it.
+        head: the parts that are always shown, as `note.md` takes them.
     """
     blocks = tuple(blocks)
     whole = written(blocks, **head)
     if len(whole) <= limit:
         return whole
-    parts = tuple(_beginning(blocks, limit - len(written((), **head)) - NOTICE_LENGTH))
-    return written(parts, left_out=_left_out(blocks, parts), **head)
+    parts = tuple(_fitting(blocks, limit - len(written((), **head)) - NOTICE_LENGTH))
+    return written(parts, left_out=_omitted(blocks, parts), **head)
 
 
 def written(blocks: Iterable[NoteBlock], **head: object) -> str:
@@ -424,8 +426,8 @@ def written(blocks: Iterable[NoteBlock], **head: object) -> str:
     return text.strip("\n") + "\n"
 
 
-def _beginning(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
-    """Yield the blocks, all without entries from the first entry on for which there is no room."""
+def _fitting(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
+    """Yield the blocks; from the first entry without room on, blocks without entries."""
     for block in blocks:
         sizes = accumulate(map(len, block.entries), initial=block.frame)
         number = max(0, sum(size <= room for size in sizes) - 1)
@@ -434,8 +436,8 @@ def _beginning(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
         room = room - (part.frame + sum(map(len, part.entries)) if number else 0) if number == len(block.entries) else 0
 
 
-def _left_out(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> list[str]:
-    """Return how much of what is missing."""
+def _omitted(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> list[str]:
+    """Return the number of omitted entries, by noun."""
     left_out, all_of = Counter[str](), Counter[str]()
     for block, part in zip(blocks, parts, strict=True):
         left_out[block.noun] += len(block.entries) - len(part.entries)
@@ -445,7 +447,7 @@ def _left_out(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> list[s
 
 @cache
 def _environment() -> Environment:
-    """Return the templates of notes. They escape nothing by themselves: whatever is not ours passes `code`."""
+    """Return the templates of notes. They escape nothing: text from outside must pass `code` first."""
     environment = Environment(
         loader=PackageLoader("reconciler.reports", "markdown"),
         autoescape=False,  # noqa: S701 - Markdown, in which HTML escapes would be shown
